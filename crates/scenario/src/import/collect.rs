@@ -1,16 +1,25 @@
 //! Requests from any source come together here: one target, bounded, each fit for a scenario.
 
-use super::json_text::one_line;
-use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, ImportedStep, error};
-use knee_load::percent;
+use super::content::content;
+use super::model::*;
+use super::text::ImportedText;
+use super::url::{ImportedTarget, split};
+use super::{Imported, error};
+use crate::names::is_name;
+use knee_core::threshold::Threshold;
 use knee_load::quantity::ParseError;
+use knee_load::quantity::parse_law;
+use knee_load::session::Deal;
 use knee_load::shown::shown;
 use knee_load::spec::{HttpRequest, Url};
 use knee_load::time::Nanos;
 use std::collections::HashSet;
 
-/// The most steps of a session.
+/// The most steps of all sessions together, and how deep they lie in one another.
 const STEPS_MAX: usize = 1_000;
+const DEPTH_MAX: usize = 8;
+/// The most variables of a session.
+const VARIABLES_MAX: usize = 900;
 /// The largest body, in bytes.
 const BODY_MAX: usize = 1 << 20;
 /// The largest sum of all bodies.
@@ -19,8 +28,6 @@ const BODIES_MAX: usize = 8 << 20;
 const LEFT_OUT_MAX: usize = 200;
 /// No line about it is longer, in characters.
 const LINE_MAX: usize = 300;
-
-pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Headers that belong to a connection or follow from the request.
 const DROPPED: [&str; 8] = [
@@ -34,23 +41,32 @@ const DROPPED: [&str; 8] = [
     "upgrade",
 ];
 
+pub(super) const FORM: &str = "application/x-www-form-urlencoded";
+
 /// A request as its source has it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SourceRequest {
     pub(super) method: String,
-    pub(super) url: String,
+    /// A whole URL, or a path of the target.
+    pub(super) url: ImportedText,
     pub(super) name: Option<String>,
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) headers: Vec<(String, ImportedText)>,
+    /// The body as it is sent, which becomes `json` or `form` if its type says so.
     pub(super) body: Vec<u8>,
+    /// The body where there are no such bytes.
+    pub(super) content: ImportedBody,
     /// Sessions keep cookies themselves: those of a recording are left out.
     pub(super) drops_cookies: bool,
     pub(super) redirects: u32,
     pub(super) goes_on: bool,
+    pub(super) timeout: Option<Nanos>,
+    pub(super) expect: ImportedExpect,
+    pub(super) extract: Vec<ImportedExtract>,
 }
 
 impl SourceRequest {
     /// Adds a header.
-    pub(super) fn header(&mut self, name: &str, value: impl Into<String>) {
+    pub(super) fn header(&mut self, name: &str, value: impl Into<ImportedText>) {
         self.headers.push((name.to_owned(), value.into()));
     }
 
@@ -69,10 +85,23 @@ impl SourceRequest {
 /// What was read of a source so far.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
-    origin: Option<Url>,
+    origin: Option<ImportedTarget>,
+    /// The steps that are collected now, and those around them that are not at their end.
     steps: Vec<ImportedStep>,
+    outer: Vec<Vec<ImportedStep>>,
+    step_count: usize,
     body_bytes: usize,
+    /// Variables of the session that steps have set so far, and those of `setup`.
+    known: HashSet<String>,
+    setup_known: HashSet<String>,
+    /// What is collected is done once: it is dealt no records.
+    is_once: bool,
+    data: Vec<ImportedData>,
+    setup: Vec<ImportedStep>,
+    sessions: Vec<ImportedSession>,
+    teardown: Vec<ImportedStep>,
     pub(super) load: ImportedLoad,
+    fail_if: Vec<String>,
     remarks: Vec<String>,
     /// With how often each was said.
     left_out: Vec<(String, usize)>,
@@ -93,51 +122,245 @@ impl Collector {
         }
     }
 
-    /// Says something about the scenario.
+    /// Says something about the scenario, once.
     pub(super) fn remark(&mut self, what: impl Into<String>) {
-        self.remarks.push(what.into());
+        let what = what.into();
+        if !self.remarks.contains(&what) && self.remarks.len() < LEFT_OUT_MAX {
+            self.remarks.push(what);
+        }
     }
 
     /// Settles the target before any request names one.
     pub(super) fn set_target(&mut self, url: Url) {
-        self.origin.get_or_insert(url);
+        self.origin.get_or_insert(ImportedTarget::Literal(url));
     }
 
-    /// How many steps there are.
+    /// How many steps there are, those in one another among them.
     pub(super) fn len(&self) -> usize {
-        self.steps.len()
+        self.step_count
     }
 
     /// The user waits.
     pub(super) fn think(&mut self, time: Nanos) {
-        if time > Nanos::ZERO && self.has_room() {
-            self.steps.push(ImportedStep::Think(time));
+        if time > Nanos::ZERO {
+            self.push(ImportedStep::Think(time.exactly().to_string()));
+        }
+    }
+
+    /// The user waits by a law such as `uniform(1s,3s)`.
+    pub(super) fn think_law(&mut self, law: &str) {
+        match parse_law(law) {
+            Ok(_) => self.push(ImportedStep::Think(law.to_owned())),
+            Err(wrong) => self.leave_out(format!("a pause of {law}: {wrong}")),
         }
     }
 
     /// Whether there may be one step more.
     pub(super) fn has_room(&mut self) -> bool {
-        let has_room = self.steps.len() < STEPS_MAX;
-        if !has_room {
+        let has_room = self.step_count < STEPS_MAX && self.outer.len() <= DEPTH_MAX;
+        if self.step_count >= STEPS_MAX {
             self.leave_out(format!("what follows the first {STEPS_MAX} steps"));
+        } else if !has_room {
+            self.leave_out(format!("steps more than {DEPTH_MAX} levels deep"));
         }
         has_room
     }
 
-    /// The user sends a request, unless a scenario cannot have it.
-    pub(super) fn request(&mut self, draft: SourceRequest) {
-        self.request_after(Nanos::ZERO, draft);
+    /// What follows lies in a step, up to `close`.
+    pub(super) fn open(&mut self) {
+        self.outer.push(std::mem::take(&mut self.steps));
     }
 
-    /// The same after a pause, which goes with the request; whether it is a step.
+    /// The steps since `open`.
+    pub(super) fn close(&mut self) -> Vec<ImportedStep> {
+        let outer = self.outer.pop().unwrap_or_default();
+        std::mem::replace(&mut self.steps, outer)
+    }
+
+    /// Adds a step, unless there are no steps in it or it has a value that nothing sets.
+    pub(super) fn push(&mut self, step: ImportedStep) {
+        let step = match step {
+            ImportedStep::Group { name, steps } if !steps.is_empty() => {
+                let name = step_name(&name).unwrap_or_else(|| "group".to_owned());
+                ImportedStep::Group { name, steps }
+            }
+            ImportedStep::Repeat { steps, .. } | ImportedStep::Group { steps, .. }
+                if steps.is_empty() =>
+            {
+                return;
+            }
+            ImportedStep::When { condition, steps, otherwise } if steps.is_empty() => {
+                if otherwise.is_empty() {
+                    return;
+                }
+                let condition = condition.opposite();
+                ImportedStep::When { condition, steps: otherwise, otherwise: Vec::new() }
+            }
+            ImportedStep::Choose(mut choices) => {
+                // Each has at least one step.
+                for (_, steps) in choices.iter_mut().filter(|(_, steps)| steps.is_empty()) {
+                    let nothing = ("nothing".to_owned(), ImportedText::default());
+                    steps.push(ImportedStep::Set(vec![nothing]));
+                }
+                ImportedStep::Choose(choices)
+            }
+            other => other,
+        };
+        if let Some(wrong) = step.mistake() {
+            let what = step.what();
+            return self.leave_out(format!("{what}: {wrong}"));
+        }
+        let mut texts = Vec::new();
+        step.texts(&mut texts);
+        if let Some(unknown) = self.unknown(texts.into_iter()) {
+            let what = step.what();
+            return self.leave_out(format!("{what}: nothing sets '{unknown}', which it needs"));
+        }
+        if let ImportedStep::Set(variables) = &step {
+            variables.iter().for_each(|(name, _)| self.know(name));
+        }
+        if self.has_room() {
+            self.step_count += 1;
+            self.steps.push(step);
+        }
+    }
+
+    /// Says that a variable has a value from now on.
+    pub(super) fn know(&mut self, name: &str) {
+        self.known.insert(name.to_owned());
+    }
+
+    /// Whether a name in a template has a value: a variable, or a column of a set of records.
+    pub(super) fn is_known(&self, name: &str) -> bool {
+        match name.split_once('.') {
+            None => self.known.contains(name),
+            Some(("setup", name)) => self.setup_known.contains(name),
+            Some((set, _)) => !self.is_once && self.data.iter().any(|data| data.name == set),
+        }
+    }
+
+    /// A name for a variable, made of another name.
+    pub(super) fn variable(name: &str) -> String {
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        let name: String = name.chars().filter(|c| is_part(*c)).take(60).collect();
+        if is_name(&name) { name } else { format!("v{name}") }
+    }
+
+    /// The first name in these texts that has no value.
+    fn unknown<'a>(&self, mut texts: impl Iterator<Item = &'a ImportedText>) -> Option<String> {
+        texts.find_map(|text| {
+            let mut names = text.names().into_iter();
+            names.find(|name| !self.is_known(name)).map(str::to_owned)
+        })
+    }
+
+    /// The steps so far are a kind of session.
+    pub(super) fn end_session(&mut self, name: &str, weight: u32) {
+        let steps = self.end_steps();
+        self.known.clear();
+        if !steps.iter().any(ImportedStep::sends) {
+            if !steps.is_empty() {
+                self.leave_out(format!("session '{name}': it sends nothing"));
+            }
+            return;
+        }
+        let name = step_name(name).unwrap_or_else(|| "imported".to_owned());
+        let is_taken = |name: &str| self.sessions.iter().any(|session| session.name == name);
+        let mut unique = name.clone();
+        let mut number = 2;
+        while is_taken(&unique) {
+            unique = format!("{name} ({number})");
+            number += 1;
+        }
+        let mut texts = Vec::new();
+        steps.iter().for_each(|step| step.texts(&mut texts));
+        let names: Vec<&str> = texts.iter().flat_map(|text| text.names()).collect();
+        let is_used = |set: &&ImportedData| {
+            let column = |name: &&str| name.split_once('.').is_some_and(|(of, _)| of == set.name);
+            names.iter().any(column)
+        };
+        let data = self.data.iter().filter(is_used).map(|set| set.name.clone()).collect();
+        self.sessions.push(ImportedSession { name: unique, weight: weight.max(1), data, steps });
+    }
+
+    /// What follows is done once, up to `end_setup` or `end_teardown`.
+    pub(super) fn begin_once(&mut self) {
+        self.is_once = true;
+    }
+
+    /// The steps so far are what is done once before the load. Sessions have its variables as
+    /// `setup.NAME`.
+    pub(super) fn end_setup(&mut self) {
+        self.setup = self.end_once("setup");
+        self.setup_known = std::mem::take(&mut self.known);
+        if self.setup.is_empty() {
+            self.setup_known.clear();
+        }
+    }
+
+    /// The steps so far are what is done once after the load.
+    pub(super) fn end_teardown(&mut self) {
+        self.teardown = self.end_once("teardown");
+        self.known.clear();
+    }
+
+    fn end_once(&mut self, what: &str) -> Vec<ImportedStep> {
+        self.is_once = false;
+        let steps = self.end_steps();
+        if steps.is_empty() || steps.iter().any(ImportedStep::sends) {
+            return steps;
+        }
+        self.leave_out(format!("{what}: it sends nothing"));
+        Vec::new()
+    }
+
+    fn end_steps(&mut self) -> Vec<ImportedStep> {
+        while !self.outer.is_empty() {
+            let mut inner = self.close();
+            self.steps.append(&mut inner);
+        }
+        std::mem::take(&mut self.steps)
+    }
+
+    /// Adds a set of records, whose columns are then known. What its file is called below the
+    /// folder of the scenario, if it can be that.
+    pub(super) fn data(&mut self, name: &str, file: &str, order: Deal) -> Option<String> {
+        let file = below(file)?;
+        let ending = file.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        if !is_name(name) || !matches!(ending.as_str(), "csv" | "jsonl" | "ndjson") {
+            return None;
+        }
+        if !self.data.iter().any(|set| set.name == name) {
+            let data = ImportedData { name: name.to_owned(), file: file.clone(), order };
+            self.data.push(data);
+        }
+        Some(file)
+    }
+
+    /// Adds a threshold, such as `p99>500ms`.
+    pub(super) fn fail_if(&mut self, threshold: &str) {
+        match Threshold::parse(threshold) {
+            Ok(_) => self.fail_if.push(threshold.to_owned()),
+            Err(wrong) => self.leave_out(format!("threshold {threshold}: {wrong}")),
+        }
+    }
+
+    /// The user sends a request, unless a scenario cannot have it; whether it is a step.
+    pub(super) fn request(&mut self, draft: SourceRequest) -> bool {
+        self.request_after(Nanos::ZERO, draft)
+    }
+
+    /// The same after a pause, which goes with the request.
     pub(super) fn request_after(&mut self, pause: Nanos, draft: SourceRequest) -> bool {
         if !self.has_room() {
             return false;
         }
-        let told = format!("{} {}", draft.method, draft.url);
+        let told = format!("{} {}", draft.method, draft.url.template());
         match self.checked(draft) {
             Ok(request) => {
                 self.think(pause);
+                self.step_count += 1;
+                request.extract.iter().for_each(|extract| self.know(&extract.name));
                 self.steps.push(ImportedStep::Request(Box::new(request)));
                 true
             }
@@ -149,12 +372,17 @@ impl Collector {
     }
 
     fn checked(&mut self, draft: SourceRequest) -> Result<ImportedRequest, String> {
-        let url = Url::parse(&encoded(&draft.url)).map_err(|e| e.0)?;
-        let origin = self.origin.get_or_insert_with(|| url.clone());
-        if origin.endpoint() != url.endpoint() || origin.is_secure() != url.is_secure() {
-            return Err(format!("a scenario has one target, {}", origin.host()));
-        }
-        let host = origin.host().to_owned();
+        let told = format!("{} {}", draft.method, draft.url.template());
+        let (origin, path) = split(&draft.url)?;
+        let target = match (origin, &self.origin) {
+            (None, None) => return Err("its URL has no host".to_owned()),
+            (Some(origin), None) => self.origin.insert(origin),
+            (Some(origin), Some(own)) if origin.differs(own) => {
+                return Err(format!("a scenario has one target, {}", own.host()));
+            }
+            (_, Some(own)) => own,
+        };
+        let (host, url) = (target.host(), target.url_of(&path)?);
         if draft.body.len() > BODY_MAX {
             return Err(format!("its body has {} bytes", draft.body.len()));
         }
@@ -164,30 +392,50 @@ impl Collector {
         }
         let body = String::from_utf8(draft.body).map_err(|_| "its body is not text".to_owned())?;
         let headers = self.headers(draft.headers, draft.drops_cookies, &host);
-        HttpRequest::new(&draft.method, &url, headers.clone(), Vec::new(), 1).map_err(|e| e.0)?;
-        let (headers, content) = content(headers, body);
-        Ok(ImportedRequest {
+        let lettered = headers.iter().map(|(name, value)| (name.clone(), value.with_letters()));
+        HttpRequest::new(&draft.method, &url, lettered.collect(), Vec::new(), 1)
+            .map_err(|e| e.0)?;
+        let (headers, content) = match draft.content {
+            ImportedBody::None => content(headers, body),
+            ready => (headers, ready),
+        };
+        let mut request = ImportedRequest {
             method: draft.method,
-            path: url.path().to_owned(),
+            path,
             name: draft.name.as_deref().and_then(step_name),
             headers,
             content,
+            expect: draft.expect,
+            extract: draft.extract,
             redirects: draft.redirects,
+            timeout: draft.timeout.filter(|time| *time > Nanos::ZERO),
             goes_on: draft.goes_on,
-        })
+        };
+        let has_room = self.known.len() < VARIABLES_MAX;
+        request.extract.retain(|extract| is_name(&extract.name) && has_room);
+        for wrong in request.drop_mistakes() {
+            self.leave_out(format!("{}: {wrong}", shorter(&told)));
+        }
+        let mut texts = Vec::new();
+        request.texts(&mut texts);
+        match self.unknown(texts.into_iter()) {
+            Some(unknown) => Err(format!("nothing sets '{unknown}', which it needs")),
+            None => Ok(request),
+        }
     }
 
     /// The headers that a scenario can have, each name once.
     fn headers(
         &mut self,
-        given: Vec<(String, String)>,
+        given: Vec<(String, ImportedText)>,
         drops_cookies: bool,
         own_host: &str,
-    ) -> Vec<(String, String)> {
-        let mut headers: Vec<(String, String)> = Vec::new();
+    ) -> Vec<(String, ImportedText)> {
+        let mut headers: Vec<(String, ImportedText)> = Vec::new();
         for (name, value) in given {
             let lower = name.to_ascii_lowercase();
-            let is_other_host = lower == "host" && !value.eq_ignore_ascii_case(own_host);
+            let is_own_host = value.literal().is_some_and(|v| v.eq_ignore_ascii_case(own_host));
+            let is_other_host = lower == "host" && !is_own_host;
             let is_dropped = DROPPED.contains(&lower.as_str()) || lower.starts_with(':');
             if is_dropped && !is_other_host {
                 continue;
@@ -196,14 +444,20 @@ impl Collector {
                 self.leave_out("header Cookie: sessions keep the cookies that the server sets");
                 continue;
             }
-            let value = value.trim().to_owned();
-            if value.chars().any(|c| c.is_ascii_control() && c != '\t') {
+            let value = match value.literal() {
+                Some(text) => ImportedText::from(text.trim()),
+                None => value,
+            };
+            if value.with_letters().chars().any(|c| c.is_ascii_control() && c != '\t') {
                 self.leave_out(format!("header {name}: it holds a control character"));
                 continue;
             }
             let sign = if lower == "cookie" { "; " } else { ", " };
             match headers.iter_mut().find(|h| h.0.eq_ignore_ascii_case(&name)) {
-                Some((_, before)) => *before = format!("{before}{sign}{value}"),
+                Some((_, before)) => {
+                    before.push(sign);
+                    before.append(&value);
+                }
                 None => headers.push((name, value)),
             }
         }
@@ -214,116 +468,52 @@ impl Collector {
     ///
     /// # Errors
     /// No request.
-    pub(super) fn finish(self, nothing: &str) -> Result<Imported, ParseError> {
-        let is_request = |step: &ImportedStep| matches!(step, ImportedStep::Request(_));
-        let Some(origin) = self.origin.filter(|_| self.steps.iter().any(is_request)) else {
-            let first = self.left_out.first();
+    pub(super) fn finish(mut self, nothing: &str) -> Result<Imported, ParseError> {
+        self.end_session("imported", 1);
+        let Some(origin) = self.origin.filter(|_| !self.sessions.is_empty()) else {
+            // The first of a request says more than that of an option.
+            let sent = self.left_out.iter().find(|(line, _)| line.contains("http"));
+            let first = sent.or(self.left_out.first());
             let why = first.map_or(String::new(), |(line, _)| format!(": left out: {line}"));
             return error(format!("{nothing}{why}"));
         };
-        let scheme = if origin.is_secure() { "https" } else { "http" };
         let times = |(line, times): (String, usize)| match times {
             1 => line,
             times => format!("{line} ({times} times)"),
         };
         let mut imported = Imported {
-            target: format!("{scheme}://{}", origin.host()),
-            headers: Vec::new(),
-            steps: self.steps,
+            target: origin.target(),
+            data: self.data,
+            setup: self.setup,
+            sessions: self.sessions,
+            teardown: self.teardown,
             load: self.load,
             remarks: self.remarks,
             left_out: self.left_out.into_iter().map(times).collect(),
+            ..Imported::default()
         };
         if self.left_out_more > 0 {
             let more = self.left_out_more;
             imported.left_out.push(format!("{more} more, which are not named here"));
         }
-        imported.gather_headers();
+        imported.take_thresholds(self.fail_if);
+        imported.gather_defaults();
         Ok(imported)
     }
 }
 
-impl Imported {
-    /// Headers that all of several requests have are written once.
-    fn gather_headers(&mut self) {
-        let mut all = self.steps.iter_mut().filter_map(|step| match step {
-            ImportedStep::Request(request) => Some(&mut request.headers),
-            ImportedStep::Think(_) => None,
-        });
-        let (Some(first), mut others) = (all.next(), all.collect::<Vec<_>>()) else {
-            return;
-        };
-        if others.is_empty() {
-            return;
-        }
-        let mut common = first.clone();
-        common.retain(|header| others.iter().all(|other| other.contains(header)));
-        first.retain(|header| !common.contains(header));
-        for other in &mut others {
-            other.retain(|header| !common.contains(header));
-        }
-        self.headers = common;
-    }
-}
-
-/// The body in the form that is easiest to change, and the headers that it then needs.
-fn content(
-    mut headers: Vec<(String, String)>,
-    body: String,
-) -> (Vec<(String, String)>, ImportedBody) {
-    const JSON: &str = "application/json";
-    if body.is_empty() {
-        return (headers, ImportedBody::None);
-    }
-    let is_type = |header: &&(String, String)| header.0.eq_ignore_ascii_case("content-type");
-    let given = headers.iter().find(is_type);
-    let media = given.map_or("", |(_, value)| value.split(';').next().unwrap_or_default());
-    let media = media.trim().to_ascii_lowercase();
-    let content = match media.as_str() {
-        media if media == JSON || media.ends_with("+json") => {
-            one_line(&body).map(ImportedBody::Json)
-        }
-        FORM => form(&body).map(ImportedBody::Form),
-        _ => None,
-    };
-    let implied = match &content {
-        Some(ImportedBody::Json(_)) => JSON,
-        Some(ImportedBody::Form(_)) => FORM,
-        _ => "",
-    };
-    headers.retain(|(name, value)| {
-        !(name.eq_ignore_ascii_case("content-type") && value.eq_ignore_ascii_case(implied))
-    });
-    (headers, content.unwrap_or(ImportedBody::Text(body)))
-}
-
-/// Names and values of form data; `None` where a map cannot have them.
-fn form(body: &str) -> Option<Vec<(String, String)>> {
-    let mut names = HashSet::new();
-    let pairs = body.split('&').map(|pair| {
-        let (name, value) = pair.split_once('=')?;
-        let (name, value) = (decoded(name)?, decoded(value)?);
-        let is_plain = !name.is_empty() && !name.chars().any(char::is_control);
-        (is_plain && names.insert(name.clone())).then_some((name, value))
-    });
-    pairs.collect()
-}
-
-/// The text of a name or a value; `None` where a `%` begins no code.
-fn decoded(text: &str) -> Option<String> {
-    let is_code = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
-    text.split('%').skip(1).all(is_code).then(|| percent::form_decoded(text))?
-}
-
-/// A URL whose characters are those that one may have; a fragment is never sent.
-pub(super) fn encoded(url: &str) -> String {
-    percent::url(url.split('#').next().unwrap_or_default().trim())
+/// The name of a file below the folder of the scenario, for one that may lie elsewhere.
+pub(super) fn below(file: &str) -> Option<String> {
+    let parts = file.split(['/', '\\']).filter(|part| !matches!(*part, "" | "." | ".."));
+    let name = parts.collect::<Vec<_>>().join("/");
+    let is_plain = !name.is_empty() && !name.chars().any(char::is_control);
+    is_plain.then_some(name)
 }
 
 /// A name of a step: one line of 1 to 200 characters.
-fn step_name(text: &str) -> Option<String> {
+pub(super) fn step_name(text: &str) -> Option<String> {
     let blank = |c: char| if c.is_control() { ' ' } else { c };
-    let line: String = text.chars().map(blank).take(200).collect();
+    let line: String = text.chars().map(blank).take(190).collect();
     Some(line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 

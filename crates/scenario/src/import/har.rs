@@ -106,8 +106,8 @@ fn draft(request: HarRequest) -> SourceRequest {
     let headers = request.headers.into_iter();
     let mut draft = SourceRequest {
         method: request.method,
-        url: request.url,
-        headers: headers.map(|header| (header.name, header.value)).collect(),
+        url: request.url.into(),
+        headers: headers.map(|header| (header.name, header.value.into())).collect(),
         drops_cookies: true,
         ..SourceRequest::default()
     };

@@ -229,7 +229,7 @@ fn sample(sampler: Node, scope: &JmeterScope, all: &mut Collector) {
     let name = sampler.attribute("testname").unwrap_or_default().to_owned();
     let path = value("HTTPSampler.path");
     let is_whole = path.starts_with("http://") || path.starts_with("https://");
-    let url = if is_whole {
+    let mut url = if is_whole {
         path
     } else {
         let protocol = value("HTTPSampler.protocol");
@@ -248,9 +248,8 @@ fn sample(sampler: Node, scope: &JmeterScope, all: &mut Collector) {
     }
     let mut draft = SourceRequest {
         method,
-        url,
         name: Some(name),
-        headers: scope.headers.clone(),
+        headers: scope.headers.iter().map(|(name, value)| (name.clone(), value.into())).collect(),
         drops_cookies: false,
         ..SourceRequest::default()
     };
@@ -259,13 +258,14 @@ fn sample(sampler: Node, scope: &JmeterScope, all: &mut Collector) {
         (true, _) => {}
         (false, true) => draft.body = arguments.into_bytes(),
         (false, false) => {
-            let sign = if draft.url.contains('?') { '&' } else { '?' };
-            draft.url = format!("{}{sign}{arguments}", draft.url);
+            let sign = if url.contains('?') { '&' } else { '?' };
+            url = format!("{url}{sign}{arguments}");
         }
     }
     if !draft.body.is_empty() && !is_raw && !draft.has_header("content-type") {
         draft.header("Content-Type", FORM);
     }
+    draft.url = url.into();
     all.request_after(scope.think, draft);
 }
 

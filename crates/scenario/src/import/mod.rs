@@ -1,21 +1,29 @@
 //! Loads of other programs as a scenario file. Sources are curl lines, browsers' recordings,
 //! descriptions of APIs, and files of other load generators.
 //!
-//! Each format has a file of its own, which reads into a `Collector`; `write` makes YAML of what
-//! came together. What has no place in a scenario is named, so that nobody takes the file for more
-//! than it is.
+//! Each format has a file of its own, which reads into a `Collector`. `model` is what comes
+//! together there, and `write` makes YAML of it. What has no place in a scenario is named, so that
+//! nobody takes the file for more than it is.
 
+#[allow(dead_code)]
 mod collect;
+mod content;
 mod curl;
 pub mod data;
+mod gather;
 mod har;
 mod jmeter;
 mod json_text;
 mod k6;
+mod model;
 mod openapi;
+mod scalar;
 #[cfg(test)]
 mod tests;
+mod text;
+mod url;
 mod vegeta;
+mod walk;
 mod write;
 mod yaml;
 
@@ -29,7 +37,9 @@ pub use curl::{curl_as_options, curl_line, curl_line_words, curl_words, is_curl}
 pub use har::har;
 pub use jmeter::jmeter;
 pub use k6::k6;
+pub use model::*;
 pub use openapi::openapi;
+pub use text::{ImportedText, TextPart};
 pub use vegeta::vegeta;
 
 /// No file with more bytes is imported.
@@ -38,70 +48,31 @@ pub const INPUT_MAX: usize = 256 << 20;
 /// What was imported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
-    /// `http://host` or `https://host`, with its port where that is not the scheme's own.
-    pub target: String,
+    /// `http://host` or `https://host`, with its port where that is not the scheme's own. It may
+    /// have values of the environment.
+    pub target: ImportedText,
     /// Headers that all requests have.
-    pub headers: Vec<(String, String)>,
-    /// What a user does, at least one request.
-    pub steps: Vec<ImportedStep>,
+    pub headers: Vec<(String, ImportedText)>,
+    /// The most redirections that requests follow.
+    pub redirects: u32,
+    /// The time limit of requests.
+    pub timeout: Option<Nanos>,
+    /// Sets of records.
+    pub data: Vec<ImportedData>,
+    /// What is done once before the load.
+    pub setup: Vec<ImportedStep>,
+    /// The kinds of sessions, at least one.
+    pub sessions: Vec<ImportedSession>,
+    /// What is done once after the load.
+    pub teardown: Vec<ImportedStep>,
     /// The load, where the source has one.
     pub load: ImportedLoad,
+    /// Thresholds that fail the run.
+    pub fail_if: Vec<String>,
     /// What is worth knowing about the file, a sentence each.
     pub remarks: Vec<String>,
     /// What could not be taken over, in the order of the source.
     pub left_out: Vec<String>,
-}
-
-/// A load as far as it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ImportedLoad {
-    /// Sessions per second.
-    pub rate_per_s: Option<f64>,
-    /// Users.
-    pub vusers: Option<u32>,
-    /// Measured time.
-    pub duration: Option<Nanos>,
-}
-
-/// One thing that a user does.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ImportedStep {
-    /// Sends a request.
-    Request(Box<ImportedRequest>),
-    /// Waits.
-    Think(Nanos),
-}
-
-/// A request of a step.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ImportedRequest {
-    /// `GET`, ….
-    pub method: String,
-    /// Path and query.
-    pub path: String,
-    /// Its name in reports.
-    pub name: Option<String>,
-    /// Headers, no name twice.
-    pub headers: Vec<(String, String)>,
-    /// Its body.
-    pub content: ImportedBody,
-    /// The most redirections that are followed.
-    pub redirects: u32,
-    /// Whether a session goes on after a failure.
-    pub goes_on: bool,
-}
-
-/// A body, in the form that is easiest to change.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ImportedBody {
-    /// None.
-    None,
-    /// JSON on one line, with no name twice in an object.
-    Json(String),
-    /// Names and values of a form, no name twice.
-    Form(Vec<(String, String)>),
-    /// Any text.
-    Text(String),
 }
 
 impl Imported {

@@ -239,7 +239,7 @@ impl<'a> ApiOperation<'a> {
             }
         }
         let sign = if query.is_empty() { "" } else { "?" };
-        draft.url = format!("{server}{path}{sign}{}", query.join("&"));
+        draft.url = format!("{server}{path}{sign}{}", query.join("&")).into();
         if !form.is_empty() {
             draft.form(&form);
         }

@@ -1,7 +1,7 @@
 //! Targets of vegeta, in its HTTP format and as lines of JSON.
 
 use super::collect::{Collector, SourceRequest};
-use super::{Imported, as_text, error};
+use super::{Imported, ImportedText, as_text, error};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use knee_load::quantity::ParseError;
@@ -55,12 +55,12 @@ fn json(text: &str, all: &mut Collector) -> Result<(), ParseError> {
             body.map_err(|_| super::wrong(format!("line {number}: the body is no base64")))?;
         let headers = line.header.into_iter();
         let headers = headers.flat_map(|(name, values)| {
-            let header = move |value| (name.clone(), value);
+            let header = move |value| (name.clone(), ImportedText::from(value));
             values.into_iter().map(header)
         });
         all.request(SourceRequest {
             method: line.method,
-            url: line.url,
+            url: line.url.into(),
             headers: headers.collect(),
             body,
             ..SourceRequest::default()
@@ -92,7 +92,7 @@ fn http(text: &str, read: ReadFile, all: &mut Collector) -> Result<(), ParseErro
             let next = begin(line, number)?;
             all.request(std::mem::replace(draft, next));
         } else if let Some((name, value)) = line.split_once(':') {
-            let header = (name.trim().to_owned(), value.trim().to_owned());
+            let header = (name.trim().to_owned(), value.trim().into());
             draft.headers.push(header);
         } else {
             return error(format!("line {number}: neither a header nor a target"));
@@ -117,7 +117,7 @@ fn begin(line: &str, number: usize) -> Result<SourceRequest, ParseError> {
     match (words.next(), words.next(), words.next()) {
         (Some(method), Some(url), None) => Ok(SourceRequest {
             method: method.to_owned(),
-            url: url.to_owned(),
+            url: url.into(),
             ..SourceRequest::default()
         }),
         _ => error(format!("line {number}: no target: expected METHOD URL")),

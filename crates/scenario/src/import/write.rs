@@ -1,7 +1,11 @@
 //! A scenario file in YAML.
 
-use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, ImportedStep};
+use super::model::*;
+use super::scalar::{in_quotes, key, quoted};
+use super::{Imported, ImportedText};
+use knee_load::session::Deal;
 use knee_load::time::Nanos;
+use std::collections::HashSet;
 
 /// The methods that are keys of a step.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
@@ -12,75 +16,272 @@ pub(super) fn yaml(imported: &Imported, source: &str) -> String {
     lines.extend(imported.remarks.iter().map(|r| format!("# {}", comment(r))));
     let left_out = imported.left_out.iter();
     lines.extend(left_out.map(|what| format!("# left out: {}", comment(what))));
-    lines.push(format!("target: {}", quoted(&imported.target)));
-    if !imported.headers.is_empty() {
-        lines.push("defaults:".to_owned());
-        headers(&imported.headers, "  ", &mut lines);
+    let mut file = YamlLines { lines, indent: 0 };
+    file.put(format!("target: {}", quoted(&imported.target.template())));
+    file.defaults(imported);
+    file.data(&imported.data);
+    file.below("setup:", &imported.setup);
+    file.put("sessions:");
+    for session in &imported.sessions {
+        file.session(session);
     }
-    lines.extend(["sessions:", "  imported:", "    steps:"].map(str::to_owned));
-    for step in &imported.steps {
-        match step {
-            ImportedStep::Think(time) => lines.push(format!("      - think: {}", time.exactly())),
-            ImportedStep::Request(request) => put_request(request, &mut lines),
-        }
+    file.below("teardown:", &imported.teardown);
+    file.load(&imported.load);
+    if !imported.fail_if.is_empty() {
+        file.put("fail_if:");
+        imported.fail_if.iter().for_each(|text| file.put(format!("  - {}", in_quotes(text))));
     }
-    put_load(&imported.load, &mut lines);
-    lines.push(String::new());
-    lines.join("\n")
+    file.put("");
+    file.lines.join("\n")
 }
 
-fn put_request(request: &ImportedRequest, lines: &mut Vec<String>) {
-    let (method, path) = (request.method.as_str(), quoted(&request.path));
-    lines.push(if METHODS.contains(&method) {
-        format!("      - {}: {path}", method.to_ascii_lowercase())
-    } else {
-        format!("      - request: {{method: {}, url: {path}}}", quoted(method))
-    });
-    let mut put = |line: String| lines.push(format!("        {line}"));
-    if let Some(name) = &request.name {
-        // A name holds no templates.
-        put(format!("name: {}", quoted(name).replace("$${", "${")));
+/// Lines of the file, and how far the next ones stand to the right.
+struct YamlLines {
+    lines: Vec<String>,
+    indent: usize,
+}
+
+impl YamlLines {
+    fn put(&mut self, line: impl AsRef<str>) {
+        self.lines.push(format!("{}{}", " ".repeat(self.indent), line.as_ref()));
     }
-    match &request.content {
-        ImportedBody::None => {}
-        ImportedBody::Json(json) => put(format!("json: {}", without_templates(json))),
-        ImportedBody::Text(text) => put(format!("body: {}", in_quotes(text))),
-        ImportedBody::Form(pairs) => {
-            let pair = |(name, value): &(String, String)| {
-                format!("{}: {}", in_quotes(name).replace("$${", "${"), in_quotes(value))
+
+    fn deeper(&mut self, by: usize, put: impl FnOnce(&mut YamlLines)) {
+        self.indent += by;
+        put(self);
+        self.indent -= by;
+    }
+
+    fn defaults(&mut self, imported: &Imported) {
+        let Imported { headers, redirects, timeout, .. } = imported;
+        if headers.is_empty() && *redirects == 0 && timeout.is_none() {
+            return;
+        }
+        self.put("defaults:");
+        self.deeper(2, |file| file.limits(headers, *redirects, *timeout));
+    }
+
+    fn limits(
+        &mut self,
+        headers: &[(String, ImportedText)],
+        redirects: u32,
+        timeout: Option<Nanos>,
+    ) {
+        if redirects > 0 {
+            self.put(format!("redirects: {redirects}"));
+        }
+        if let Some(timeout) = timeout {
+            self.put(format!("timeout: {}", timeout.exactly()));
+        }
+        if !headers.is_empty() {
+            self.put("headers:");
+            for (name, value) in headers {
+                self.put(format!("  {}: {}", key(name), template(value)));
+            }
+        }
+    }
+
+    fn data(&mut self, data: &[ImportedData]) {
+        if !data.is_empty() {
+            self.put("data:");
+        }
+        for ImportedData { name, file, order } in data {
+            let order = match order {
+                Deal::InOrder => "",
+                Deal::Unique => ", order: unique",
+                Deal::Random => ", order: random",
             };
-            let pairs: Vec<String> = pairs.iter().map(pair).collect();
-            put(format!("form: {{{}}}", pairs.join(", ")));
+            self.put(format!("  {}: {{file: {}{order}}}", key(name), in_quotes(file)));
         }
     }
-    if request.redirects > 0 {
-        put(format!("redirects: {}", request.redirects));
-    }
-    if request.goes_on {
-        put("on_failure: continue".to_owned());
-    }
-    if !request.headers.is_empty() {
-        headers(&request.headers, "        ", lines);
-    }
-}
 
-fn headers(headers: &[(String, String)], indent: &str, lines: &mut Vec<String>) {
-    lines.push(format!("{indent}headers:"));
-    for (name, value) in headers {
-        let (name, value) = (key(name), in_quotes(value));
-        lines.push(format!("{indent}  {name}: {value}"));
+    fn session(&mut self, session: &ImportedSession) {
+        self.put(format!("  {}:", key(&session.name)));
+        self.deeper(4, |file| {
+            if session.weight != 1 {
+                file.put(format!("weight: {}", session.weight));
+            }
+            if !session.data.is_empty() {
+                let names: Vec<String> = session.data.iter().map(|name| key(name)).collect();
+                file.put(format!("data: [{}]", names.join(", ")));
+            }
+            file.below("steps:", &session.steps);
+        });
     }
-}
 
-fn put_load(load: &ImportedLoad, lines: &mut Vec<String>) {
-    let rate = load.rate_per_s.map(|rate| format!("rate: {rate}/s"));
-    let vusers = load.vusers.map(|vusers| format!("vusers: {vusers}"));
-    let duration = load.duration.filter(|time| *time > Nanos::ZERO);
-    let duration = duration.map(|time| format!("duration: {}", time.exactly()));
-    let all: Vec<String> = [rate, vusers, duration].into_iter().flatten().collect();
-    if !all.is_empty() {
-        lines.push("load:".to_owned());
-        lines.extend(all.into_iter().map(|line| format!("  {line}")));
+    /// A key whose value is a list of steps.
+    fn below(&mut self, key: &str, steps: &[ImportedStep]) {
+        if !steps.is_empty() {
+            self.put(key);
+            self.deeper(2, |file| steps.iter().for_each(|step| file.step(step)));
+        }
+    }
+
+    fn step(&mut self, step: &ImportedStep) {
+        match step {
+            ImportedStep::Think(law) => self.put(format!("- think: {law}")),
+            ImportedStep::Request(request) => self.request(request),
+            ImportedStep::Repeat { times, variable, steps } => {
+                self.put(format!("- repeat: {}", repeat(times, variable.as_deref())));
+                self.deeper(2, |file| file.below("steps:", steps));
+            }
+            ImportedStep::When { condition, steps, otherwise } => {
+                self.put(format!("- when: {}", in_quotes(&whole(condition, false))));
+                self.deeper(2, |file| {
+                    file.below("steps:", steps);
+                    file.below("else:", otherwise);
+                });
+            }
+            ImportedStep::Choose(choices) => {
+                self.put("- choose:");
+                for (weight, steps) in choices {
+                    self.put(format!("    - weight: {weight}"));
+                    self.deeper(6, |file| file.below("steps:", steps));
+                }
+            }
+            ImportedStep::Set(variables) => {
+                self.put("- set:");
+                for (name, value) in variables {
+                    self.put(format!("    {}: {}", key(name), template(value)));
+                }
+            }
+            ImportedStep::Group { name, steps } => {
+                self.put(format!("- group: {}", key(name)));
+                self.deeper(2, |file| file.below("steps:", steps));
+            }
+        }
+    }
+
+    fn request(&mut self, request: &ImportedRequest) {
+        let (method, path) = (request.method.as_str(), quoted(&request.path.template()));
+        self.put(if METHODS.contains(&method) {
+            format!("- {}: {path}", method.to_ascii_lowercase())
+        } else {
+            format!("- request: {{method: {}, url: {}}}", quoted(method), template(&request.path))
+        });
+        self.deeper(2, |file| {
+            if let Some(name) = &request.name {
+                file.put(format!("name: {}", quoted(name)));
+            }
+            file.body(&request.content);
+            file.expect(&request.expect);
+            if !request.extract.is_empty() {
+                file.put("extract:");
+                request.extract.iter().for_each(|e| file.put(format!("  {}", extract(e))));
+            }
+            file.limits(&request.headers, request.redirects, request.timeout);
+            if request.goes_on {
+                file.put("on_failure: continue");
+            }
+        });
+    }
+
+    fn body(&mut self, content: &ImportedBody) {
+        match content {
+            ImportedBody::None => {}
+            // `${` begins a template: it is doubled.
+            ImportedBody::Json(json) => self.put(format!("json: {}", json.replace("${", "$${"))),
+            ImportedBody::JsonValue(json) => self.json("json:", json),
+            ImportedBody::Text(text) => self.put(format!("body: {}", template(text))),
+            ImportedBody::File(file) => self.put(format!("body_file: {}", in_quotes(file))),
+            ImportedBody::Form(pairs) => {
+                let pair = |(name, value): &(String, ImportedText)| {
+                    format!("{}: {}", in_quotes(name), template(value))
+                };
+                let pairs: Vec<String> = pairs.iter().map(pair).collect();
+                self.put(format!("form: {{{}}}", pairs.join(", ")));
+            }
+            ImportedBody::Multipart(parts) => {
+                self.put("multipart:");
+                let mut names: HashSet<&str> = HashSet::new();
+                for (name, _) in parts.iter().filter(|(name, _)| names.insert(name)) {
+                    let own = parts.iter().filter(|(other, _)| other == name);
+                    let own: Vec<String> = own.map(|(_, p)| part(p)).collect();
+                    let value = match &own[..] {
+                        [one] => one.clone(),
+                        all => format!("[{}]", all.join(", ")),
+                    };
+                    self.put(format!("  {}: {value}", in_quotes(name)));
+                }
+            }
+        }
+    }
+
+    /// A value of JSON behind its key, or behind the dash of a list. On one line it cannot have a
+    /// value without quotes, as braces end a line's map.
+    fn json(&mut self, before: &str, json: &ImportedJson) {
+        match json {
+            ImportedJson::Value(value) => self.put(format!("{before} {}", value.template())),
+            ImportedJson::List(list) if has_value(json) => {
+                self.put(before);
+                self.deeper(2, |file| list.iter().for_each(|value| file.json("-", value)));
+            }
+            ImportedJson::Object(pairs) if has_value(json) => {
+                self.put(before);
+                self.deeper(2, |file| {
+                    for (name, value) in pairs {
+                        file.json(&format!("{}:", in_quotes(name)), value);
+                    }
+                });
+            }
+            flat => self.put(format!("{before} {}", on_one_line(flat))),
+        }
+    }
+
+    fn expect(&mut self, expect: &ImportedExpect) {
+        if *expect == ImportedExpect::default() {
+            return;
+        }
+        self.put("expect:");
+        self.deeper(2, |file| {
+            match &expect.status[..] {
+                [] => {}
+                [one] => file.put(format!("status: {one}")),
+                all => file.put(format!("status: [{}]", all.join(", "))),
+            }
+            if let Some(time) = expect.time {
+                file.put(format!("time: <{}", time.exactly()));
+            }
+            if !expect.headers.is_empty() {
+                file.put("header:");
+                for (name, is) in &expect.headers {
+                    file.put(format!("  {}: {{{}}}", key(name), matched(is)));
+                }
+            }
+            if !expect.body.is_empty() {
+                file.put("body:");
+                for (pointer, is) in &expect.body {
+                    let json = pointer.iter().map(|p| format!("json: {}, ", in_quotes(p)));
+                    file.put(format!("  - {{{}{}}}", json.collect::<String>(), matched(is)));
+                }
+            }
+        });
+    }
+
+    fn load(&mut self, load: &ImportedLoad) {
+        let mut all = Vec::new();
+        if load.stages.is_empty() {
+            all.extend(load.rate_per_s.map(|rate| format!("rate: {rate}/s")));
+            all.extend(load.vusers.map(|vusers| format!("vusers: {vusers}")));
+            let duration = load.duration.filter(|time| *time > Nanos::ZERO);
+            all.extend(duration.map(|time| format!("duration: {}", time.exactly())));
+        } else {
+            all.push("stages:".to_owned());
+            let (from_unit, unit) =
+                if load.stages_of_users { ("", " users") } else { ("/s", "/s") };
+            for ImportedStage { from, to, length } in &load.stages {
+                let length = length.exactly();
+                all.push(if from == to {
+                    format!("  - {{hold: {to}{unit}, for: {length}}}")
+                } else {
+                    format!("  - {{ramp: {from}{from_unit} -> {to}{unit}, for: {length}}}")
+                });
+            }
+        }
+        if !all.is_empty() {
+            self.put("load:");
+            all.iter().for_each(|line| self.put(format!("  {line}")));
+        }
     }
 }
 
@@ -89,61 +290,154 @@ fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The name of a header: a token, which may look like something else.
-fn key(name: &str) -> String {
-    if is_plain(name) { name.to_owned() } else { in_quotes(name).replace("$${", "${") }
+fn template(text: &ImportedText) -> String {
+    in_quotes(&text.template())
 }
 
-/// A text that YAML reads as this text: plain where it can be, in quotes else.
-fn quoted(text: &str) -> String {
-    let is_url = ["http://", "https://"].iter().find_map(|s| text.strip_prefix(s));
-    let is_path = text.starts_with('/') && text.bytes().all(is_path_byte);
-    if is_plain(text) || is_path || is_url.is_some_and(is_authority) {
-        text.to_owned()
-    } else {
-        in_quotes(text)
-    }
-}
-
-fn is_plain(text: &str) -> bool {
-    const WORDS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
-    let is_word_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.bytes().all(is_word_byte)
-        && !WORDS.contains(&text.to_ascii_lowercase().as_str())
-}
-
-fn is_path_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"/-_.~?=&%+;@".contains(&byte)
-}
-
-fn is_authority(text: &str) -> bool {
-    let is_fine = |b: u8| b.is_ascii_alphanumeric() || b"-.:".contains(&b);
-    !text.is_empty() && !text.ends_with(':') && text.bytes().all(is_fine)
-}
-
-/// `${` begins a template: it is doubled.
-fn without_templates(text: &str) -> String {
-    text.replace("${", "$${")
-}
-
-/// A text in double quotes.
-fn in_quotes(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in without_templates(text).chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
-                quoted.push_str(&format!("\\u{:04x}", c as u32));
+fn repeat(times: &ImportedRepeat, variable: Option<&str>) -> String {
+    let whole = |condition| in_quotes(&whole(condition, false));
+    let times = match times {
+        ImportedRepeat::Times(times) => {
+            let number = times.literal().map_or_else(|| template(times), str::to_owned);
+            match variable {
+                None => return number,
+                Some(_) => format!("times: {number}"),
             }
-            c => quoted.push(c),
+        }
+        ImportedRepeat::Each(list) => {
+            let list: Vec<String> = list.iter().map(template).collect();
+            format!("over: [{}]", list.join(", "))
+        }
+        ImportedRepeat::Elements(value) => format!("over: {}", template(value)),
+        ImportedRepeat::While(is, most) => format!("while: {}, at_most: {most}", whole(is)),
+        ImportedRepeat::Until(is, most) => format!("until: {}, at_most: {most}", whole(is)),
+    };
+    let variable = variable.map(|name| format!(", as: {}", key(name)));
+    format!("{{{times}{}}}", variable.unwrap_or_default())
+}
+
+/// A condition, in parentheses where it is a part of another.
+fn whole(condition: &ImportedCondition, is_part: bool) -> String {
+    let joined = |all: &[ImportedCondition], word: &str| {
+        let all: Vec<String> = all.iter().map(|one| whole(one, true)).collect();
+        if is_part && all.len() > 1 { format!("({})", all.join(word)) } else { all.join(word) }
+    };
+    match condition {
+        ImportedCondition::All(all) => joined(all, " and "),
+        ImportedCondition::Any(all) => joined(all, " or "),
+        ImportedCondition::Not(not) => match &**not {
+            ImportedCondition::Compare(..) => format!("not ({})", whole(not, false)),
+            _ => format!("not {}", whole(not, true)),
+        },
+        ImportedCondition::Compare(left, relation, right) => {
+            let relation = match relation {
+                ImportedRelation::Equal => "==",
+                ImportedRelation::NotEqual => "!=",
+                ImportedRelation::Less => "<",
+                ImportedRelation::Greater => ">",
+                ImportedRelation::AtMost => "<=",
+                ImportedRelation::AtLeast => ">=",
+                ImportedRelation::Contains => "contains",
+                ImportedRelation::Matches => "matches",
+            };
+            format!("{} {relation} {}", side(left), side(right))
         }
     }
-    quoted.push('"');
-    quoted
+}
+
+/// A side of a comparison: one value or a number as it is, all else in quotes.
+fn side(text: &ImportedText) -> String {
+    let template = text.template();
+    let is_value = text.parts().len() == 1 && text.literal().is_none();
+    if (is_value && !template.contains(['\'', '"'])) || is_number(&template) {
+        return template;
+    }
+    let quote = if template.contains('\'') { '"' } else { '\'' };
+    format!("{quote}{template}{quote}")
+}
+
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    is_plain && digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok()
+}
+
+fn part(part: &ImportedPart) -> String {
+    let content = match &part.content {
+        Ok(text) if part.media.is_none() && part.filename.is_none() => return template(text),
+        Ok(text) => format!("text: {}", template(text)),
+        Err(file) => format!("file: {}", in_quotes(file)),
+    };
+    let media = part.media.iter().map(|media| format!(", type: {}", in_quotes(media)));
+    let filename = part.filename.iter().map(|name| format!(", filename: {}", in_quotes(name)));
+    format!("{{{content}{}}}", media.chain(filename).collect::<String>())
+}
+
+/// Whether a value without quotes is in it.
+fn has_value(json: &ImportedJson) -> bool {
+    match json {
+        ImportedJson::Plain(_) | ImportedJson::Text(_) => false,
+        ImportedJson::Value(_) => true,
+        ImportedJson::List(list) => list.iter().any(has_value),
+        ImportedJson::Object(pairs) => pairs.iter().any(|(_, value)| has_value(value)),
+    }
+}
+
+fn on_one_line(json: &ImportedJson) -> String {
+    match json {
+        ImportedJson::Plain(text) => text.clone(),
+        ImportedJson::Text(text) | ImportedJson::Value(text) => template(text),
+        ImportedJson::List(list) => {
+            let list: Vec<String> = list.iter().map(on_one_line).collect();
+            format!("[{}]", list.join(", "))
+        }
+        ImportedJson::Object(pairs) => {
+            let pair = |(name, value): &(String, ImportedJson)| {
+                format!("{}: {}", in_quotes(name), on_one_line(value))
+            };
+            format!("{{{}}}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn matched(is: &ImportedMatch) -> String {
+    let number = |text: &ImportedText| match text.literal() {
+        Some(number) if is_number(number) => number.to_owned(),
+        _ => template(text),
+    };
+    match is {
+        ImportedMatch::Equals(text) => format!("equals: {}", template(text)),
+        ImportedMatch::Contains(text) => format!("contains: {}", template(text)),
+        ImportedMatch::Matches(pattern) => format!("matches: {}", in_quotes(pattern)),
+        ImportedMatch::Above(value) => format!("above: {}", number(value)),
+        ImportedMatch::Below(value) => format!("below: {}", number(value)),
+        ImportedMatch::AtLeast(value) => format!("at_least: {}", number(value)),
+        ImportedMatch::AtMost(value) => format!("at_most: {}", number(value)),
+        ImportedMatch::Exists(is_there) => format!("exists: {is_there}"),
+        ImportedMatch::Not(other) => format!("not: {{{}}}", matched(other)),
+    }
+}
+
+fn extract(extract: &ImportedExtract) -> String {
+    let source = match &extract.source {
+        ImportedSource::Json(pointer) => format!("json: {}", in_quotes(pointer)),
+        ImportedSource::Header(name) => format!("header: {}", key(name)),
+        ImportedSource::Cookie(name) => format!("cookie: {}", key(name)),
+        ImportedSource::Between(left, right) => {
+            format!("between: [{}, {}]", in_quotes(left), in_quotes(right))
+        }
+        ImportedSource::Body => "body: true".to_owned(),
+        ImportedSource::Status => "status: true".to_owned(),
+        ImportedSource::Regex { pattern, group, unescape } => {
+            let group = group.map(|group| format!(", group: {group}")).unwrap_or_default();
+            let unescape = if *unescape { ", unescape: true" } else { "" };
+            format!("regex: {}{group}{unescape}", in_quotes(pattern))
+        }
+        ImportedSource::Css { selector, attribute } => {
+            let attribute = attribute.as_ref().map(|name| format!(", attribute: {}", key(name)));
+            format!("css: {}{}", in_quotes(selector), attribute.unwrap_or_default())
+        }
+    };
+    let default = extract.default.as_ref().map(|text| format!(", default: {}", in_quotes(text)));
+    format!("{}: {{{source}{}}}", key(&extract.name), default.unwrap_or_default())
 }

@@ -12,6 +12,10 @@ use clap::{Args, Subcommand};
 use knee_load::secrets::Secrets;
 use knee_scenario::import::{self, Imported};
 use std::io::{self, Write};
+use std::path::Path;
+
+/// Largest module or file of settings of a k6 script, in bytes.
+const SCRIPT_FILE_MAX: u64 = 4 << 20;
 
 /// Make a scenario file from a curl line, a HAR, an OpenAPI description or files of other tools
 ///
@@ -74,11 +78,11 @@ enum RawFormat {
         knee import vegeta targets.txt -o targets.yaml")]
     Vegeta(FileToFile),
 
-    /// Import the requests of a k6 script, where they are literal
+    /// Import a k6 script, in JavaScript or TypeScript
     ///
-    /// Taken over: http.get and its kin, sleep, and vus, duration, stages and constant arrival
-    /// rates of the options. Values may be literals, constants of the script and JSON.stringify of
-    /// them.
+    /// The script is not run: its functions are followed. Requests, pauses, groups, checks, values of
+    /// responses, conditions and loops become steps. Scenarios, stages and thresholds of the options
+    /// become sessions, load and fail_if. Modules and settings beside it are read.
     #[command(after_help = "Example:\n  \
         knee import k6 script.js -o script.yaml")]
     K6(FileToFile),
@@ -154,7 +158,15 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
             files.import(|bytes| import::openapi(bytes, target.as_deref()))?
         }
         RawFormat::Vegeta(files) => files.import(|bytes| import::vegeta(bytes, &mut read))?,
-        RawFormat::K6(files) => files.import(import::k6)?,
+        RawFormat::K6(files) => {
+            let folder = Path::new(&files.file).parent().map(Path::to_path_buf);
+            let folder = folder.unwrap_or_default();
+            let mut beside = |file: &str| match folder.join(file).to_str() {
+                Some(path) => input::read_file(path, SCRIPT_FILE_MAX),
+                None => Err("is no UTF-8 path".to_owned()),
+            };
+            files.import(|bytes| import::k6(bytes, &mut beside))?
+        }
         RawFormat::Jmeter(files) => files.import(import::jmeter)?,
         RawFormat::Log(log) => return log.execute(),
     };

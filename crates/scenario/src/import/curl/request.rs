@@ -1,8 +1,9 @@
 //! What a transfer of curl sends.
 
 use super::Transfer;
-use crate::import::collect::{Collector, SourceRequest, encoded};
+use crate::import::collect::{Collector, SourceRequest};
 use crate::import::data::{self, CurlData, DataKind, ReadFile, url_encoded};
+use crate::import::url::encoded;
 use crate::import::{error, wrong};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -72,10 +73,11 @@ impl Transfer {
                 }
                 CurlBody::File(file) => read(&file).map_err(wrong)?,
             };
+            let headers = request.headers.into_iter().map(|(name, value)| (name, value.into()));
             all.request(SourceRequest {
                 method: request.method,
-                url: request.url,
-                headers: request.headers,
+                url: request.url.into(),
+                headers: headers.collect(),
                 body,
                 redirects: if self.follows() { REDIRECTS } else { 0 },
                 ..SourceRequest::default()

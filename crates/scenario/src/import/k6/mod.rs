@@ -1,246 +1,246 @@
-//! A script of k6, as far as its requests stand in it literally. It is not run: what depends on
-//! what happens is named as left out, with its line.
+//! Scripts of k6. A script is not run: its functions are followed from the exported ones on. What
+//! they send becomes steps, and what depends on responses becomes `extract`, `when` and `repeat`.
+//!
+//! `parse` makes trees of scripts. `interpreter` has what is known so far; `statements`, `loops`
+//! and `branches` follow what is done, `expressions` and `operators` what has values, and `calls`
+//! functions. `http`, `checks` and `responses` are what k6 gives, `options` and `thresholds` what
+//! it is asked for.
 
+mod branches;
+mod builtins;
+mod calls;
+mod checks;
+mod expressions;
+mod heap;
+mod http;
+mod interpreter;
+mod library;
+mod loops;
+mod members;
+mod methods;
+mod modules;
+mod operators;
 mod options;
-mod tokens;
+mod parse;
+mod prune;
+mod responses;
+mod statements;
+mod texts;
+mod thresholds;
 mod value;
 
-use super::collect::{Collector, SourceRequest};
-use super::{Imported, as_text, error};
+use super::collect::Collector;
+use super::data::ReadFile;
+use super::{Imported, ImportedStep, as_text, error};
+use heap::Slot;
+use interpreter::{K6Interpreter, K6Note, K6Phase, K6Request, K6Step};
 use knee_load::quantity::ParseError;
-use knee_load::time::Nanos;
-use std::collections::HashMap;
-use tokens::{JsToken, tokens};
-use value::{JsReader, JsValue};
+use knee_load::session::Deal;
+use oxc_allocator::Allocator;
+use std::rc::Rc;
+use std::sync::mpsc;
+use value::JsValue;
 
-/// The largest script.
-const SCRIPT_MAX: usize = 4 << 20;
-/// How many tokens are looked at, those that are looked at again among them.
-const FUEL: usize = 20_000_000;
-
-/// Imports the calls of `http`, the pauses and the load.
+/// Imports a script of k6. Modules and settings beside it are read by their paths from its folder.
 ///
 /// # Errors
-/// One line: no text, too large, no call that a scenario can have.
-pub fn k6(bytes: &[u8]) -> Result<Imported, ParseError> {
+/// One line: no text, no JavaScript or TypeScript, no call that a scenario can have.
+pub fn k6(bytes: &[u8], read: ReadFile) -> Result<Imported, ParseError> {
     let text = as_text(bytes, "the script")?;
-    if text.len() > SCRIPT_MAX {
-        return error("the script is larger than 4 MiB");
-    }
-    let tokens = tokens(text);
-    let mut script = K6Script {
-        values: JsReader { tokens: &tokens, names: HashMap::new(), fuel: FUEL },
-        tokens: &tokens,
-        all: Collector::default(),
-        blocks: Vec::new(),
+    let (ask, asked) = mpsc::channel::<String>();
+    let (answer, answers) = mpsc::channel::<Result<Vec<u8>, String>>();
+    // Followed on a stack of its own: files are read here.
+    let work = move || {
+        let mut read = |path: &str| {
+            let sent = ask.send(path.to_owned()).ok();
+            let read = sent.and_then(|()| answers.recv().ok());
+            read.unwrap_or_else(|| Err("it cannot be read".to_owned()))
+        };
+        import(text, &mut read)
     };
-    script.read();
-    script.all.finish("the script has no literal call of http that a scenario can have")
+    let serve = || {
+        while let Ok(path) = asked.recv() {
+            if answer.send(read(&path)).is_err() {
+                break;
+            }
+        }
+    };
+    match parse::with_stack(text, work, serve) {
+        Some(imported) => imported,
+        None => error("the script is too large to follow it"),
+    }
 }
 
-/// A block whose steps may be done more than once, or not at all.
-struct SkippedBlock {
-    end: usize,
-    line: usize,
-    what: &'static str,
-    /// How many steps there were before it.
-    steps: usize,
+fn import(text: &str, read: ReadFile) -> Result<Imported, ParseError> {
+    let allocator = Allocator::default();
+    let mut script = K6Interpreter::new(&allocator, read);
+    script.load("", text)?;
+    if uses_requests(&script.steps) {
+        script.leave_out("requests outside of the functions that k6 calls");
+        script.steps.retain(|step| !uses_requests(std::slice::from_ref(step)));
+    }
+    script.prologue = std::mem::take(&mut script.steps);
+    script.prologue_taken = script.taken.clone();
+    let options = script.exported(0, "options").unwrap_or(JsValue::Undefined).certain();
+    script.go_to_export("options");
+    let scenarios = script.scenarios(&options);
+    let thresholds = script.thresholds(&options);
+    script.common_settings(&options);
+    let (data, setup) = script.follow_export("setup", K6Phase::Setup, JsValue::Undefined);
+    let (mut sessions, mut sending) = (Vec::new(), Vec::new());
+    for scenario in scenarios {
+        let steps = script.follow_export(&scenario.exec, K6Phase::Session, data.clone()).1;
+        if uses_requests(&steps) {
+            sessions.push(steps);
+            sending.push(scenario);
+        } else {
+            let (name, exec) = (&scenario.name, &scenario.exec);
+            script.go_to_export(exec);
+            script
+                .leave_out(format!("scenario '{name}': its function '{exec}' sends nothing here"));
+        }
+    }
+    let teardown = script.follow_export("teardown", K6Phase::Teardown, data).1;
+    if script.exported(0, "handleSummary").is_some() {
+        script.go_to_export("handleSummary");
+        script.leave_out("function handleSummary");
+    }
+    let mut lists = vec![setup, teardown];
+    lists.append(&mut sessions);
+    script.prune(&mut lists);
+    let mut lists = lists.into_iter();
+    let (setup, teardown) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
+    let mut all = Collector::default();
+    script.put_notes(&mut all);
+    all.begin_once();
+    put(&setup, &script.requests, &mut all);
+    all.end_setup();
+    let weights = options::settle(&sending, &mut all);
+    for ((scenario, steps), weight) in sending.iter().zip(lists).zip(weights) {
+        put(&steps, &script.requests, &mut all);
+        all.end_session(&scenario.name, weight);
+    }
+    all.begin_once();
+    put(&teardown, &script.requests, &mut all);
+    all.end_teardown();
+    let names: Vec<String> = sending.iter().map(|scenario| scenario.name.clone()).collect();
+    thresholds::put(&thresholds, &names, &mut all);
+    all.finish("the script has no request that a scenario can have")
 }
 
-struct K6Script<'a> {
-    values: JsReader<'a>,
-    tokens: &'a [JsToken],
-    all: Collector,
-    blocks: Vec<SkippedBlock>,
-}
-
-impl K6Script<'_> {
-    fn read(&mut self) {
-        let mut at = 0;
-        while at < self.tokens.len() {
-            while let Some(block) = self.blocks.pop_if(|block| block.end <= at) {
-                if self.all.len() > block.steps {
-                    let SkippedBlock { line, what, .. } = block;
-                    self.all.leave_out(format!("line {line}: {what}"));
-                }
-            }
-            at = self.step(at);
-        }
-        if self.values.fuel == 0 {
-            self.all.leave_out("what follows: the script is too large");
-        }
-    }
-
-    /// What begins at `at`; where it goes on.
-    fn step(&mut self, at: usize) -> usize {
-        let Some(name) = self.values.name(at).map(str::to_owned) else {
-            return at + 1;
-        };
-        let opens = self.values.sign(at + 1) == Some('(');
-        let is_member = at > 0 && self.values.sign(at - 1) == Some('.');
-        match name.as_str() {
-            "const" | "let" | "var" => self.bind(at + 1),
-            "http" if self.values.sign(at + 1) == Some('.') => return self.http(at),
-            "sleep" if opens && !is_member => self.sleep(at),
-            "check" if opens && !is_member => {
-                self.leave_out(at, "check: write 'expect' into the step");
-            }
-            "ws" | "grpc" if self.values.sign(at + 1) == Some('.') => {
-                self.leave_out(at, &format!("a call of {name}"));
-            }
-            "open" | "SharedArray" if opens && !is_member => {
-                self.leave_out(at, "data of a file: write 'data'");
-            }
-            "for" | "while" if opens => {
-                self.block(at, "a loop: its steps are done once");
-            }
-            "if" if opens => self.block(at, "a condition: its steps are always done"),
-            "function" => return self.function(at),
-            _ => {}
-        }
-        at + 1
-    }
-
-    fn leave_out(&mut self, at: usize, what: &str) {
-        let line = self.tokens.get(at).map_or(0, |token| token.line);
-        self.all.leave_out(format!("line {line}: {what}"));
-    }
-
-    /// `NAME = VALUE` behind `const`.
-    fn bind(&mut self, at: usize) {
-        let Some(name) = self.values.name(at).map(str::to_owned) else {
-            return;
-        };
-        if self.values.sign(at + 1) != Some('=') {
-            return;
-        }
-        let value = self.values.value(at + 2, 0).map(|(value, _)| value);
-        match (value, name.as_str()) {
-            (Some(value), "options") => options::read(&value, &mut self.all),
-            (None, "options") => self.leave_out(at, "options: they are not literal"),
-            (Some(value), _) => drop(self.values.names.insert(name, value)),
-            // What the name meant before is no longer so.
-            (None, _) => drop(self.values.names.remove(&name)),
-        }
-    }
-
-    fn sleep(&mut self, at: usize) {
-        match self.values.arguments(at + 1).first() {
-            Some(Some(JsValue::Number(seconds))) if (0.0..=86_400.0).contains(seconds) => {
-                self.all.think(Nanos::from_millis((seconds * 1e3) as u64));
-            }
-            _ => self.leave_out(at, "sleep: its time is not literal; write 'think'"),
-        }
-    }
-
-    /// Steps in a block are done once here.
-    fn block(&mut self, at: usize, what: &'static str) {
-        let head_end = self.values.behind_brackets(at + 1);
-        let end = match self.values.sign(head_end) {
-            Some('{') => self.values.behind_brackets(head_end),
-            _ => {
-                let is_end = |at: &usize| self.values.sign(*at) == Some(';');
-                let mut rest = head_end..self.tokens.len().min(head_end + 100);
-                rest.find(is_end).unwrap_or(head_end)
-            }
-        };
-        self.blocks.push(SkippedBlock {
-            end,
-            line: self.tokens.get(at).map_or(0, |token| token.line),
-            what,
-            steps: self.all.len(),
-        });
-    }
-
-    /// What is done once in a test is no step of a user.
-    fn function(&mut self, at: usize) -> usize {
-        let name = self.values.name(at + 1).unwrap_or_default().to_owned();
-        if !matches!(name.as_str(), "setup" | "teardown" | "handleSummary") {
-            return at + 1;
-        }
-        self.leave_out(at, &format!("function {name}"));
-        let head_end = self.values.behind_brackets(at + 2);
-        self.values.behind_brackets(head_end)
-    }
-
-    /// `http.get(…)` and its kin.
-    fn http(&mut self, at: usize) -> usize {
-        let Some(call) = self.values.name(at + 2).map(str::to_owned) else {
-            return at + 1;
-        };
-        let method = match call.as_str() {
-            "del" => "DELETE".to_owned(),
-            "get" | "head" | "post" | "put" | "patch" | "options" => call.to_ascii_uppercase(),
-            "request" | "asyncRequest" => String::new(),
-            _ => {
-                if self.values.sign(at + 3) == Some('(') {
-                    self.leave_out(at, &format!("http.{call}"));
-                }
-                return at + 3;
-            }
-        };
-        if self.values.sign(at + 3) != Some('(') {
-            return at + 3;
-        }
-        let arguments = self.values.arguments(at + 3);
-        match self.draft(method, arguments) {
-            Ok(draft) => self.all.request(draft),
-            Err(what) => self.leave_out(at, &format!("http.{call}: {what} is not literal")),
-        }
-        at + 4
-    }
-
-    fn draft(
+impl<'a> K6Interpreter<'a, '_> {
+    /// Follows a function that k6 calls: what it gives, and its steps.
+    fn follow_export(
         &mut self,
-        method: String,
-        arguments: Vec<Option<JsValue>>,
-    ) -> Result<SourceRequest, &'static str> {
-        let mut arguments = arguments.into_iter();
-        let mut text = |what| match arguments.next() {
-            Some(Some(JsValue::Text(text))) => Ok(text),
-            _ => Err(what),
+        name: &str,
+        phase: K6Phase,
+        data: JsValue<'a>,
+    ) -> (JsValue<'a>, Vec<K6Step>) {
+        let Some(function) = self.exported(0, name) else {
+            return (JsValue::Undefined, Vec::new());
         };
-        let method = match method.as_str() {
-            "" => text("its method")?,
-            _ => method,
-        };
-        let url = text("its URL")?;
-        let mut draft = SourceRequest { url, ..SourceRequest::default() };
-        if !matches!(method.as_str(), "GET" | "HEAD") {
-            match arguments.next() {
-                None | Some(Some(JsValue::Null)) => {}
-                Some(Some(JsValue::Text(body))) => draft.body = body.into_bytes(),
-                Some(Some(object)) => draft.form(&object.form().ok_or("its body")?),
-                Some(None) => return Err("its body"),
+        let (mark, extent) = (self.heap.mark(), self.heap.extent());
+        self.phase = phase;
+        self.steps.clone_from(&self.prologue);
+        self.taken.clone_from(&self.prologue_taken);
+        self.numbers.clear();
+        let value = self.call(&function, vec![data]);
+        self.end_branches(0, |_| true);
+        self.has_thrown = false;
+        if phase == K6Phase::Session {
+            for slot in self.heap.changed(mark) {
+                let what = match slot {
+                    Slot::Variable(scope, name) if scope < extent.0 => format!("variable '{name}'"),
+                    Slot::Object(object) if object < extent.1 => "list or object".to_owned(),
+                    _ => continue,
+                };
+                self.leave_out(format!(
+                    "a {what} that k6 keeps from one iteration to the next: each session begins \
+                     anew"
+                ));
             }
+            self.heap.undo(mark);
         }
-        match arguments.next() {
-            Some(None) => return Err("what follows its URL"),
-            Some(Some(parameters)) => self.parameters(&parameters, &mut draft),
-            None => {}
-        }
-        draft.method = method;
-        Ok(draft)
+        (value, std::mem::take(&mut self.steps))
     }
 
-    fn parameters(&mut self, parameters: &JsValue, draft: &mut SourceRequest) {
-        let JsValue::Object(parts) = parameters else {
-            return;
-        };
-        for (name, value) in parts {
-            match (name.as_str(), value) {
-                ("headers", JsValue::Object(headers)) => {
-                    for (name, value) in headers {
-                        let value = value.text().unwrap_or_default();
-                        draft.headers.retain(|h| !h.0.eq_ignore_ascii_case(name));
-                        draft.headers.push((name.clone(), value));
-                    }
-                }
-                ("tags", tags) => {
-                    draft.name = tags.get("name").and_then(JsValue::text);
-                }
-                (other, _) => self.all.leave_out(format!("parameter {other} of a call")),
+    /// What the options say of all requests.
+    fn common_settings(&mut self, options: &JsValue<'a>) {
+        let most = self.heap.entry(options, "maxRedirects").and_then(JsValue::number);
+        if let Some(most) = most.filter(|most| (0.0..=50.0).contains(most)) {
+            self.redirects = most as u32;
+        }
+        let agent = self.heap.entry(options, "userAgent").cloned();
+        self.user_agent = agent.and_then(|agent| self.text_of(&agent).ok());
+    }
+
+    fn put_notes(&mut self, all: &mut Collector) {
+        for note in std::mem::take(&mut self.notes) {
+            match note {
+                K6Note::LeftOut(line) => all.leave_out(line),
+                K6Note::Remark(line) => all.remark(line),
             }
         }
+        for (name, file, is_random) in std::mem::take(&mut self.records) {
+            let order = if is_random { Deal::Random } else { Deal::InOrder };
+            if all.data(&name, &file, order).is_none() {
+                all.leave_out(format!("data '{name}' of the file {file}"));
+            }
+        }
+    }
+}
+
+/// Whether a request is in these steps.
+fn uses_requests(steps: &[K6Step]) -> bool {
+    steps.iter().any(|step| match step {
+        K6Step::Request(_) => true,
+        K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) => uses_requests(steps),
+        K6Step::When { steps, otherwise, .. } => uses_requests(steps) || uses_requests(otherwise),
+        K6Step::Choose(choices) => choices.iter().any(|(_, steps)| uses_requests(steps)),
+        K6Step::Think(_) | K6Step::Set(_) => false,
+    })
+}
+
+/// Gives the collector steps, with their requests.
+fn put(steps: &[K6Step], requests: &[Rc<K6Request>], all: &mut Collector) {
+    let inner = |steps: &[K6Step], all: &mut Collector| {
+        all.open();
+        put(steps, requests, all);
+        all.close()
+    };
+    for step in steps {
+        let step = match step {
+            K6Step::Request(number) => {
+                if let Some(request) = requests.get(*number) {
+                    all.request(request.draft.clone());
+                }
+                continue;
+            }
+            K6Step::Think(law) => {
+                all.think_law(law);
+                continue;
+            }
+            K6Step::Set(variables) => ImportedStep::Set(variables.clone()),
+            K6Step::Repeat { times, variable, steps } => {
+                if let Some(name) = variable {
+                    all.know(name);
+                }
+                let (times, variable) = (times.clone(), variable.clone());
+                ImportedStep::Repeat { times, variable, steps: inner(steps, all) }
+            }
+            K6Step::When { condition, steps, otherwise } => {
+                let steps = inner(steps, all);
+                let otherwise = inner(otherwise, all);
+                ImportedStep::When { condition: condition.clone(), steps, otherwise }
+            }
+            K6Step::Choose(choices) => {
+                let choices = choices.iter().map(|(weight, steps)| (*weight, inner(steps, all)));
+                ImportedStep::Choose(choices.collect())
+            }
+            K6Step::Group(name, steps) => {
+                ImportedStep::Group { name: name.clone(), steps: inner(steps, all) }
+            }
+        };
+        all.push(step);
     }
 }

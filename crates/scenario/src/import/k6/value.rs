@@ -1,338 +1,291 @@
-//! Expressions of a script whose values stand in it.
+//! Values of a script, as far as they are known before it runs.
 
-use super::tokens::{JsTemplatePart, JsToken, JsTokenKind};
-use knee_load::percent;
-use std::collections::HashMap;
+use super::super::{ImportedPart, ImportedRelation, ImportedText};
+use oxc_ast::ast::{ArrowFunctionExpression, Class, Function};
+use std::rc::Rc;
 
-/// The deepest nesting of an expression.
-const DEPTH_MAX: usize = 50;
-/// The longest text that is put together.
-const TEXT_MAX: usize = 1 << 20;
-
-/// A value that stands in the script.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum JsValue {
+/// A value, or where a session has it from.
+#[derive(Clone, Debug)]
+pub(super) enum JsValue<'a> {
+    Undefined,
     Null,
     Bool(bool),
     Number(f64),
-    Text(String),
-    List(Vec<JsValue>),
-    Object(Vec<(String, JsValue)>),
+    /// A text, which may have values of the session in it.
+    Text(Rc<ImportedText>),
+    /// A number of the session, by its expression in a template, plus another.
+    SessionNumber(Rc<str>, f64),
+    /// A value of the session of any type, by its expression in a template.
+    Session(Rc<str>),
+    /// A random number from one to another, by its number among all draws.
+    Uniform {
+        low: f64,
+        high: f64,
+        draw: usize,
+    },
+    /// An object or a list on the heap.
+    Heap(usize),
+    Function(Rc<JsFunction<'a>>),
+    Class(&'a Class<'a>, usize),
+    /// Something that k6 or JavaScript has, by its path such as `http.get`.
+    Builtin(Rc<str>),
+    /// A part of a response.
+    Part(ResponsePart),
+    /// A truth value of the session.
+    Test(Rc<K6Test<'a>>),
+    /// A value that there is only if a test holds, and nothing else.
+    Maybe(Rc<(K6Test<'a>, JsValue<'a>)>),
+    /// The content of a file.
+    File(Rc<str>),
+    /// All records of a set, and the one that the session is dealt.
+    Records(Rc<str>),
+    Record(Rc<str>),
+    /// A part of a multipart body.
+    FormPart(Rc<ImportedPart>),
+    /// A regular expression.
+    Regex(Rc<str>),
+    /// A URL with the name of its requests in reports.
+    Named(Rc<ImportedText>, Rc<str>),
+    /// Statuses that are expected, as a scenario has them.
+    Statuses(Rc<Vec<String>>),
+    /// Anything else, with what it is.
+    Unknown(Rc<str>),
 }
 
-impl JsValue {
-    /// What it costs to have it once more.
-    fn size(&self) -> usize {
-        const BYTES: usize = 8;
+/// A function with the variables around it.
+#[derive(Debug)]
+pub(super) struct JsFunction<'a> {
+    pub(super) code: FunctionCode<'a>,
+    pub(super) scope: usize,
+    pub(super) module: usize,
+    pub(super) this: Option<JsValue<'a>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FunctionCode<'a> {
+    Arrow(&'a ArrowFunctionExpression<'a>),
+    Function(&'a Function<'a>),
+}
+
+/// A part of a response, by the number of its request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ResponsePart {
+    pub(super) request: usize,
+    pub(super) place: PartPlace,
+}
+
+/// Where the part stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum PartPlace {
+    Whole,
+    Status,
+    Body,
+    /// At a JSON Pointer.
+    Json(String),
+    Headers,
+    Header(String),
+    Cookies,
+    Cookie(String),
+    Timings,
+    Duration,
+    /// The number of characters or elements of another.
+    Length(Box<PartPlace>),
+    /// Where a text begins in another.
+    Index(Box<PartPlace>, String),
+    /// Elements of HTML, by their selector.
+    Html(String),
+    /// An attribute of the first of them, or its text.
+    Css(String, Option<String>),
+    /// All groups of a regular expression.
+    Match(String),
+    Regex(String, u32),
+    Between(String, String),
+    /// An error of the connection.
+    Error,
+    /// What a scenario has no word for.
+    Other(String),
+}
+
+/// A truth value that depends on what happens.
+#[derive(Clone, Debug)]
+pub(super) enum K6Test<'a> {
+    Known(bool),
+    Compare(JsValue<'a>, ImportedRelation, JsValue<'a>),
+    Truthy(JsValue<'a>),
+    All(Vec<K6Test<'a>>),
+    Any(Vec<K6Test<'a>>),
+    Not(Box<K6Test<'a>>),
+    /// It holds with this probability.
+    Chance(f64),
+    Unknown(Rc<str>),
+}
+
+impl<'a> K6Test<'a> {
+    /// The opposite.
+    pub(super) fn not(self) -> K6Test<'a> {
         match self {
-            JsValue::Null | JsValue::Bool(_) | JsValue::Number(_) => 1,
-            JsValue::Text(text) => 1 + text.len() / BYTES,
-            JsValue::List(list) => 1 + list.iter().map(JsValue::size).sum::<usize>(),
-            JsValue::Object(parts) => {
-                let size =
-                    |(name, value): &(String, JsValue)| 1 + name.len() / BYTES + value.size();
-                1 + parts.iter().map(size).sum::<usize>()
-            }
+            K6Test::Known(is) => K6Test::Known(!is),
+            K6Test::Not(other) => *other,
+            K6Test::Chance(p) => K6Test::Chance(1.0 - p),
+            K6Test::Unknown(what) => K6Test::Unknown(what),
+            other => K6Test::Not(Box::new(other)),
         }
     }
 
-    /// A part of an object.
-    pub(super) fn get(&self, name: &str) -> Option<&JsValue> {
+    /// All of these, or any: what is known is decided.
+    pub(super) fn joined(tests: Vec<K6Test<'a>>, is_all: bool) -> K6Test<'a> {
+        let mut open = Vec::new();
+        for test in tests {
+            match test {
+                K6Test::Known(is) if is == is_all => {}
+                K6Test::Known(is) => return K6Test::Known(is),
+                other => open.push(other),
+            }
+        }
+        if let Some(unknown) = open.iter().find(|test| matches!(test, K6Test::Unknown(_))) {
+            return unknown.clone();
+        }
+        match (open.pop(), open.is_empty()) {
+            (None, _) => K6Test::Known(is_all),
+            (Some(only), true) => only,
+            (Some(last), false) => {
+                open.push(last);
+                if is_all { K6Test::All(open) } else { K6Test::Any(open) }
+            }
+        }
+    }
+}
+
+impl<'a> JsValue<'a> {
+    pub(super) fn text(text: impl Into<ImportedText>) -> JsValue<'a> {
+        JsValue::Text(Rc::new(text.into()))
+    }
+
+    pub(super) fn unknown(what: impl AsRef<str>) -> JsValue<'a> {
+        JsValue::Unknown(Rc::from(what.as_ref()))
+    }
+
+    pub(super) fn builtin(path: impl AsRef<str>) -> JsValue<'a> {
+        JsValue::Builtin(Rc::from(path.as_ref()))
+    }
+
+    pub(super) fn test(test: K6Test<'a>) -> JsValue<'a> {
+        match test {
+            K6Test::Known(is) => JsValue::Bool(is),
+            K6Test::Unknown(what) => JsValue::Unknown(what),
+            other => JsValue::Test(Rc::new(other)),
+        }
+    }
+
+    /// The same value without the doubt whether there is one.
+    pub(super) fn certain(self) -> JsValue<'a> {
         match self {
-            JsValue::Object(parts) => parts.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v),
+            JsValue::Maybe(maybe) => maybe.1.clone(),
+            other => other,
+        }
+    }
+
+    /// The text of a literal.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self {
+            JsValue::Text(text) | JsValue::Named(text, _) => text.literal(),
             _ => None,
         }
     }
 
-    /// As it is in the middle of a text.
-    pub(super) fn text(&self) -> Option<String> {
+    pub(super) fn number(&self) -> Option<f64> {
         match self {
-            JsValue::Text(text) => Some(text.clone()),
-            JsValue::Number(number) => Some(number.to_string()),
-            JsValue::Bool(value) => Some(value.to_string()),
-            JsValue::Null | JsValue::List(_) | JsValue::Object(_) => None,
-        }
-    }
-
-    /// What `JSON.stringify` makes of it.
-    pub(super) fn json(&self) -> String {
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
-        match self {
-            JsValue::Null => "null".to_owned(),
-            JsValue::Bool(value) => value.to_string(),
-            JsValue::Number(number) => number.to_string(),
-            JsValue::Text(text) => quoted(text),
-            JsValue::List(list) => {
-                let parts: Vec<String> = list.iter().map(JsValue::json).collect();
-                format!("[{}]", parts.join(","))
-            }
-            JsValue::Object(parts) => {
-                let part = |(name, value): &(String, JsValue)| {
-                    format!("{}:{}", quoted(name), value.json())
-                };
-                let parts: Vec<String> = parts.iter().map(part).collect();
-                format!("{{{}}}", parts.join(","))
-            }
-        }
-    }
-
-    /// What k6 sends of an object as a body: a form.
-    pub(super) fn form(&self) -> Option<Vec<String>> {
-        let JsValue::Object(parts) = self else {
-            return None;
-        };
-        let pair = |(name, value): &(String, JsValue)| Some(percent::pair(name, &value.text()?));
-        parts.iter().map(pair).collect()
-    }
-}
-
-/// Reads expressions; names are those of constants before.
-pub(super) struct JsReader<'a> {
-    pub(super) tokens: &'a [JsToken],
-    pub(super) names: HashMap<String, JsValue>,
-    /// Tokens that may still be read. Bounds the work on any script.
-    pub(super) fuel: usize,
-}
-
-impl JsReader<'_> {
-    pub(super) fn sign(&self, at: usize) -> Option<char> {
-        match self.tokens.get(at)?.kind {
-            JsTokenKind::Sign(c) => Some(c),
+            JsValue::Number(number) => Some(*number),
             _ => None,
         }
     }
 
-    pub(super) fn name(&self, at: usize) -> Option<&str> {
-        match &self.tokens.get(at)?.kind {
-            JsTokenKind::Name(name) => Some(name),
-            _ => None,
+    /// Whether two are the same without doubt.
+    pub(super) fn same(&self, other: &JsValue<'a>) -> bool {
+        match (self, other) {
+            (JsValue::Undefined, JsValue::Undefined) | (JsValue::Null, JsValue::Null) => true,
+            (JsValue::Bool(a), JsValue::Bool(b)) => a == b,
+            (JsValue::Number(a), JsValue::Number(b)) => a == b || (a.is_nan() && b.is_nan()),
+            (JsValue::Text(a), JsValue::Text(b)) => a == b,
+            (JsValue::Session(a), JsValue::Session(b))
+            | (JsValue::Unknown(a), JsValue::Unknown(b))
+            | (JsValue::Builtin(a), JsValue::Builtin(b))
+            | (JsValue::Records(a), JsValue::Records(b))
+            | (JsValue::Record(a), JsValue::Record(b))
+            | (JsValue::File(a), JsValue::File(b)) => a == b,
+            (JsValue::SessionNumber(a, x), JsValue::SessionNumber(b, y)) => a == b && x == y,
+            (JsValue::Uniform { draw: a, .. }, JsValue::Uniform { draw: b, .. }) => a == b,
+            (JsValue::Heap(a), JsValue::Heap(b)) => a == b,
+            (JsValue::Part(a), JsValue::Part(b)) => a == b,
+            (JsValue::Function(a), JsValue::Function(b)) => Rc::ptr_eq(a, b),
+            (JsValue::Test(a), JsValue::Test(b)) => Rc::ptr_eq(a, b),
+            (JsValue::Maybe(a), JsValue::Maybe(b)) => Rc::ptr_eq(a, b),
+            _ => false,
         }
     }
 
-    fn burn(&mut self) -> Option<()> {
-        self.fuel = self.fuel.checked_sub(1)?;
-        Some(())
-    }
-
-    /// The end of what is in the brackets that open at `at`, after them.
-    pub(super) fn behind_brackets(&mut self, at: usize) -> usize {
-        let mut depth = 0_usize;
-        for place in at..self.tokens.len() {
-            if self.burn().is_none() {
-                break;
-            }
-            match self.sign(place) {
-                Some('(' | '[' | '{') => depth += 1,
-                Some(')' | ']' | '}') => {
-                    depth = depth.saturating_sub(1);
-                    if depth == 0 {
-                        return place + 1;
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.tokens.len()
-    }
-
-    /// The arguments of a call whose bracket opens at `at`: `None` for what is not literal.
-    pub(super) fn arguments(&mut self, at: usize) -> Vec<Option<JsValue>> {
-        let (mut all, mut place) = (Vec::new(), at + 1);
-        while place < self.tokens.len() && all.len() < 8 {
-            if self.sign(place) == Some(')') {
-                break;
-            }
-            let value = self.value(place, 0);
-            let ends = |at: usize| matches!(self.sign(at), Some(',' | ')'));
-            let value = value.filter(|(_, end)| ends(*end));
-            place = match &value {
-                Some((_, end)) => *end,
-                None => self.behind_value(place),
-            };
-            all.push(value.map(|(value, _)| value));
-            if self.sign(place) != Some(',') {
-                break;
-            }
-            place += 1;
-        }
-        all
-    }
-
-    /// The end of an expression, whatever it is.
-    fn behind_value(&mut self, mut at: usize) -> usize {
-        while at < self.tokens.len() && self.burn().is_some() {
-            match self.sign(at) {
-                Some('(' | '[' | '{') => at = self.behind_brackets(at),
-                Some(',' | ')' | ']' | '}' | ';') => return at,
-                _ => at += 1,
-            }
-        }
-        self.tokens.len()
-    }
-
-    /// The value of the expression that begins at `at`, and where it ends.
-    pub(super) fn value(&mut self, at: usize, depth: usize) -> Option<(JsValue, usize)> {
-        let (mut value, mut at) = match self.operand(at, depth) {
-            Some(found) => found,
-            None => {
-                // `__ENV.HOST || 'http://…'`: the second is what it is without an environment.
-                let end = self.behind_environment(at)?;
-                self.operand(end, depth)?
-            }
-        };
-        loop {
-            self.burn()?;
-            match (self.sign(at), self.sign(at + 1)) {
-                (Some('+'), _) => {
-                    let (right, end) = self.operand(at + 1, depth)?;
-                    value = match (&value, &right) {
-                        (JsValue::Number(a), JsValue::Number(b)) => JsValue::Number(a + b),
-                        (a, b) => {
-                            let text = a.text()? + &b.text()?;
-                            JsValue::Text(Some(text).filter(|text| text.len() <= TEXT_MAX)?)
-                        }
-                    };
-                    at = end;
-                }
-                (Some('*'), _) => {
-                    let (right, end) = self.operand(at + 1, depth)?;
-                    let (JsValue::Number(a), JsValue::Number(b)) = (&value, right) else {
-                        return None;
-                    };
-                    (value, at) = (JsValue::Number(a * b), end);
-                }
-                _ => return Some((value, at)),
-            }
-        }
-    }
-
-    /// What follows `__ENV.NAME ||`.
-    fn behind_environment(&self, at: usize) -> Option<usize> {
-        let is_env = self.name(at) == Some("__ENV") && self.sign(at + 1) == Some('.');
-        let is_or = self.sign(at + 3) == Some('|') && self.sign(at + 4) == Some('|');
-        (is_env && is_or).then_some(at + 5)
-    }
-
-    fn operand(&mut self, at: usize, depth: usize) -> Option<(JsValue, usize)> {
-        self.burn()?;
-        if depth > DEPTH_MAX {
-            return None;
-        }
-        let (mut value, mut end) = match self.tokens.get(at)?.kind.clone() {
-            JsTokenKind::Number(number) => (JsValue::Number(number), at + 1),
-            JsTokenKind::Text(text) => (JsValue::Text(text), at + 1),
-            JsTokenKind::Template(parts) => (JsValue::Text(self.template(&parts?)?), at + 1),
-            JsTokenKind::Sign('-') => match self.operand(at + 1, depth + 1)? {
-                (JsValue::Number(number), end) => (JsValue::Number(-number), end),
-                _ => return None,
+    /// Whether it is true, for one whose truth is known.
+    pub(super) fn truth(&self) -> Option<bool> {
+        match self {
+            JsValue::Undefined | JsValue::Null => Some(false),
+            JsValue::Bool(is) => Some(*is),
+            JsValue::Number(number) => Some(*number != 0.0 && !number.is_nan()),
+            JsValue::Text(text) | JsValue::Named(text, _) => match text.literal() {
+                Some(text) => Some(!text.is_empty()),
+                // Text of its own stands beside a value.
+                None if text.parts().len() > 1 => Some(true),
+                None => None,
             },
-            JsTokenKind::Sign('(') => {
-                let (value, end) = self.value(at + 1, depth + 1)?;
-                (value, (self.sign(end) == Some(')')).then_some(end + 1)?)
-            }
-            JsTokenKind::Sign('[') => self.list(at + 1, depth)?,
-            JsTokenKind::Sign('{') => self.object(at + 1, depth)?,
-            JsTokenKind::Name(name) => self.named(&name, at, depth)?,
-            JsTokenKind::Sign(_) => return None,
-        };
-        while self.sign(end) == Some('.') {
-            value = value.get(self.name(end + 1)?)?.clone();
-            end += 2;
-        }
-        // A call, an element, an arrow, a comparison, …: no value that stands there.
-        let goes_on =
-            matches!(self.sign(end), Some('(' | '[' | '=' | '?' | '/' | '%' | '<' | '>' | '&'));
-        (!goes_on).then_some((value, end))
-    }
-
-    fn template(&mut self, parts: &[JsTemplatePart]) -> Option<String> {
-        let mut text = String::new();
-        for part in parts {
-            self.burn()?;
-            match part {
-                JsTemplatePart::Text(part) => text.push_str(part),
-                JsTemplatePart::Name(name) => text.push_str(&self.names.get(name)?.text()?),
-            }
-            if text.len() > TEXT_MAX {
-                return None;
-            }
-        }
-        Some(text)
-    }
-
-    fn named(&mut self, name: &str, at: usize, depth: usize) -> Option<(JsValue, usize)> {
-        let value = match name {
-            "true" => JsValue::Bool(true),
-            "false" => JsValue::Bool(false),
-            "null" | "undefined" => JsValue::Null,
-            "JSON" => {
-                let is_it =
-                    self.name(at + 2) == Some("stringify") && self.sign(at + 3) == Some('(');
-                let (value, end) = self.value(at + 4, depth + 1).filter(|_| is_it)?;
-                let end = (self.sign(end) == Some(')')).then_some(end + 1)?;
-                let json = Some(value.json()).filter(|json| json.len() <= TEXT_MAX)?;
-                return Some((JsValue::Text(json), end));
-            }
-            name => {
-                let value = self.names.get(name)?;
-                self.fuel = self.fuel.checked_sub(value.size())?;
-                value.clone()
-            }
-        };
-        Some((value, at + 1))
-    }
-
-    fn list(&mut self, mut at: usize, depth: usize) -> Option<(JsValue, usize)> {
-        let mut list = Vec::new();
-        loop {
-            if self.sign(at) == Some(']') {
-                return Some((JsValue::List(list), at + 1));
-            }
-            let (value, end) = self.value(at, depth + 1)?;
-            list.push(value);
-            at = match self.sign(end)? {
-                ',' => end + 1,
-                ']' => end,
-                _ => return None,
-            };
+            JsValue::Heap(_)
+            | JsValue::Function(_)
+            | JsValue::Class(..)
+            | JsValue::Builtin(_)
+            | JsValue::File(_)
+            | JsValue::Records(_)
+            | JsValue::Record(_)
+            | JsValue::FormPart(_)
+            | JsValue::Regex(_)
+            | JsValue::Statuses(_) => Some(true),
+            JsValue::Part(part) => match part.place {
+                PartPlace::Error => Some(false),
+                PartPlace::Whole
+                | PartPlace::Headers
+                | PartPlace::Cookies
+                | PartPlace::Timings
+                | PartPlace::Status
+                | PartPlace::Duration
+                | PartPlace::Html(_) => Some(true),
+                _ => None,
+            },
+            JsValue::SessionNumber(..)
+            | JsValue::Session(_)
+            | JsValue::Uniform { .. }
+            | JsValue::Test(_)
+            | JsValue::Maybe(_)
+            | JsValue::Unknown(_) => None,
         }
     }
+}
 
-    fn object(&mut self, mut at: usize, depth: usize) -> Option<(JsValue, usize)> {
-        let mut parts: Vec<(String, JsValue)> = Vec::new();
-        loop {
-            if self.sign(at) == Some('}') {
-                return Some((JsValue::Object(parts), at + 1));
-            }
-            let is_spread = (at..at + 3).all(|at| self.sign(at) == Some('.'));
-            let end = if is_spread {
-                let (value, end) = self.operand(at + 3, depth + 1)?;
-                let JsValue::Object(more) = value else {
-                    return None;
-                };
-                parts.extend(more);
-                end
-            } else {
-                let key = match &self.tokens.get(at)?.kind {
-                    JsTokenKind::Name(name) | JsTokenKind::Text(name) => name.clone(),
-                    JsTokenKind::Number(number) => number.to_string(),
-                    _ => return None,
-                };
-                let (value, end) = match self.sign(at + 1)? {
-                    ':' => self.value(at + 2, depth + 1)?,
-                    // `{name}` is short for `{name: name}`.
-                    ',' | '}' => self.named(&key, at, depth)?,
-                    _ => return None,
-                };
-                parts.retain(|(other, _)| *other != key);
-                parts.push((key, value));
-                end
-            };
-            at = match self.sign(end)? {
-                ',' => end + 1,
-                '}' => end,
-                _ => return None,
-            };
-        }
+/// A number as JavaScript writes it.
+pub(super) fn number_text(number: f64) -> String {
+    if number.is_nan() {
+        "NaN".to_owned()
+    } else if number.is_infinite() {
+        if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
+    } else if number == 0.0 {
+        "0".to_owned()
+    } else {
+        let digits = number.abs();
+        if (1e-6..1e21).contains(&digits) { format!("{number}") } else { exponential(number) }
+    }
+}
+
+/// `1e+21`, `1.5e-7`.
+fn exponential(number: f64) -> String {
+    let text = format!("{number:e}");
+    match text.split_once('e') {
+        Some((digits, power)) if !power.starts_with('-') => format!("{digits}e+{power}"),
+        _ => text,
     }
 }

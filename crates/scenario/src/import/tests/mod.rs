@@ -2,6 +2,7 @@
 
 mod described;
 mod mutated;
+mod nested;
 mod scripts;
 
 use super::*;
@@ -62,7 +63,7 @@ fn a_line_of_curl_is_a_step() {
          -H 'content-type: application/json' -b 'sid=1; t=${x}' \\\n  \
          --data-raw $'{\"note\":\"it\\'s ${x}\",\"n\":1}' --compressed --insecure | jq .",
     );
-    assert_eq!(imported.target, "https://shop.test");
+    assert_eq!(imported.target.literal(), Some("https://shop.test"));
     assert_eq!(imported.left_out, ["what follows curl: | jq ."]);
     let [request] = &requests(&imported)[..] else {
         panic!("one request");
@@ -98,7 +99,7 @@ fn options_of_curl_mean_what_they_mean_there() {
     }
     let told =
         curl("curl -L -x p:1 --digest -H 'Accept:' -b jar h --next http://other/ --next h/2");
-    assert_eq!(told.steps.len(), 2);
+    assert_eq!(told.sessions[0].steps.len(), 2);
     assert!(told.to_yaml("curl").contains("redirects: 50"));
     assert_eq!(told.left_out.len(), 5, "{:?}", told.left_out);
     let user = curl("curl -u me:pw -A a/1 -e r h");
@@ -115,7 +116,7 @@ fn options_of_curl_mean_what_they_mean_there() {
 #[test]
 fn a_name_is_taken_as_it_is() {
     let mut imported = curl("curl http://h/");
-    if let [ImportedStep::Request(request)] = &mut imported.steps[..] {
+    if let [ImportedStep::Request(request)] = &mut imported.sessions[0].steps[..] {
         request.name = Some("a ${b}".to_owned());
     }
     assert_eq!(read(&imported).plan.requests[0].name, "a ${b}");
@@ -161,7 +162,7 @@ fn a_recording_is_a_session_with_its_pauses() {
     assert_eq!(requests[1].path, "/login");
     assert_eq!(&*requests[1].body, b"n=a+b&p=%C3%BC");
     assert_eq!(header(&requests[1], "user-agent"), Some("U, U2"));
-    assert_eq!(imported.steps[1], ImportedStep::Think(Nanos::from_millis(2899)));
+    assert_eq!(imported.sessions[0].steps[1], ImportedStep::Think("2899ms".to_owned()));
     assert_eq!(imported.left_out.len(), 2, "{:?}", imported.left_out);
     assert!(imported.left_out[1].starts_with("GET https://cdn.test/a.js: a scenario has one"));
     for bad in ["", "[]", "{}", r#"{"log":{"entries":[]}}"#, "\u{0}"] {
@@ -173,7 +174,7 @@ fn a_recording_is_a_session_with_its_pauses() {
 #[test]
 fn headers_that_all_requests_have_are_written_once() {
     let two = curl("curl -H 'A: 1' -H 'B: 2' h --next -H 'A: 1' -H 'B: 3' h");
-    assert_eq!(two.headers, [("A".to_owned(), "1".to_owned())]);
+    assert_eq!(two.headers, [("A".to_owned(), "1".into())]);
     let requests = requests(&two);
     for (request, b) in requests.iter().zip(["2", "3"]) {
         assert_eq!((header(request, "a"), header(request, "b")), (Some("1"), Some(b)));
@@ -231,9 +232,9 @@ fn no_text_breaks_the_file_that_is_written() {
     ] {
         let draft = SourceRequest {
             method: "POST".to_owned(),
-            url: format!("http://h/{text}"),
+            url: format!("http://h/{text}").into(),
             name: Some(text.to_owned()),
-            headers: vec![("X".to_owned(), text.to_owned())],
+            headers: vec![("X".to_owned(), text.into())],
             body: text.as_bytes().to_vec(),
             ..SourceRequest::default()
         };

@@ -49,7 +49,7 @@ fn literal_calls_of_k6_are_steps() {
     assert_eq!(read(&imported).plan.requests[0].name, "login");
     assert_eq!(header(&all[1], "authorization"), Some("Bearer x"));
     assert_eq!(&*all[3].body, b"a=b+c&n=2");
-    assert_eq!(imported.steps[2], ImportedStep::Think(Nanos::from_millis(1500)));
+    assert_eq!(imported.sessions[0].steps[2], ImportedStep::Think("1500ms".to_owned()));
     assert_eq!(imported.load.vusers, Some(7));
     assert_eq!(imported.load.duration, Some(Nanos::from_secs(90)));
     assert_eq!(
@@ -179,15 +179,16 @@ pub(super) const JMETER: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 #[test]
 fn samplers_of_jmeter_are_steps() {
     let imported = jmeter(JMETER.as_bytes()).unwrap();
-    assert_eq!(imported.target, "https://shop.test");
+    assert_eq!(imported.target.literal(), Some("https://shop.test"));
     let all = requests(&imported);
     let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
     assert_eq!(told, ["GET /items?q=a%20b", "POST /items"]);
     assert_eq!(header(&all[0], "x-a"), Some("1"));
     assert_eq!(header(&all[1], "x-a"), None);
     assert_eq!(&*all[1].body, br#"{"t": "${token}"}"#);
-    let pause = ImportedStep::Think(Nanos::from_millis(300));
-    assert!(imported.steps[0] == pause && imported.steps[2] == pause);
+    let pause = ImportedStep::Think("300ms".to_owned());
+    let steps = &imported.sessions[0].steps;
+    assert!(steps[0] == pause && steps[2] == pause);
     assert_eq!(imported.load.vusers, Some(12));
     assert_eq!(imported.load.duration, Some(Nanos::from_secs(60)));
     assert_eq!(

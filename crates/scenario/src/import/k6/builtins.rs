@@ -1,0 +1,346 @@
+//! Functions of JavaScript and of the libraries of k6.
+
+use super::super::ImportedText;
+use super::calls::{Arguments, argument};
+use super::interpreter::K6Interpreter;
+use super::operators::leading_number;
+use super::value::{JsValue, PartPlace, number_text};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use knee_load::percent;
+use std::rc::Rc;
+
+impl<'a> K6Interpreter<'a, '_> {
+    pub(super) fn call_builtin(&mut self, path: &str, arguments: Arguments<'a>) -> JsValue<'a> {
+        let (module, name) = path.rsplit_once('.').unwrap_or(("", path));
+        match (module, name) {
+            ("http", _) => self.http_call(name, &arguments),
+            ("" | "utils", "check") => self.check(&arguments),
+            ("", "sleep") => self.sleep(&arguments),
+            ("", "group") => self.group(&arguments),
+            ("", "fail") | ("execution.test", "abort" | "fail") => self.fail(),
+            ("" | "console" | "metric", "randomSeed") => JsValue::Undefined,
+            ("console" | "metric", _) => JsValue::Undefined,
+            ("", "open") => match argument(&arguments, 0).literal() {
+                Some(file) => JsValue::File(Rc::from(file)),
+                None => JsValue::unknown("a file whose name is not known"),
+            },
+            ("", "require") => match argument(&arguments, 0).literal() {
+                Some(source) => self.module_value(source),
+                None => JsValue::unknown("a module whose name is not known"),
+            },
+            ("Math", _) => self.math(name, &arguments),
+            ("JSON" | "Object" | "Array" | "Promise" | "Number" | "String" | "Date", _) => {
+                self.standard_call(path, &arguments)
+            }
+            ("", _) => self.global_call(name, &arguments),
+            ("utils" | "faker", _) => self.utility(name, &arguments),
+            ("papaparse", "parse") => self.parsed_csv(&arguments),
+            ("html", "parseHTML") => match argument(&arguments, 0) {
+                JsValue::Part(part) if part.place == PartPlace::Body => {
+                    self.part(part.request, PartPlace::Html(String::new()))
+                }
+                _ => JsValue::unknown("a parsed text"),
+            },
+            ("encoding" | "crypto" | "http.cookieJar", _) => self.encoded(path, name, &arguments),
+            ("date", _) => self.date(name),
+            _ => self.other_call(path),
+        }
+    }
+
+    fn other_call(&mut self, path: &str) -> JsValue<'a> {
+        self.leave_out(format!("a call of {path}"));
+        JsValue::unknown(format!("what {path} gives"))
+    }
+
+    /// `sleep(SECONDS)`.
+    fn sleep(&mut self, arguments: &[JsValue<'a>]) -> JsValue<'a> {
+        use super::interpreter::K6Step;
+        let seconds = |s: f64| format!("{}ms", (s * 1e3).round());
+        if self.has_thrown {
+            return JsValue::Undefined;
+        }
+        match self.as_number(argument(arguments, 0)) {
+            JsValue::Number(s) if (0.000_5..=86_400.0).contains(&s) => {
+                let time = knee_load::time::Nanos::from_millis((s * 1e3).round() as u64);
+                self.steps.push(K6Step::Think(time.exactly().to_string()));
+            }
+            JsValue::Number(s) if s <= 0.0 || s < 0.000_5 => {}
+            JsValue::Uniform { low, high, .. } if low >= 0.0 && high <= 86_400.0 => {
+                let law = format!("uniform({},{})", seconds(low), seconds(high));
+                self.steps.push(K6Step::Think(law));
+            }
+            JsValue::SessionNumber(of, plus) => match random_ends(self.draw_of(&of)) {
+                Some((low, high)) if low + plus >= 0.0 && high + plus <= 86_400.0 => {
+                    let law = format!("uniform({},{})", seconds(low + plus), seconds(high + plus));
+                    self.steps.push(K6Step::Think(law));
+                    self.remark("Pauses of a random whole number of seconds may be any time.");
+                }
+                _ => self.leave_out("sleep: its time is known only at run time"),
+            },
+            other => {
+                let what = match &other {
+                    JsValue::Unknown(what) => what.to_string(),
+                    _ => "its time is known only at run time".to_owned(),
+                };
+                self.leave_out(format!("sleep: {what}"));
+            }
+        }
+        JsValue::Undefined
+    }
+
+    fn math(&mut self, name: &str, arguments: &[JsValue<'a>]) -> JsValue<'a> {
+        let first = argument(arguments, 0);
+        let all: Option<Vec<f64>> = arguments.iter().map(JsValue::number).collect();
+        let number = match (name, all.as_deref()) {
+            ("random", _) => return self.draw(),
+            ("floor" | "trunc", None) => return self.floor(&first),
+            ("ceil", None) => {
+                let below = self.floor(&first);
+                return self.plus(&below, 1.0);
+            }
+            // Ends are drawn half as often there: whole numbers between are the same.
+            ("round", None) => {
+                let more = self.plus(&first, 0.5);
+                return self.floor(&more);
+            }
+            ("max", Some(all)) => all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            ("min", Some(all)) => all.iter().copied().fold(f64::INFINITY, f64::min),
+            (_, Some([x])) => match name {
+                "floor" => x.floor(),
+                "ceil" => x.ceil(),
+                "round" => (x + 0.5).floor(),
+                "trunc" => x.trunc(),
+                "abs" => x.abs(),
+                "sqrt" => x.sqrt(),
+                "log" => x.ln(),
+                _ => return JsValue::unknown(format!("Math.{name}")),
+            },
+            ("pow", Some([x, y])) => x.powf(*y),
+            _ => return JsValue::unknown(format!("Math.{name} of what is known at run time")),
+        };
+        JsValue::Number(number)
+    }
+
+    fn global_call(&mut self, name: &str, arguments: &[JsValue<'a>]) -> JsValue<'a> {
+        let first = argument(arguments, 0).certain();
+        match name {
+            "String" => match self.text_of(&first) {
+                Ok(text) => self.bounded(text),
+                Err(what) => JsValue::unknown(what),
+            },
+            "Number" => self.as_number(first),
+            "parseInt" | "parseFloat" => match (&first, first.literal()) {
+                (_, Some(text)) => JsValue::Number(leading_number(text, name == "parseInt")),
+                (JsValue::Number(number), _) if name == "parseInt" => {
+                    JsValue::Number(number.trunc())
+                }
+                (JsValue::Undefined | JsValue::Null, _) => JsValue::Number(f64::NAN),
+                (JsValue::Uniform { .. }, _) => self.floor(&first),
+                _ => first,
+            },
+            "Boolean" => JsValue::test(self.truthy(first)),
+            "isNaN" => match first {
+                JsValue::Number(number) => JsValue::Bool(number.is_nan()),
+                _ => JsValue::unknown("whether a value is a number"),
+            },
+            "encodeURIComponent" | "encodeURI" => self.url_encoded(&first, name),
+            "decodeURIComponent" | "btoa" | "atob" | "escape" => self.encoded("", name, arguments),
+            "Array" => {
+                let length = first.number().unwrap_or(0.0).clamp(0.0, 10_000.0) as usize;
+                self.burn(length);
+                self.heap.list(vec![JsValue::Undefined; length])
+            }
+            "structuredClone" | "Object" => first,
+            "Symbol" | "BigInt" => JsValue::unknown(format!("a value of {name}")),
+            "Date" => JsValue::unknown("a date"),
+            _ => self.other_call(name),
+        }
+    }
+
+    /// In a URL or a form a value of the session is encoded by itself.
+    fn url_encoded(&mut self, value: &JsValue<'a>, name: &str) -> JsValue<'a> {
+        let text = match self.text_of(value) {
+            Ok(text) => text,
+            Err(what) => return JsValue::unknown(what),
+        };
+        if let Some(text) = text.literal() {
+            let encoded = match name {
+                "encodeURI" => percent::url(text),
+                _ => percent::component(text.as_bytes()),
+            };
+            return JsValue::text(encoded);
+        }
+        match ImportedText::call("urlencode", &text) {
+            Some(text) => JsValue::Text(Rc::new(text)),
+            None => JsValue::unknown("an encoded text"),
+        }
+    }
+
+    /// Functions of `k6-utils` and of similar libraries.
+    fn utility(&mut self, name: &str, arguments: &[JsValue<'a>]) -> JsValue<'a> {
+        let (first, second) = (argument(arguments, 0), argument(arguments, 1));
+        match name {
+            "randomIntBetween" => match (first.number(), second.number()) {
+                (Some(low), Some(high)) => self.random(low.ceil(), high.floor()),
+                _ => JsValue::unknown("a random number whose ends are not known"),
+            },
+            "randomItem" => match self.heap.items(&first).map(<[_]>::to_vec) {
+                Some(items) => self.any_of(items, "item"),
+                None => match first {
+                    JsValue::Records(set) => self.record(&set, true),
+                    _ => JsValue::unknown("a random element of a list that is not known"),
+                },
+            },
+            "randomString" => {
+                self.leave_out("randomString: uuid() in its place");
+                self.drawn_text("uuid()", "text")
+            }
+            "uuidv4" => self.drawn_text("uuid()", "uuid"),
+            "findBetween" => match (&first, second.literal(), argument(arguments, 2).literal()) {
+                (JsValue::Part(part), Some(left), Some(right))
+                    if part.place == PartPlace::Body && arguments.len() == 3 =>
+                {
+                    let place = PartPlace::Between(left.to_owned(), right.to_owned());
+                    self.part(part.request, place)
+                }
+                _ => JsValue::unknown("a text between two others"),
+            },
+            _ => self.other_call(&format!("utils.{name}")),
+        }
+    }
+
+    fn encoded(&mut self, path: &str, name: &str, arguments: &[JsValue<'a>]) -> JsValue<'a> {
+        let first = argument(arguments, 0).certain();
+        let text = match self.text_of(&first) {
+            Ok(text) => text,
+            Err(what) => return JsValue::unknown(what),
+        };
+        let kind = argument(arguments, 1);
+        let kind = kind.literal().unwrap_or("std");
+        match (name, text.literal()) {
+            ("b64encode" | "btoa", Some(text)) => JsValue::text(match kind {
+                "rawstd" => STANDARD_NO_PAD.encode(text),
+                "url" => URL_SAFE.encode(text),
+                "rawurl" => URL_SAFE_NO_PAD.encode(text),
+                _ => STANDARD.encode(text),
+            }),
+            ("b64encode" | "btoa", None) if kind == "std" => {
+                match ImportedText::call("base64", &text) {
+                    Some(text) => JsValue::Text(Rc::new(text)),
+                    None => JsValue::unknown("an encoded text"),
+                }
+            }
+            ("b64decode" | "atob", Some(text)) => {
+                let bytes = STANDARD.decode(text).ok();
+                match bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+                    Some(text) => JsValue::text(text),
+                    None => JsValue::unknown("a decoded text"),
+                }
+            }
+            ("hmac", _) => self.hmac(&text, arguments),
+            ("decodeURIComponent", Some(text)) => {
+                JsValue::text(percent::form_decoded(&text.replace('+', "%2B")).unwrap_or_default())
+            }
+            _ => JsValue::unknown(format!("what {}{name} gives", prefix(path))),
+        }
+    }
+
+    /// `crypto.hmac('sha256', KEY, DATA, 'hex')`.
+    fn hmac(&mut self, algorithm: &ImportedText, arguments: &[JsValue<'a>]) -> JsValue<'a> {
+        let unknown = JsValue::unknown("a signature");
+        if algorithm.literal() != Some("sha256") || argument(arguments, 3).literal() != Some("hex")
+        {
+            return unknown;
+        }
+        let texts = [1, 2].map(|at| self.text_of(&argument(arguments, at)));
+        let [Ok(key), Ok(message)] = texts else {
+            return unknown;
+        };
+        let quoted = |text: &ImportedText| {
+            let template = text.template();
+            let quote = ['\'', '"'].into_iter().find(|quote| !template.contains(*quote))?;
+            Some(format!("{quote}{template}{quote}"))
+        };
+        match (quoted(&key), quoted(&message)) {
+            (Some(key), Some(message)) => {
+                let call = format!("hmac_sha256({key}, {message})");
+                JsValue::Text(Rc::new(ImportedText::value(call)))
+            }
+            _ => unknown,
+        }
+    }
+
+    /// A text that is drawn once.
+    pub(super) fn drawn_text(&mut self, expression: &str, wanted: &str) -> JsValue<'a> {
+        let variable = self.draw_once(expression, wanted);
+        JsValue::Text(Rc::new(ImportedText::value(&*variable)))
+    }
+
+    fn date(&mut self, name: &str) -> JsValue<'a> {
+        match name {
+            "toISOString" | "toJSON" => self.drawn_text("now(rfc3339)", "time"),
+            "getTime" | "valueOf" | "now" => {
+                JsValue::SessionNumber(self.draw_once("now(unix_ms)", "time"), 0.0)
+            }
+            _ => JsValue::unknown("a part of a date"),
+        }
+    }
+
+    pub(super) fn new_builtin(&mut self, path: &str, arguments: Arguments<'a>) -> JsValue<'a> {
+        match path {
+            "SharedArray" => {
+                let list = self.call(&argument(&arguments, 1), Vec::new());
+                match list {
+                    JsValue::File(file) => self.records_of(&file),
+                    other => other,
+                }
+            }
+            "metrics.Trend" | "metrics.Counter" | "metrics.Rate" | "metrics.Gauge" => {
+                let name = self.text_of(&argument(&arguments, 0)).map(|name| name.template());
+                let name = name.unwrap_or_default();
+                self.leave_out(format!("metric '{name}': what is counted by it"));
+                JsValue::builtin("metric")
+            }
+            "Date" if arguments.is_empty() => JsValue::builtin("date"),
+            "Date" => JsValue::unknown("a date"),
+            "Array" => self.global_call("Array", &arguments),
+            "Object" => self.heap.object(Vec::new()),
+            "Error" | "TypeError" => JsValue::unknown("an error"),
+            "RegExp" => match argument(&arguments, 0).literal() {
+                Some(pattern) => JsValue::Regex(Rc::from(pattern)),
+                None => argument(&arguments, 0),
+            },
+            "http.CookieJar" => JsValue::builtin("http.cookieJar"),
+            "Map" | "Set" | "URL" | "URLSearchParams" | "TextEncoder" | "Promise" => {
+                JsValue::unknown(format!("a {path}"))
+            }
+            other => self.other_call(&format!("new {other}")),
+        }
+    }
+}
+
+fn prefix(path: &str) -> String {
+    path.rsplit_once('.').map_or(String::new(), |(module, _)| format!("{module}."))
+}
+
+/// The ends of `random(LOW,HIGH)`.
+pub(super) fn random_ends(of: &str) -> Option<(f64, f64)> {
+    let (low, high) = of.strip_prefix("random(")?.strip_suffix(')')?.split_once(',')?;
+    Some((low.parse().ok()?, high.parse().ok()?))
+}
+
+/// A name made of a path: `users` of `../data/users.csv`.
+pub(super) fn stem(file: &str) -> String {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    name.split('.').next().unwrap_or(name).to_owned()
+}
+
+/// A number as a value of JavaScript's `toFixed`.
+pub(super) fn fixed(number: f64, digits: f64) -> String {
+    if number.is_finite() {
+        format!("{number:.*}", digits.clamp(0.0, 20.0) as usize)
+    } else {
+        number_text(number)
+    }
+}

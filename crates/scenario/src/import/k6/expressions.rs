@@ -1,0 +1,559 @@
+//! Expressions.
+
+use super::super::{ImportedRelation, ImportedText};
+use super::builtins::random_ends;
+use super::interpreter::{K6Flow, K6Interpreter, TEXT_MAX};
+use super::value::{FunctionCode, JsValue, K6Test};
+use oxc_ast::ast::*;
+use oxc_span::GetSpan;
+use std::rc::Rc;
+
+impl<'a> K6Interpreter<'a, '_> {
+    /// The value of an expression, with all that it does.
+    pub(super) fn evaluate(&mut self, of: &'a Expression<'a>, scope: usize) -> JsValue<'a> {
+        if self.has_thrown {
+            return JsValue::Undefined;
+        }
+        let unknown = JsValue::unknown("what is too deep to follow it");
+        self.deeper(unknown, |own| own.expression(of, scope))
+    }
+
+    fn expression(&mut self, of: &'a Expression<'a>, scope: usize) -> JsValue<'a> {
+        match of {
+            Expression::BooleanLiteral(of) => JsValue::Bool(of.value),
+            Expression::NullLiteral(_) => JsValue::Null,
+            Expression::NumericLiteral(of) => JsValue::Number(of.value),
+            Expression::StringLiteral(of) => JsValue::text(of.value.as_str()),
+            Expression::TemplateLiteral(of) => self.template(of, scope),
+            Expression::RegExpLiteral(of) => {
+                let (text, flags) = (of.regex.pattern.text.as_str(), of.regex.flags);
+                JsValue::Regex(Rc::from(regex(text, flags)))
+            }
+            Expression::Identifier(id) => self.identifier(id.name.as_str(), scope),
+            Expression::ArrayExpression(of) => self.array(of, scope),
+            Expression::ObjectExpression(of) => self.object(of, scope),
+            Expression::ArrowFunctionExpression(of) => self.closure(FunctionCode::Arrow(of), scope),
+            Expression::FunctionExpression(of) => self.closure(FunctionCode::Function(of), scope),
+            Expression::ClassExpression(class) => JsValue::Class(class, scope),
+            Expression::AwaitExpression(of) => self.evaluate(&of.argument, scope),
+            Expression::ParenthesizedExpression(of) => self.evaluate(&of.expression, scope),
+            Expression::TSAsExpression(of) => self.evaluate(&of.expression, scope),
+            Expression::TSSatisfiesExpression(of) => self.evaluate(&of.expression, scope),
+            Expression::TSTypeAssertion(of) => self.evaluate(&of.expression, scope),
+            Expression::TSNonNullExpression(of) => self.evaluate(&of.expression, scope),
+            Expression::TSInstantiationExpression(of) => self.evaluate(&of.expression, scope),
+            Expression::SequenceExpression(of) => {
+                let values = of.expressions.iter().map(|one| self.evaluate(one, scope));
+                values.last().unwrap_or(JsValue::Undefined)
+            }
+            Expression::ThisExpression(_) => self.identifier("this", scope),
+            Expression::UnaryExpression(of) => self.unary(of, scope),
+            Expression::UpdateExpression(of) => self.update(of, scope),
+            Expression::BinaryExpression(of) => {
+                let left = self.evaluate(&of.left, scope);
+                let right = self.evaluate(&of.right, scope);
+                self.binary(left, of.operator, right)
+            }
+            Expression::LogicalExpression(of) => self.logical(of, scope),
+            Expression::ConditionalExpression(of) => {
+                let test = self.test(&of.test, scope);
+                self.either(test, &of.consequent, &of.alternate, scope)
+            }
+            Expression::AssignmentExpression(of) => self.assignment(of, scope),
+            Expression::CallExpression(of) => self.call_expression(of, scope),
+            Expression::NewExpression(of) => self.new_expression(of, scope),
+            Expression::ChainExpression(of) => match &of.expression {
+                ChainElement::CallExpression(of) => self.call_expression(of, scope),
+                ChainElement::TSNonNullExpression(of) => self.evaluate(&of.expression, scope),
+                other => match other.as_member_expression() {
+                    Some(member) => self.member_expression(member, scope),
+                    None => JsValue::Undefined,
+                },
+            },
+            Expression::TaggedTemplateExpression(of) => self.tagged(of, scope),
+            other => match other.as_member_expression() {
+                Some(member) => self.member_expression(member, scope),
+                None => {
+                    self.at = other.span().start;
+                    JsValue::unknown("an expression of a kind that is not followed")
+                }
+            },
+        }
+    }
+
+    /// One of two values.
+    fn either(
+        &mut self,
+        test: K6Test<'a>,
+        yes: &'a Expression<'a>,
+        no: &'a Expression<'a>,
+        scope: usize,
+    ) -> JsValue<'a> {
+        // A value that a branch returns comes together with that of the other.
+        let mut then = |own: &mut Self| K6Flow::Return(own.evaluate(yes, scope));
+        let mut otherwise = |own: &mut Self| K6Flow::Return(own.evaluate(no, scope));
+        match self.branch(test, &mut then, &mut otherwise) {
+            K6Flow::Return(value) => value,
+            _ => JsValue::unknown("a value that depends on a condition"),
+        }
+    }
+
+    pub(super) fn member_expression(
+        &mut self,
+        of: &'a MemberExpression<'a>,
+        scope: usize,
+    ) -> JsValue<'a> {
+        match of {
+            MemberExpression::StaticMemberExpression(of) => {
+                let object = self.evaluate(&of.object, scope);
+                self.member(&object, of.property.name.as_str())
+            }
+            MemberExpression::ComputedMemberExpression(of) => {
+                let object = self.evaluate(&of.object, scope);
+                let key = self.evaluate(&of.expression, scope);
+                self.at = of.span.start;
+                self.indexed(&object, &key)
+            }
+            MemberExpression::PrivateFieldExpression(of) => {
+                let object = self.evaluate(&of.object, scope);
+                self.member(&object, &format!("#{}", of.field.name))
+            }
+        }
+    }
+
+    pub(super) fn identifier(&mut self, name: &str, scope: usize) -> JsValue<'a> {
+        if let Some(value) = self.heap.variable(scope, name) {
+            return value.clone();
+        }
+        match name {
+            "undefined" => JsValue::Undefined,
+            "NaN" => JsValue::Number(f64::NAN),
+            "Infinity" => JsValue::Number(f64::INFINITY),
+            "globalThis" | "global" => JsValue::builtin("globalThis"),
+            "__VU" | "__ITER" => self.iteration_number(name),
+            other => JsValue::builtin(other),
+        }
+    }
+
+    fn template(&mut self, of: &'a TemplateLiteral<'a>, scope: usize) -> JsValue<'a> {
+        let mut text = ImportedText::default();
+        let mut values = of.expressions.iter();
+        for quasi in &of.quasis {
+            let cooked = quasi.value.cooked.as_ref().map_or("", |cooked| cooked.as_str());
+            text.push(cooked);
+            let Some(value) = values.next() else {
+                continue;
+            };
+            let value = self.evaluate(value, scope);
+            match self.text_of(&value) {
+                Ok(part) => text.append(&part),
+                Err(what) => return JsValue::unknown(what),
+            }
+        }
+        self.bounded(text)
+    }
+
+    /// A text, unless it is too long.
+    pub(super) fn bounded(&mut self, text: ImportedText) -> JsValue<'a> {
+        let length = text.template().len();
+        self.burn(length / 64);
+        if length > TEXT_MAX {
+            return JsValue::unknown("a text of more than 1 MiB");
+        }
+        JsValue::Text(Rc::new(text))
+    }
+
+    /// `http.url`, which names requests by the text around its values.
+    fn tagged(&mut self, of: &'a TaggedTemplateExpression<'a>, scope: usize) -> JsValue<'a> {
+        let tag = self.evaluate(&of.tag, scope);
+        let value = self.template(&of.quasi, scope);
+        match (tag, value) {
+            (JsValue::Builtin(path), JsValue::Text(text)) if &*path == "http.url" => {
+                let quasis = of.quasi.quasis.iter().map(|quasi| quasi.value.raw.as_str());
+                let name: Vec<&str> = quasis.collect();
+                JsValue::Named(text, Rc::from(name.join("${}")))
+            }
+            (JsValue::Builtin(path), value) if &*path == "String.raw" => value,
+            _ => JsValue::unknown("a tagged template"),
+        }
+    }
+
+    fn array(&mut self, of: &'a ArrayExpression<'a>, scope: usize) -> JsValue<'a> {
+        let mut items = Vec::new();
+        for element in &of.elements {
+            match element {
+                ArrayExpressionElement::SpreadElement(of) => {
+                    let list = self.evaluate(&of.argument, scope);
+                    match self.heap.items(&list) {
+                        Some(more) => items.extend_from_slice(more),
+                        None => items.push(JsValue::unknown("a list that is not known")),
+                    }
+                }
+                ArrayExpressionElement::Elision(_) => items.push(JsValue::Undefined),
+                other => {
+                    if let Some(expression) = other.as_expression() {
+                        items.push(self.evaluate(expression, scope));
+                    }
+                }
+            }
+        }
+        self.burn(items.len());
+        self.heap.list(items)
+    }
+
+    fn object(&mut self, of: &'a ObjectExpression<'a>, scope: usize) -> JsValue<'a> {
+        let object = self.heap.object(Vec::new());
+        let JsValue::Heap(at) = object else {
+            return object;
+        };
+        let mut put: Vec<(Rc<str>, JsValue<'a>)> = Vec::new();
+        for property in &of.properties {
+            match property {
+                ObjectPropertyKind::ObjectProperty(of) => {
+                    let name = self.key(&of.key, of.computed, scope);
+                    let value = match of.kind {
+                        PropertyKind::Init => self.evaluate(&of.value, scope),
+                        _ => JsValue::unknown("a property that is computed"),
+                    };
+                    self.hint(&value, &name);
+                    put.push((name, value));
+                }
+                ObjectPropertyKind::SpreadProperty(of) => {
+                    let other = self.evaluate(&of.argument, scope).certain();
+                    match (self.heap.entries(&other), &other) {
+                        (Some(entries), _) => put.extend_from_slice(entries),
+                        (None, JsValue::Undefined | JsValue::Null | JsValue::Bool(_)) => {}
+                        (None, _) => {
+                            put.push((Rc::from("..."), JsValue::unknown("what is spread here")));
+                        }
+                    }
+                }
+            }
+        }
+        self.burn(put.len());
+        for (name, value) in put {
+            self.heap.set_entry(at, &name, value);
+        }
+        object
+    }
+
+    /// The name of a property.
+    pub(super) fn key(
+        &mut self,
+        key: &'a PropertyKey<'a>,
+        is_computed: bool,
+        scope: usize,
+    ) -> Rc<str> {
+        match key {
+            PropertyKey::StaticIdentifier(id) => Rc::from(id.name.as_str()),
+            PropertyKey::PrivateIdentifier(id) => Rc::from(format!("#{}", id.name)),
+            other => {
+                let value = other.as_expression().map(|key| self.evaluate(key, scope));
+                let value = value.unwrap_or(JsValue::Undefined);
+                let text = self.text_of(&value).ok();
+                let text = text.and_then(|text| text.literal().map(Rc::from));
+                text.unwrap_or_else(|| {
+                    if is_computed {
+                        self.leave_out("a property whose name is known only at run time");
+                    }
+                    Rc::from("?")
+                })
+            }
+        }
+    }
+
+    fn unary(&mut self, of: &'a UnaryExpression<'a>, scope: usize) -> JsValue<'a> {
+        match of.operator {
+            UnaryOperator::LogicalNot => JsValue::test(self.test(&of.argument, scope).not()),
+            UnaryOperator::Void => {
+                self.evaluate(&of.argument, scope);
+                JsValue::Undefined
+            }
+            UnaryOperator::UnaryPlus => {
+                let value = self.evaluate(&of.argument, scope);
+                self.as_number(value)
+            }
+            UnaryOperator::UnaryNegation => match self.evaluate(&of.argument, scope) {
+                JsValue::Number(number) => JsValue::Number(-number),
+                _ => JsValue::unknown("a number that is computed"),
+            },
+            UnaryOperator::Typeof => {
+                let value = self.evaluate(&of.argument, scope);
+                self.type_of(&value)
+            }
+            UnaryOperator::Delete => {
+                self.leave_out("'delete'");
+                JsValue::Bool(true)
+            }
+            UnaryOperator::BitwiseNot => JsValue::unknown("a number that is computed"),
+        }
+    }
+
+    fn update(&mut self, of: &'a UpdateExpression<'a>, scope: usize) -> JsValue<'a> {
+        let old = match &of.argument {
+            SimpleAssignmentTarget::AssignmentTargetIdentifier(id) => {
+                self.identifier(id.name.as_str(), scope)
+            }
+            other => match other.as_member_expression() {
+                Some(member) => self.member_expression(member, scope),
+                None => JsValue::Undefined,
+            },
+        };
+        let by = if of.operator == UpdateOperator::Increment { 1.0 } else { -1.0 };
+        let new = self.plus(&old, by);
+        self.assign_simple(&of.argument, new.clone(), scope);
+        if of.prefix { new } else { old }
+    }
+
+    fn logical(&mut self, of: &'a LogicalExpression<'a>, scope: usize) -> JsValue<'a> {
+        let left = self.evaluate(&of.left, scope);
+        if of.operator == LogicalOperator::Coalesce {
+            return match &left {
+                JsValue::Undefined | JsValue::Null => self.evaluate(&of.right, scope),
+                _ => match self.environment_default(&left, &of.right, scope) {
+                    Some(value) => value,
+                    None => self.with_default(left, &of.right, scope),
+                },
+            };
+        }
+        let is_and = of.operator == LogicalOperator::And;
+        if let Some(is) = left.truth() {
+            return if is == is_and { self.evaluate(&of.right, scope) } else { left };
+        }
+        if !is_and {
+            if let Some(value) = self.environment_default(&left, &of.right, scope) {
+                return value;
+            }
+            if !matches!(left, JsValue::Test(_)) {
+                return self.with_default(left, &of.right, scope);
+            }
+        }
+        let test = self.truthy(left);
+        let other = if is_and { test.clone() } else { test.clone().not() };
+        let mut right = None;
+        let mut then = |own: &mut Self| {
+            let steps = own.steps.len();
+            let value = own.evaluate(&of.right, scope);
+            right = Some((value, own.steps.len() > steps));
+            K6Flow::Normal
+        };
+        // What the right side sends is sent only where the left one holds.
+        self.branch(other, &mut then, &mut |_| K6Flow::Normal);
+        let right = right.map_or(JsValue::Undefined, |(value, _)| value);
+        let right = self.truthy(right);
+        JsValue::test(K6Test::joined(vec![test, right], is_and))
+    }
+
+    /// `VALUE || OTHER` of a value of the session.
+    fn with_default(
+        &mut self,
+        left: JsValue<'a>,
+        right: &'a Expression<'a>,
+        scope: usize,
+    ) -> JsValue<'a> {
+        let test = self.truthy(left.clone());
+        let mut then = |_: &mut Self| K6Flow::Return(left.clone());
+        let mut otherwise = |own: &mut Self| K6Flow::Return(own.evaluate(right, scope));
+        match self.branch(test, &mut then, &mut otherwise) {
+            K6Flow::Return(value) => value,
+            _ => JsValue::unknown("a value that depends on a condition"),
+        }
+    }
+
+    /// `__ENV.NAME || OTHER`: the variable is taken as not set.
+    fn environment_default(
+        &mut self,
+        left: &JsValue<'a>,
+        right: &'a Expression<'a>,
+        scope: usize,
+    ) -> Option<JsValue<'a>> {
+        let name = environment_name(left)?;
+        let value = self.evaluate(right, scope);
+        let text = self.text_of(&value).map(|text| text.template()).unwrap_or_default();
+        self.remark(format!("__ENV.{name} is taken as not set: '{text}' in its place."));
+        Some(value)
+    }
+
+    fn assignment(&mut self, of: &'a AssignmentExpression<'a>, scope: usize) -> JsValue<'a> {
+        let right = |own: &mut Self| own.evaluate(&of.right, scope);
+        let old = |own: &mut Self| match &of.left {
+            AssignmentTarget::AssignmentTargetIdentifier(id) => {
+                own.identifier(id.name.as_str(), scope)
+            }
+            other => match other.as_member_expression() {
+                Some(member) => own.member_expression(member, scope),
+                None => JsValue::Undefined,
+            },
+        };
+        let value = match of.operator {
+            AssignmentOperator::Assign => right(self),
+            AssignmentOperator::Addition => {
+                let (old, more) = (old(self), right(self));
+                self.binary(old, BinaryOperator::Addition, more)
+            }
+            AssignmentOperator::Subtraction => {
+                let (old, less) = (old(self), right(self));
+                self.binary(old, BinaryOperator::Subtraction, less)
+            }
+            AssignmentOperator::Multiplication => {
+                let (old, by) = (old(self), right(self));
+                self.binary(old, BinaryOperator::Multiplication, by)
+            }
+            AssignmentOperator::LogicalOr | AssignmentOperator::LogicalNullish => {
+                let old = old(self);
+                match old.truth() {
+                    Some(true) => old,
+                    Some(false) => right(self),
+                    None => self.with_default(old, &of.right, scope),
+                }
+            }
+            _ => {
+                right(self);
+                JsValue::unknown("a value that is computed")
+            }
+        };
+        self.at = of.span.start;
+        self.assign(&of.left, value.clone(), scope);
+        value
+    }
+
+    pub(super) fn assign(
+        &mut self,
+        target: &'a AssignmentTarget<'a>,
+        value: JsValue<'a>,
+        scope: usize,
+    ) {
+        if let Some(simple) = target.as_simple_assignment_target() {
+            return self.assign_simple(simple, value, scope);
+        }
+        match target {
+            AssignmentTarget::ArrayAssignmentTarget(of) => {
+                for (at, element) in of.elements.iter().enumerate() {
+                    let part = self.member(&value, &at.to_string());
+                    if let Some(target) = element.as_ref().and_then(|e| e.as_assignment_target()) {
+                        self.assign(target, part, scope);
+                    }
+                }
+            }
+            _ => self.leave_out("an assignment to the parts of an object"),
+        }
+    }
+
+    fn assign_simple(
+        &mut self,
+        target: &'a SimpleAssignmentTarget<'a>,
+        value: JsValue<'a>,
+        scope: usize,
+    ) {
+        if let SimpleAssignmentTarget::AssignmentTargetIdentifier(id) = target {
+            let name = id.name.as_str();
+            let value = self.called(value, name);
+            let owner = self.heap.scope_of(scope, name).unwrap_or(self.globals);
+            return self.heap.declare(owner, name, value);
+        }
+        let Some(member) = target.as_member_expression() else {
+            return self.leave_out("an assignment");
+        };
+        let (object, name) = match member {
+            MemberExpression::StaticMemberExpression(of) => {
+                (self.evaluate(&of.object, scope), of.property.name.to_string())
+            }
+            MemberExpression::ComputedMemberExpression(of) => {
+                let object = self.evaluate(&of.object, scope);
+                let key = self.evaluate(&of.expression, scope);
+                let text = self.text_of(&key).ok();
+                let text = text.and_then(|text| text.literal().map(str::to_owned));
+                let Some(text) = text else {
+                    return self.leave_out("an assignment to a place known only at run time");
+                };
+                (object, text)
+            }
+            MemberExpression::PrivateFieldExpression(of) => {
+                (self.evaluate(&of.object, scope), format!("#{}", of.field.name))
+            }
+        };
+        match object.certain() {
+            JsValue::Heap(at) => {
+                self.burn(8);
+                self.heap.set_entry(at, &name, value);
+            }
+            // Exports of older scripts, and properties of what k6 has.
+            JsValue::Builtin(path) if &*path == "module" || &*path == "exports" => {}
+            _ => self.leave_out(format!("an assignment to '{name}'")),
+        }
+    }
+
+    /// A number plus another, as far as that can be said.
+    pub(super) fn plus(&mut self, value: &JsValue<'a>, by: f64) -> JsValue<'a> {
+        match value {
+            JsValue::Number(number) => JsValue::Number(number + by),
+            // Any number that no other call gives is one plus another.
+            JsValue::SessionNumber(of, _) if self.draw_of(of).starts_with("seq(") => value.clone(),
+            JsValue::SessionNumber(of, plus) if !self.named.contains(&**of) => {
+                match random_ends(self.draw_of(of)) {
+                    Some((low, high)) => self.random(low + by, high + by),
+                    None => JsValue::SessionNumber(Rc::clone(of), plus + by),
+                }
+            }
+            JsValue::SessionNumber(of, plus) => JsValue::SessionNumber(Rc::clone(of), plus + by),
+            JsValue::Uniform { low, high, draw } => {
+                JsValue::Uniform { low: low + by, high: high + by, draw: *draw }
+            }
+            _ => JsValue::unknown("a number that is computed"),
+        }
+    }
+
+    /// What holds of an expression.
+    pub(super) fn test(&mut self, of: &'a Expression<'a>, scope: usize) -> K6Test<'a> {
+        let value = self.evaluate(of, scope);
+        self.truthy(value)
+    }
+
+    /// Whether a value is true.
+    pub(super) fn truthy(&mut self, value: JsValue<'a>) -> K6Test<'a> {
+        if let Some(is) = value.truth() {
+            return K6Test::Known(is);
+        }
+        if let Some(name) = environment_name(&value) {
+            self.remark(format!("__ENV.{name} is taken as not set."));
+            return K6Test::Known(false);
+        }
+        match value {
+            JsValue::Test(test) => (*test).clone(),
+            JsValue::Maybe(maybe) => maybe.0.clone(),
+            JsValue::Unknown(what) => K6Test::Unknown(what),
+            JsValue::SessionNumber(of, plus) => {
+                let number = JsValue::SessionNumber(of, plus);
+                K6Test::Compare(number, ImportedRelation::NotEqual, JsValue::Number(0.0))
+            }
+            JsValue::Uniform { .. } => K6Test::Known(true),
+            other => K6Test::Truthy(other),
+        }
+    }
+}
+
+/// The name of a variable of the environment, if that is all of a value.
+pub(super) fn environment_name(value: &JsValue) -> Option<String> {
+    let JsValue::Text(text) = value else {
+        return None;
+    };
+    let [part] = text.parts() else {
+        return None;
+    };
+    let super::super::TextPart::Value(expression) = part else {
+        return None;
+    };
+    expression.strip_prefix("env(")?.strip_suffix(')').map(str::to_owned)
+}
+
+/// A regular expression as a scenario has it.
+fn regex(text: &str, flags: RegExpFlags) -> String {
+    let mut own = String::new();
+    for (flag, letter) in [(RegExpFlags::I, 'i'), (RegExpFlags::M, 'm'), (RegExpFlags::S, 's')] {
+        if flags.contains(flag) {
+            own.push(letter);
+        }
+    }
+    let text = text.replace("\\/", "/");
+    if own.is_empty() { text } else { format!("(?{own}){text}") }
+}

@@ -1,0 +1,614 @@
+//! Loops: as a repetition if one pass says what each does, pass by pass otherwise.
+
+use super::super::{ImportedCondition, ImportedRelation, ImportedRepeat, ImportedText};
+use super::heap::{Slot, SlotValue};
+use super::interpreter::{K6Flow, K6Interpreter, K6Snapshot, K6Step};
+use super::responses::uses;
+use super::value::{JsValue, K6Test, PartPlace, number_text};
+use std::rc::Rc;
+
+/// The most passes that are written one after another, and the most steps of them.
+const PASSES_MAX: usize = 50;
+const STEPS_MAX: usize = 200;
+/// The most numbers that are written out.
+const NUMBERS_MAX: u32 = 1_000;
+/// The most passes of a loop whose number is not known.
+const ENDLESS: u32 = 1_000;
+
+/// What a loop goes through.
+pub(super) enum LoopElements<'a> {
+    None,
+    /// Known values, and the name of the variable.
+    List(Vec<JsValue<'a>>, String),
+    /// A list of the session, as a template.
+    Session(ImportedText, String),
+    /// What is not known, or too long.
+    Unknown(String),
+}
+
+type LoopTest<'b, 'a, 'r> = Option<&'b mut dyn FnMut(&mut K6Interpreter<'a, 'r>) -> K6Test<'a>>;
+type LoopBody<'b, 'a, 'r> =
+    &'b mut dyn FnMut(&mut K6Interpreter<'a, 'r>, JsValue<'a>) -> K6Flow<'a>;
+
+/// A variable that changes from pass to pass.
+enum LoopVariable {
+    /// It grows by 1 from this number, and is the number of the pass plus another.
+    Counter(Slot, f64, f64),
+    /// A variable of the session, and whether it is true or false.
+    Set(Slot, String, bool),
+    /// A response, which is any of several.
+    Response(Slot, usize),
+    /// Anything else.
+    Other(Slot),
+}
+
+/// How one pass was followed.
+struct FollowedPass<'a> {
+    test: K6Test<'a>,
+    breaks: Vec<ImportedCondition>,
+    left: Vec<(String, K6Flow<'a>)>,
+    flow: K6Flow<'a>,
+    steps: Vec<K6Step>,
+}
+
+impl<'a, 'r> K6Interpreter<'a, 'r> {
+    /// Follows a loop.
+    pub(super) fn repeat(
+        &mut self,
+        mut test: LoopTest<'_, 'a, 'r>,
+        elements: LoopElements<'a>,
+        body: LoopBody<'_, 'a, 'r>,
+        is_do: bool,
+    ) -> K6Flow<'a> {
+        match &elements {
+            LoopElements::Unknown(what) => {
+                self.leave_out(format!("a loop over {what}"));
+                return K6Flow::Normal;
+            }
+            LoopElements::List(list, _) if list.is_empty() => return K6Flow::Normal,
+            LoopElements::List(list, _) if list.len() == 1 => {
+                let pending = self.pending.len();
+                let flow = body(self, list[0].clone());
+                self.end_branches(pending, |f| matches!(f, K6Flow::Break | K6Flow::Continue));
+                return ended(flow);
+            }
+            _ => {}
+        }
+        if !is_do
+            && let Some(test) = test.as_mut()
+            && let K6Test::Known(false) = test(self)
+        {
+            return K6Flow::Normal;
+        }
+        let before = self.snapshot();
+        let changed = self.changes(&mut test, &elements, body);
+        self.restore(&before);
+        let mut is_lossless = self.as_repetition(&mut test, &elements, body, is_do, &changed, 0.0);
+        let mut lost = self.lost_since(&before);
+        if is_lossless.is_err() || lost > 0 {
+            // `page=${i + 1}`: the variable may be the number that is used.
+            self.restore(&before);
+            let shifted = self.as_repetition(&mut test, &elements, body, is_do, &changed, 1.0);
+            if shifted.is_ok() && self.lost_since(&before) == 0 {
+                (is_lossless, lost) = (shifted, 0);
+            }
+        }
+        if let Ok(flow) = &is_lossless
+            && lost == 0
+        {
+            return flow.clone();
+        }
+        if self.steps_since(&before) == 0 && is_lossless.is_ok() {
+            // Nothing is sent in it: passes one after another would say the same.
+            return is_lossless.unwrap_or(K6Flow::Normal);
+        }
+        self.restore(&before);
+        if let Some(flow) = self.pass_by_pass(&mut test, &elements, body, is_do, &before)
+            && (is_lossless.is_err() || self.lost_since(&before) < lost)
+        {
+            return flow;
+        }
+        self.restore(&before);
+        match self.as_repetition(&mut test, &elements, body, is_do, &changed, 0.0) {
+            Ok(flow) => flow,
+            Err(what) => {
+                self.restore(&before);
+                self.leave_out(format!("a loop, as {what}: its steps"));
+                changed.into_iter().for_each(|slot| self.forget(slot, "what a loop sets"));
+                K6Flow::Normal
+            }
+        }
+    }
+
+    /// The slots that a pass changes.
+    fn changes(
+        &mut self,
+        test: &mut LoopTest<'_, 'a, 'r>,
+        elements: &LoopElements<'a>,
+        body: LoopBody<'_, 'a, 'r>,
+    ) -> Vec<Slot> {
+        let (mark, extent) = (self.heap.mark(), self.heap.extent());
+        self.open();
+        let pending = self.pending.len();
+        if let Some(test) = test.as_mut() {
+            test(self);
+        }
+        let element = self.element(elements, None);
+        body(self, element);
+        self.flagged(pending);
+        self.close();
+        let changed = self.heap.changed(mark);
+        let is_old = |slot: &Slot| match slot {
+            Slot::Variable(scope, _) => *scope < extent.0,
+            Slot::Object(object) => *object < extent.1,
+        };
+        changed.into_iter().filter(is_old).collect()
+    }
+
+    /// What stands for an element in a pass of any number.
+    fn element(&self, elements: &LoopElements<'a>, variable: Option<&str>) -> JsValue<'a> {
+        match elements {
+            LoopElements::List(_, name) | LoopElements::Session(_, name) => {
+                JsValue::Session(Rc::from(variable.unwrap_or(name)))
+            }
+            _ => JsValue::Undefined,
+        }
+    }
+
+    /// A repetition whose one pass says what each does, or why there is none.
+    fn as_repetition(
+        &mut self,
+        test: &mut LoopTest<'_, 'a, 'r>,
+        elements: &LoopElements<'a>,
+        body: LoopBody<'_, 'a, 'r>,
+        is_do: bool,
+        changed: &[Slot],
+        shift: f64,
+    ) -> Result<K6Flow<'a>, String> {
+        let each = match elements {
+            LoopElements::List(list, _) => {
+                let texts = list.iter().map(|item| match item {
+                    JsValue::Text(_) | JsValue::Number(_) => self.text_of(item),
+                    _ => Err("its elements are no texts".to_owned()),
+                });
+                Some(ImportedRepeat::Each(texts.collect::<Result<_, _>>()?))
+            }
+            LoopElements::Session(list, _) => Some(ImportedRepeat::Elements(list.clone())),
+            _ => None,
+        };
+        let wanted = match elements {
+            LoopElements::List(_, name) | LoopElements::Session(_, name) => name.clone(),
+            _ => {
+                let counter = changed.iter().find_map(|slot| self.counter(slot));
+                counter.map_or("pass".to_owned(), |(name, _)| name)
+            }
+        };
+        let pass = self.fresh(&wanted);
+        let first = changed.iter().find_map(|slot| self.counter(slot));
+        let base = first.map_or(0.0, |(_, from)| from + shift);
+        let variables = self.loop_variables(changed, &pass, base, each.is_some());
+        let element = self.element(elements, Some(&pass));
+        let followed = self.follow_pass(test, body, element, is_do);
+        let FollowedPass { test: asked, mut breaks, left, flow, mut steps } = followed;
+        let counts_from = variables.iter().find_map(|variable| match variable {
+            LoopVariable::Counter(_, from, _) => Some(*from),
+            _ => None,
+        });
+        self.end_variables(variables, &mut steps, &pass)?;
+        if matches!(flow, K6Flow::Break | K6Flow::Return(_) | K6Flow::Throw) {
+            if steps.is_empty() && left.is_empty() {
+                return Ok(ended(flow));
+            }
+            return Err("it ends in its first pass".to_owned());
+        }
+        let (bound, rest) = self.bound(asked, &pass, base)?;
+        for (flag, _) in &left {
+            self.steps.push(K6Step::Set(vec![(flag.clone(), ImportedText::default())]));
+            let value = ImportedText::value(flag.clone());
+            let one = ImportedCondition::Compare(value, ImportedRelation::Equal, "1".into());
+            breaks.push(one);
+        }
+        let step = self.repetition(each, bound.clone(), rest, breaks, is_do)?;
+        if !steps.is_empty() {
+            let (times, condition) = step;
+            let is_named = uses(&steps, &self.requests, &pass)
+                || matches!(times, ImportedRepeat::Each(_))
+                || matches!(times, ImportedRepeat::Elements(_));
+            let variable = is_named.then(|| pass.clone());
+            let times = if is_named { numbered(times, base)? } else { times };
+            let repeat = K6Step::Repeat { times, variable, steps };
+            self.steps.push(match condition {
+                Some(condition) => {
+                    K6Step::When { condition, steps: vec![repeat], otherwise: Vec::new() }
+                }
+                None => repeat,
+            });
+        }
+        self.end_counters(changed, &pass, bound.as_ref(), counts_from);
+        self.leave_by_flags(left);
+        Ok(K6Flow::Normal)
+    }
+
+    /// The name of a counter, and where it begins.
+    fn counter(&self, slot: &Slot) -> Option<(String, f64)> {
+        match (slot, self.heap.value(slot)) {
+            (Slot::Variable(_, name), Some(SlotValue::Variable(Some(JsValue::Number(from))))) => {
+                Some((name.to_string(), from))
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives each variable that changes a value that holds in all passes.
+    fn loop_variables(
+        &mut self,
+        changed: &[Slot],
+        pass: &str,
+        base: f64,
+        has_elements: bool,
+    ) -> Vec<LoopVariable> {
+        let mut variables = Vec::new();
+        for slot in changed {
+            let (Slot::Variable(_, name), Some(SlotValue::Variable(Some(value)))) =
+                (slot, self.heap.value(slot))
+            else {
+                variables.push(LoopVariable::Other(slot.clone()));
+                continue;
+            };
+            let (value, variable) = match value {
+                JsValue::Number(from) if !has_elements => {
+                    let counter = JsValue::SessionNumber(Rc::from(pass), from - base);
+                    (counter, LoopVariable::Counter(slot.clone(), from, from - base))
+                }
+                JsValue::Part(part) if part.place == PartPlace::Whole => {
+                    let response = self.response_of(vec![part.request]);
+                    let whole = self.whole(response);
+                    (whole, LoopVariable::Response(slot.clone(), response))
+                }
+                JsValue::Bool(_) | JsValue::Test(_) => match self.flag_of(&value) {
+                    Ok(text) => {
+                        let set = self.set_variable(name, text);
+                        let variable = variable_name(&set);
+                        let yes = JsValue::text("true");
+                        let test = K6Test::Compare(set, ImportedRelation::Equal, yes);
+                        (JsValue::test(test), LoopVariable::Set(slot.clone(), variable, true))
+                    }
+                    Err(_) => continue,
+                },
+                value @ (JsValue::Text(_) | JsValue::Session(_) | JsValue::Part(_)) => {
+                    match self.text_of(&value) {
+                        Ok(text) => {
+                            let set = self.set_variable(name, text);
+                            let variable = variable_name(&set);
+                            (set, LoopVariable::Set(slot.clone(), variable, false))
+                        }
+                        Err(_) => continue,
+                    }
+                }
+                _ => {
+                    let unknown = JsValue::unknown(format!("'{name}', which a loop changes"));
+                    (unknown, LoopVariable::Other(slot.clone()))
+                }
+            };
+            self.heap.set(slot.clone(), SlotValue::Variable(Some(value)));
+            variables.push(variable);
+        }
+        variables
+    }
+
+    fn follow_pass(
+        &mut self,
+        test: &mut LoopTest<'_, 'a, 'r>,
+        body: LoopBody<'_, 'a, 'r>,
+        element: JsValue<'a>,
+        is_do: bool,
+    ) -> FollowedPass<'a> {
+        let ask = |own: &mut Self, test: &mut LoopTest<'_, 'a, 'r>| match test.as_mut() {
+            Some(test) => test(own),
+            None => K6Test::Known(true),
+        };
+        let mut asked = if is_do { K6Test::Known(true) } else { ask(self, test) };
+        self.open();
+        let pending = self.pending.len();
+        let flow = body(self, element);
+        self.has_thrown = false;
+        if is_do {
+            asked = ask(self, test);
+        }
+        let breaks = self.pending.iter().skip(pending);
+        let breaks = breaks.filter(|branch| matches!(branch.flow, K6Flow::Break));
+        let breaks = breaks.map(|branch| branch.condition.clone()).collect();
+        let ends = |flow: &K6Flow| matches!(flow, K6Flow::Break | K6Flow::Continue);
+        self.end_branches(pending, ends);
+        let left = self.flagged(pending);
+        let steps = self.close();
+        FollowedPass { test: asked, breaks, left, flow, steps }
+    }
+
+    /// Puts what a pass leaves in its variables to where the next pass has it.
+    fn end_variables(
+        &mut self,
+        variables: Vec<LoopVariable>,
+        steps: &mut Vec<K6Step>,
+        pass: &str,
+    ) -> Result<(), String> {
+        for variable in variables {
+            let slot = match &variable {
+                LoopVariable::Counter(slot, ..)
+                | LoopVariable::Set(slot, ..)
+                | LoopVariable::Response(slot, _)
+                | LoopVariable::Other(slot) => slot.clone(),
+            };
+            let now = match self.heap.value(&slot) {
+                Some(SlotValue::Variable(Some(value))) => value,
+                _ => JsValue::Undefined,
+            };
+            let name = match &slot {
+                Slot::Variable(_, name) => name.to_string(),
+                Slot::Object(_) => "a list or an object".to_owned(),
+            };
+            match variable {
+                LoopVariable::Counter(_, _, plus) => match now {
+                    JsValue::SessionNumber(of, now) if &*of == pass && now == plus + 1.0 => {}
+                    _ => return Err(format!("'{name}' changes by more than 1")),
+                },
+                LoopVariable::Set(_, variable, is_flag) => {
+                    let text = if is_flag { self.flag_of(&now) } else { self.text_of(&now) };
+                    let text = text.map_err(|_| format!("'{name}' changes"))?;
+                    if text != ImportedText::value(variable.clone()) {
+                        steps.push(K6Step::Set(vec![(variable.clone(), text)]));
+                    }
+                    let value = JsValue::Session(Rc::from(variable));
+                    let value = if is_flag {
+                        let yes = JsValue::text("true");
+                        JsValue::test(K6Test::Compare(value, ImportedRelation::Equal, yes))
+                    } else {
+                        value
+                    };
+                    self.heap.set(slot, SlotValue::Variable(Some(value)));
+                }
+                LoopVariable::Response(_, response) => match now {
+                    JsValue::Part(part) if part.place == PartPlace::Whole => {
+                        self.also_stands_for(response, part.request);
+                        let whole = self.whole(response);
+                        self.heap.set(slot, SlotValue::Variable(Some(whole)));
+                    }
+                    _ => return Err(format!("'{name}' changes")),
+                },
+                LoopVariable::Other(Slot::Object(_)) => {
+                    return Err(format!("{name} changes"));
+                }
+                LoopVariable::Other(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// After the loop a counter has its end.
+    fn end_counters(
+        &mut self,
+        changed: &[Slot],
+        pass: &str,
+        bound: Option<&LoopBound>,
+        from: Option<f64>,
+    ) {
+        for slot in changed {
+            if let Some(SlotValue::Variable(Some(JsValue::SessionNumber(of, _)))) =
+                self.heap.value(slot)
+                && &*of == pass
+            {
+                let value = match (bound, from) {
+                    (Some(LoopBound::Number(times)), Some(from)) => {
+                        JsValue::Number(from + f64::from(*times))
+                    }
+                    _ => JsValue::unknown("a counter after its loop"),
+                };
+                self.heap.set(slot.clone(), SlotValue::Variable(Some(value)));
+            }
+        }
+    }
+
+    /// How often a loop is done at most, and what else has to hold.
+    fn bound(
+        &mut self,
+        test: K6Test<'a>,
+        pass: &str,
+        base: f64,
+    ) -> Result<(Option<LoopBound>, Option<K6Test<'a>>), String> {
+        let parts = match test {
+            K6Test::All(parts) => parts,
+            K6Test::Known(true) => Vec::new(),
+            other => vec![other],
+        };
+        let (mut bound, mut rest) = (None, Vec::new());
+        for part in parts {
+            match self.times(&part, pass, base) {
+                Some(times) if bound.is_none() => bound = Some(times),
+                _ => rest.push(part),
+            }
+        }
+        let rest = (!rest.is_empty()).then(|| K6Test::joined(rest, true));
+        match &rest {
+            Some(K6Test::Known(false)) => Err("its condition never holds".to_owned()),
+            Some(K6Test::Chance(_)) => Err("its condition is random".to_owned()),
+            _ => Ok((bound, rest)),
+        }
+    }
+
+    /// The number of passes that a comparison of the counter permits.
+    fn times(&mut self, test: &K6Test<'a>, pass: &str, base: f64) -> Option<LoopBound> {
+        use ImportedRelation::{AtLeast, AtMost, Greater, Less, NotEqual};
+        let K6Test::Compare(left, relation, right) = test else {
+            return None;
+        };
+        let (counter, relation, end) = match (left, right) {
+            (JsValue::SessionNumber(of, from), end) if &**of == pass => (*from, *relation, end),
+            (end, JsValue::SessionNumber(of, from)) if &**of == pass => {
+                let turned = match relation {
+                    Greater => Less,
+                    AtLeast => AtMost,
+                    NotEqual => NotEqual,
+                    _ => return None,
+                };
+                (*from, turned, end)
+            }
+            _ => return None,
+        };
+        let more = match relation {
+            Less | NotEqual => 0.0,
+            AtMost => 1.0,
+            _ => return None,
+        };
+        match end {
+            JsValue::Number(end) => {
+                let counter = base + counter;
+                let times = (end - counter + more).ceil();
+                (1.0..=1e9).contains(&times).then_some(LoopBound::Number(times as u32))
+            }
+            end if base + counter - more == 0.0 => {
+                let text = self.text_of(end).ok()?;
+                Some(LoopBound::Text(text))
+            }
+            _ => None,
+        }
+    }
+
+    /// The words of a scenario for a loop, and what has to hold for it to begin.
+    fn repetition(
+        &mut self,
+        each: Option<ImportedRepeat>,
+        bound: Option<LoopBound>,
+        rest: Option<K6Test<'a>>,
+        breaks: Vec<ImportedCondition>,
+        is_do: bool,
+    ) -> Result<(ImportedRepeat, Option<ImportedCondition>), String> {
+        if let Some(each) = each {
+            let is_free = breaks.is_empty() && rest.is_none();
+            return if is_free { Ok((each, None)) } else { Err("it may end early".to_owned()) };
+        }
+        let most = match &bound {
+            None => ENDLESS,
+            Some(LoopBound::Number(times)) => *times,
+            Some(LoopBound::Text(_)) if rest.is_none() && breaks.is_empty() => ENDLESS,
+            Some(LoopBound::Text(_)) => return Err("its end is a value of the session".to_owned()),
+        };
+        let rest = rest.map(|rest| self.condition(&rest)).transpose()?;
+        if bound.is_none() && (rest.is_some() || !breaks.is_empty()) {
+            self.remark(format!("A loop without a bound is done at most {ENDLESS} times."));
+        }
+        let any = |mut all: Vec<ImportedCondition>| match (all.pop(), all.is_empty()) {
+            (Some(only), true) => only,
+            (Some(last), false) => {
+                all.push(last);
+                ImportedCondition::Any(all)
+            }
+            (None, _) => ImportedCondition::Any(Vec::new()),
+        };
+        Ok(match (rest, breaks.is_empty(), bound) {
+            (None, true, Some(LoopBound::Text(text))) => (ImportedRepeat::Times(text), None),
+            (None, true, Some(LoopBound::Number(times))) => {
+                (ImportedRepeat::Times(times.to_string().into()), None)
+            }
+            (None, true, None) => return Err("it has no end".to_owned()),
+            (Some(rest), true, _) if !is_do => (ImportedRepeat::While(rest, most), None),
+            (rest, _, _) => {
+                let end = rest.clone().map(ImportedCondition::opposite);
+                let until = any(breaks.into_iter().chain(end).collect());
+                let begins = if is_do { None } else { rest };
+                (ImportedRepeat::Until(until, most), begins)
+            }
+        })
+    }
+
+    /// All passes one after another, if they are few and it is known how many.
+    fn pass_by_pass(
+        &mut self,
+        test: &mut LoopTest<'_, 'a, 'r>,
+        elements: &LoopElements<'a>,
+        body: LoopBody<'_, 'a, 'r>,
+        is_do: bool,
+        before: &K6Snapshot,
+    ) -> Option<K6Flow<'a>> {
+        let list = match elements {
+            LoopElements::List(list, _) => Some(list),
+            LoopElements::None => None,
+            _ => return None,
+        };
+        let pending = self.pending.len();
+        for pass in 0..=PASSES_MAX {
+            let element = match list {
+                Some(list) => match list.get(pass) {
+                    Some(element) => element.clone(),
+                    None => return Some(K6Flow::Normal),
+                },
+                None => JsValue::Undefined,
+            };
+            if let Some(test) = test.as_mut()
+                && !(is_do && pass == 0)
+            {
+                match test(self) {
+                    K6Test::Known(true) => {}
+                    K6Test::Known(false) => return Some(K6Flow::Normal),
+                    _ => return None,
+                }
+            }
+            let flow = body(self, element);
+            if self.pending.iter().skip(pending).any(|b| matches!(b.flow, K6Flow::Break)) {
+                // All passes that follow would lie in one another.
+                self.flagged(pending);
+                return None;
+            }
+            self.end_branches(pending, |flow| matches!(flow, K6Flow::Continue));
+            if self.pending.len() > pending {
+                self.flagged(pending);
+                return None;
+            }
+            match flow {
+                K6Flow::Normal | K6Flow::Continue => {}
+                other => return Some(ended(other)),
+            }
+            if self.steps_since(before) > STEPS_MAX {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+/// A repetition whose variable counts from another number than 0.
+fn numbered(times: ImportedRepeat, base: f64) -> Result<ImportedRepeat, String> {
+    match times {
+        ImportedRepeat::Each(_) | ImportedRepeat::Elements(_) => Ok(times),
+        times if base == 0.0 => Ok(times),
+        ImportedRepeat::Times(text) => match text.literal().map(str::parse::<u32>) {
+            Some(Ok(count)) if count <= NUMBERS_MAX => {
+                let number = |at: u32| number_text(base + f64::from(at)).into();
+                Ok(ImportedRepeat::Each((0..count).map(number).collect()))
+            }
+            _ => Err("its counter does not begin with 0".to_owned()),
+        },
+        _ => Err("its counter does not begin with 0".to_owned()),
+    }
+}
+
+/// How often a loop is done.
+#[derive(Clone, Debug)]
+enum LoopBound {
+    Number(u32),
+    Text(ImportedText),
+}
+
+/// How what follows the loop goes on.
+fn ended(flow: K6Flow) -> K6Flow {
+    match flow {
+        K6Flow::Break | K6Flow::Continue => K6Flow::Normal,
+        other => other,
+    }
+}
+
+fn variable_name(value: &JsValue) -> String {
+    match value {
+        JsValue::Session(name) => name.to_string(),
+        _ => String::new(),
+    }
+}

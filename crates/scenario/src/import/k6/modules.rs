@@ -1,0 +1,299 @@
+//! Modules: what a script imports and exports.
+
+use super::interpreter::K6Interpreter;
+use super::parse::ParsedScript;
+use super::value::{FunctionCode, JsValue};
+use knee_load::quantity::ParseError;
+use oxc_ast::ast::*;
+use std::rc::Rc;
+
+/// The most modules, and the bytes of all together.
+const MODULES_MAX: usize = 50;
+const BYTES_MAX: usize = 2 << 20;
+
+/// A module that was read.
+pub(super) struct K6Module<'a> {
+    /// Below the folder of the script.
+    pub(super) path: String,
+    script: ParsedScript<'a>,
+    /// With where each is exported.
+    exports: Vec<(String, JsValue<'a>, u32)>,
+}
+
+impl K6Module<'_> {
+    /// The line of a place in it.
+    pub(super) fn line(&self, at: u32) -> usize {
+        self.script.line(at as usize)
+    }
+}
+
+impl<'a> K6Interpreter<'a, '_> {
+    /// Reads a module and follows what it does; its number.
+    ///
+    /// # Errors
+    /// One line: it is no script.
+    pub(super) fn load(&mut self, path: &str, text: &str) -> Result<usize, ParseError> {
+        let script = ParsedScript::read(text, self.allocator)?;
+        let program = script.program;
+        let scope = self.heap.scope(Some(self.globals));
+        let (path, exports) = (path.to_owned(), Vec::new());
+        self.modules.push(K6Module { path, script, exports });
+        let number = self.modules.len() - 1;
+        let (module, at) = (self.module, self.at);
+        self.module = number;
+        for statement in &program.body {
+            if let Statement::ImportDeclaration(of) = statement {
+                self.import(of, scope);
+            }
+        }
+        self.hoist(&program.body, scope);
+        for statement in &program.body {
+            let exported = match statement {
+                Statement::ExportNamedDeclaration(of) => match &of.declaration {
+                    Some(Declaration::FunctionDeclaration(function)) => Some(&**function),
+                    _ => None,
+                },
+                Statement::ExportDefaultDeclaration(of) => match &of.declaration {
+                    ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
+                        Some(&**function)
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            if let Some(function) = exported {
+                self.declare_function(function, scope);
+            }
+        }
+        for statement in &program.body {
+            self.at = oxc_span::GetSpan::span(statement).start;
+            match statement {
+                Statement::ImportDeclaration(_) => {}
+                Statement::ExportNamedDeclaration(of) => self.export(of, scope),
+                Statement::ExportDefaultDeclaration(of) => self.export_default(of, scope),
+                Statement::ExportAllDeclaration(of) => {
+                    let all = self.module_value(of.source.value.as_str());
+                    for (name, value) in self.heap.entries(&all).unwrap_or_default().to_vec() {
+                        self.put_export(&name, value);
+                    }
+                }
+                other => {
+                    self.statement(other, scope);
+                }
+            }
+            self.has_thrown = false;
+        }
+        (self.module, self.at) = (module, at);
+        Ok(number)
+    }
+
+    fn put_export(&mut self, name: &str, value: JsValue<'a>) {
+        let (number, at) = (self.module, self.at);
+        if let Some(module) = self.modules.get_mut(number) {
+            module.exports.retain(|(other, ..)| other != name);
+            module.exports.push((name.to_owned(), value, at));
+        }
+    }
+
+    /// What a module exports by this name.
+    pub(super) fn exported(&self, module: usize, name: &str) -> Option<JsValue<'a>> {
+        let module = self.modules.get(module)?;
+        let export = module.exports.iter().find(|(other, ..)| other == name);
+        export.map(|(_, value, _)| value.clone())
+    }
+
+    /// Goes to where the script exports something: lines about it name that one.
+    pub(super) fn go_to_export(&mut self, name: &str) {
+        let exports = self.modules.first().map(|module| &module.exports[..]).unwrap_or_default();
+        if let Some((.., at)) = exports.iter().find(|(other, ..)| other == name) {
+            self.at = *at;
+        }
+    }
+
+    fn export(&mut self, of: &'a ExportNamedDeclaration<'a>, scope: usize) {
+        match &of.declaration {
+            Some(Declaration::FunctionDeclaration(function)) => {
+                if let Some(id) = &function.id {
+                    let value = self.identifier(id.name.as_str(), scope);
+                    self.put_export(id.name.as_str(), value);
+                }
+            }
+            Some(Declaration::VariableDeclaration(declaration)) => {
+                self.declaration(declaration, scope);
+                for declarator in &declaration.declarations {
+                    for id in declarator.id.get_binding_identifiers() {
+                        let value = self.identifier(id.name.as_str(), scope);
+                        self.put_export(id.name.as_str(), value);
+                    }
+                }
+            }
+            Some(Declaration::ClassDeclaration(class)) => {
+                if let Some(id) = &class.id {
+                    let value = JsValue::Class(class, scope);
+                    self.heap.declare(scope, id.name.as_str(), value.clone());
+                    self.put_export(id.name.as_str(), value);
+                }
+            }
+            _ => {}
+        }
+        let source = of.source.as_ref().map(|source| self.module_value(source.value.as_str()));
+        for specifier in &of.specifiers {
+            let local = specifier.local.name();
+            let value = match &source {
+                Some(module) => self.member(&module.clone(), local.as_str()),
+                None => self.identifier(local.as_str(), scope),
+            };
+            self.put_export(specifier.exported.name().as_str(), value);
+        }
+    }
+
+    fn export_default(&mut self, of: &'a ExportDefaultDeclaration<'a>, scope: usize) {
+        let value = match &of.declaration {
+            ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
+                self.closure(FunctionCode::Function(function), scope)
+            }
+            ExportDefaultDeclarationKind::ClassDeclaration(class) => JsValue::Class(class, scope),
+            other => match other.as_expression() {
+                Some(expression) => self.evaluate(expression, scope),
+                None => return,
+            },
+        };
+        self.put_export("default", value);
+    }
+
+    fn import(&mut self, of: &'a ImportDeclaration<'a>, scope: usize) {
+        self.at = of.span.start;
+        if of.import_kind.is_type() {
+            return;
+        }
+        let source = of.source.value.as_str();
+        let module = self.module_value(source);
+        for specifier in of.specifiers.iter().flatten() {
+            let (local, value) = match specifier {
+                ImportDeclarationSpecifier::ImportSpecifier(of) => {
+                    let name = of.imported.name();
+                    (&of.local, self.imported(&module, name.as_str()))
+                }
+                ImportDeclarationSpecifier::ImportDefaultSpecifier(of) => {
+                    (&of.local, self.imported(&module, "default"))
+                }
+                ImportDeclarationSpecifier::ImportNamespaceSpecifier(of) => {
+                    (&of.local, module.clone())
+                }
+            };
+            self.heap.declare(scope, local.name.as_str(), value);
+        }
+    }
+
+    fn imported(&mut self, module: &JsValue<'a>, name: &str) -> JsValue<'a> {
+        match (module, name) {
+            (JsValue::Builtin(_), "default") => module.clone(),
+            (JsValue::Builtin(path), name) => self.builtin_of(path, name),
+            _ => self.member(module, name),
+        }
+    }
+
+    /// A name of a module that k6 has.
+    fn builtin_of(&mut self, module: &str, name: &str) -> JsValue<'a> {
+        match (module, name) {
+            ("k6", name) => JsValue::builtin(name),
+            ("data", name) => JsValue::builtin(name),
+            ("http", "http") | ("execution", "exec") => JsValue::builtin(module),
+            ("utils" | "faker", "v4") => JsValue::builtin("utils.uuidv4"),
+            (module, name) => JsValue::builtin(format!("{module}.{name}")),
+        }
+    }
+
+    /// All that a module exports.
+    pub(super) fn module_value(&mut self, source: &str) -> JsValue<'a> {
+        if !source.starts_with('.') && !source.starts_with('/') {
+            return JsValue::builtin(builtin_module(source));
+        }
+        match self.local_module(source) {
+            Ok(number) => {
+                let exports = self.modules.get(number).map(|module| module.exports.clone());
+                let exports = exports.unwrap_or_default().into_iter();
+                let exports = exports.map(|(name, value, _)| (Rc::from(name), value)).collect();
+                self.heap.object(exports)
+            }
+            Err(why) => {
+                self.leave_out(format!("the module '{source}': {why}"));
+                JsValue::unknown(format!("something of the module '{source}'"))
+            }
+        }
+    }
+
+    fn local_module(&mut self, source: &str) -> Result<usize, String> {
+        let path = self.path_of(source).ok_or("it lies outside of what is read")?;
+        let endings = ["", ".js", ".ts", "/index.js", "/index.ts"];
+        let paths: Vec<String> = endings.iter().map(|ending| format!("{path}{ending}")).collect();
+        if let Some(number) = self.modules.iter().position(|module| paths.contains(&module.path)) {
+            return Ok(number);
+        }
+        if self.modules.len() >= MODULES_MAX {
+            return Err(format!("no more than {MODULES_MAX} modules are read"));
+        }
+        let mut why = "it cannot be read".to_owned();
+        for path in paths {
+            match (self.read)(&path) {
+                Ok(bytes) => {
+                    let before: usize = self.modules.iter().map(|m| m.script.length()).sum();
+                    if before + bytes.len() > BYTES_MAX {
+                        return Err("all modules together have more than 2 MiB".to_owned());
+                    }
+                    let text = String::from_utf8(bytes).map_err(|_| "it is no UTF-8 text")?;
+                    return self.deeper(Err("it is imported too deeply".to_owned()), |own| {
+                        own.load(&path, &text).map_err(|e| e.0)
+                    });
+                }
+                Err(what) if why == "it cannot be read" => why = what,
+                Err(_) => {}
+            }
+        }
+        Err(why)
+    }
+
+    /// A path of the module that is followed, from the folder of the script on.
+    pub(super) fn path_of(&self, path: &str) -> Option<String> {
+        let own = self.modules.get(self.module).map_or("", |module| module.path.as_str());
+        if path.starts_with('/') || path.contains("://") || path.contains('\0') {
+            return None;
+        }
+        let mut parts: Vec<&str> = own.split('/').collect();
+        parts.pop();
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+                part => parts.push(part),
+            }
+        }
+        Some(parts.join("/")).filter(|path| !path.is_empty())
+    }
+}
+
+/// The short name of a module that k6 or a library has.
+fn builtin_module(source: &str) -> String {
+    let name = match source {
+        "k6" => "k6",
+        "k6/http" => "http",
+        "k6/data" => "data",
+        "k6/metrics" => "metrics",
+        "k6/execution" => "execution",
+        "k6/encoding" => "encoding",
+        "k6/crypto" => "crypto",
+        "k6/html" => "html",
+        "k6/ws" | "k6/websockets" | "k6/experimental/websockets" => "ws",
+        "k6/net/grpc" | "k6/experimental/grpc" => "grpc",
+        "k6/browser" | "k6/experimental/browser" => "browser",
+        source if source.contains("k6-utils") || source.contains("uuid") => "utils",
+        source if source.contains("papaparse") => "papaparse",
+        source => {
+            let last = source.trim_end_matches("/index.js").rsplit('/').find(|part| {
+                part.starts_with(|c: char| c.is_alphabetic()) && !part.starts_with("index")
+            });
+            last.unwrap_or(source)
+        }
+    };
+    name.trim_end_matches(".js").replace('.', "-")
+}

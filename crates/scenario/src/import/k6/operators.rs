@@ -1,0 +1,425 @@
+//! Operators and comparisons.
+
+use super::super::{ImportedRelation, ImportedText};
+use super::expressions::environment_name;
+use super::interpreter::K6Interpreter;
+use super::value::{JsValue, K6Test, PartPlace, ResponsePart, number_text};
+use oxc_ast::ast::BinaryOperator;
+use std::rc::Rc;
+
+impl<'a> K6Interpreter<'a, '_> {
+    pub(super) fn binary(
+        &mut self,
+        left: JsValue<'a>,
+        operator: BinaryOperator,
+        right: JsValue<'a>,
+    ) -> JsValue<'a> {
+        let (left, right) = (left.certain(), right.certain());
+        match operator {
+            BinaryOperator::Addition => self.added(&left, &right),
+            BinaryOperator::Subtraction => match (&left, right.number()) {
+                (_, Some(by)) => self.plus(&left, -by),
+                _ => unknown_number(),
+            },
+            BinaryOperator::Multiplication if self.is_sequence(&left) => left,
+            BinaryOperator::Multiplication if self.is_sequence(&right) => right,
+            BinaryOperator::Multiplication => scaled(&left, &right),
+            BinaryOperator::Division => match (&left, right.number()) {
+                (JsValue::Uniform { .. }, Some(by)) if by != 0.0 => {
+                    scaled(&left, &JsValue::Number(1.0 / by))
+                }
+                _ => calculated(&left, &right, |a, b| a / b),
+            },
+            BinaryOperator::Remainder => match (&left, &right) {
+                (JsValue::SessionNumber(of, _), JsValue::Number(by)) if self.is_sequence(&left) => {
+                    JsValue::SessionNumber(Rc::from(format!("{of} % {by}")), 0.0)
+                }
+                (JsValue::SessionNumber(..), JsValue::Records(_)) => left,
+                _ => calculated(&left, &right, |a, b| a % b),
+            },
+            BinaryOperator::Exponential => calculated(&left, &right, f64::powf),
+            BinaryOperator::ShiftRight => calculated(&left, &right, |a, b| {
+                f64::from((a as i64 as i32).wrapping_shr(b as u32))
+            }),
+            BinaryOperator::BitwiseOR if right.number() == Some(0.0) => self.floor(&left),
+            BinaryOperator::In => match (left.literal(), self.heap.entries(&right)) {
+                (Some(name), Some(entries)) => {
+                    JsValue::Bool(entries.iter().any(|(key, _)| &**key == name))
+                }
+                _ => JsValue::unknown("whether a name is in an object"),
+            },
+            BinaryOperator::Instanceof => JsValue::unknown("the class of a value"),
+            operator if operator.is_equality() || operator.is_compare() => {
+                JsValue::test(self.compare(left, operator, right))
+            }
+            _ => unknown_number(),
+        }
+    }
+
+    fn added(&mut self, left: &JsValue<'a>, right: &JsValue<'a>) -> JsValue<'a> {
+        let is_text = |value: &JsValue| matches!(value, JsValue::Text(_) | JsValue::Named(..));
+        match (left, right) {
+            (JsValue::Number(a), JsValue::Number(b)) => return JsValue::Number(a + b),
+            _ if self.is_sequence(left) && self.is_sequence(right) => return left.clone(),
+            _ if self.is_characters(right) => {
+                if self.is_characters(left) || left.literal() == Some("") {
+                    let joined = if left.literal().is_some() { right } else { left };
+                    return joined.clone();
+                }
+                if !matches!(left, JsValue::Text(_)) {
+                    self.leave_out("a random character beside what is known only at run time");
+                }
+            }
+            (value, JsValue::Number(by)) | (JsValue::Number(by), value)
+                if matches!(value, JsValue::SessionNumber(..) | JsValue::Uniform { .. }) =>
+            {
+                return self.plus(value, *by);
+            }
+            _ if !is_text(left) && !is_text(right) => {
+                let is_object = |value: &JsValue| matches!(value, JsValue::Heap(_));
+                if !is_object(left) && !is_object(right) {
+                    return JsValue::unknown("a sum that is computed");
+                }
+            }
+            _ => {}
+        }
+        match (self.text_of(left), self.text_of(right)) {
+            (Ok(mut text), Ok(more)) => {
+                text.append(&more);
+                self.bounded(text)
+            }
+            (Err(what), _) | (_, Err(what)) => JsValue::unknown(what),
+        }
+    }
+
+    pub(super) fn compare(
+        &mut self,
+        left: JsValue<'a>,
+        operator: BinaryOperator,
+        right: JsValue<'a>,
+    ) -> K6Test<'a> {
+        use ImportedRelation as Relation;
+        let (relation, is_strict) = match operator {
+            BinaryOperator::Equality => (Relation::Equal, false),
+            BinaryOperator::StrictEquality => (Relation::Equal, true),
+            BinaryOperator::Inequality => (Relation::NotEqual, false),
+            BinaryOperator::StrictInequality => (Relation::NotEqual, true),
+            BinaryOperator::LessThan => (Relation::Less, false),
+            BinaryOperator::LessEqualThan => (Relation::AtMost, false),
+            BinaryOperator::GreaterThan => (Relation::Greater, false),
+            _ => (Relation::AtLeast, false),
+        };
+        let is_equality = matches!(relation, Relation::Equal | Relation::NotEqual);
+        let as_asked = |is: bool| K6Test::Known(is == (relation == Relation::Equal));
+        for (one, other) in [(&left, &right), (&right, &left)] {
+            if let Some(name) = environment_name(one) {
+                self.remark(format!("__ENV.{name} is taken as not set."));
+                let is = is_equality && matches!(other, JsValue::Undefined | JsValue::Null);
+                return if is_equality { as_asked(is) } else { K6Test::Known(false) };
+            }
+            let (JsValue::Undefined | JsValue::Null, true) = (other, is_equality) else {
+                continue;
+            };
+            // Whether there is a value.
+            return match one {
+                JsValue::Undefined | JsValue::Null => as_asked(!is_strict || one.same(other)),
+                JsValue::Maybe(maybe) => {
+                    if relation == Relation::Equal {
+                        maybe.0.clone().not()
+                    } else {
+                        maybe.0.clone()
+                    }
+                }
+                JsValue::Unknown(what) => K6Test::Unknown(Rc::clone(what)),
+                JsValue::Part(part) if part.place == PartPlace::Error => as_asked(true),
+                JsValue::Part(_) | JsValue::Session(_) => {
+                    K6Test::Compare(one.clone(), relation, JsValue::Undefined)
+                }
+                _ => as_asked(false),
+            };
+        }
+        if let (JsValue::Part(part), JsValue::Number(at)) = (&left, &right)
+            && let PartPlace::Index(place, text) = &part.place
+        {
+            let begin = self.part(part.request, (**place).clone());
+            let has = K6Test::Compare(begin, Relation::Contains, JsValue::text(text.as_str()));
+            return match (relation, *at) {
+                (Relation::NotEqual | Relation::Greater, -1.0) | (Relation::AtLeast, 0.0) => has,
+                (Relation::Equal | Relation::AtMost, -1.0) | (Relation::Less, 0.0) => has.not(),
+                _ => K6Test::Unknown(Rc::from("the place of a text")),
+            };
+        }
+        if let Some(test) = self.known_comparison(&left, relation, &right, is_strict) {
+            return test;
+        }
+        if let (JsValue::Uniform { low, high, draw }, Some(end)) = (&left, right.number())
+            && !is_equality
+            && self.draws.get(*draw).is_some_and(Option::is_none)
+        {
+            let below = ((end - low) / (high - low)).clamp(0.0, 1.0);
+            let is_below = matches!(relation, Relation::Less | Relation::AtMost);
+            return match if is_below { below } else { 1.0 - below } {
+                0.0 => K6Test::Known(false),
+                1.0 => K6Test::Known(true),
+                chance => K6Test::Chance(chance),
+            };
+        }
+        for value in [&left, &right] {
+            if let JsValue::Unknown(what) = value {
+                return K6Test::Unknown(Rc::clone(what));
+            }
+        }
+        match (&left, &right) {
+            // A comparison with true or false asks for that.
+            (JsValue::Test(test), JsValue::Bool(is)) | (JsValue::Bool(is), JsValue::Test(test))
+                if is_equality =>
+            {
+                let is_same = *is == (relation == Relation::Equal);
+                if is_same { (**test).clone() } else { (**test).clone().not() }
+            }
+            _ => K6Test::Compare(left, relation, right),
+        }
+    }
+
+    fn known_comparison(
+        &self,
+        left: &JsValue<'a>,
+        relation: ImportedRelation,
+        right: &JsValue<'a>,
+        is_strict: bool,
+    ) -> Option<K6Test<'a>> {
+        use ImportedRelation as Relation;
+        let is_literal = |value: &JsValue| {
+            matches!(value, JsValue::Number(_) | JsValue::Bool(_)) || value.literal().is_some()
+        };
+        let holds = if is_literal(left) && is_literal(right) {
+            if let (Some(a), Some(b)) = (left.literal(), right.literal()) {
+                ordered(a.cmp(b), relation)
+            } else {
+                let same_kind = std::mem::discriminant(left) == std::mem::discriminant(right);
+                let (a, b) = (numeric(left), numeric(right));
+                match relation {
+                    Relation::Equal => (same_kind || !is_strict) && a == b,
+                    Relation::NotEqual => (!same_kind && is_strict) || a != b,
+                    relation => a.partial_cmp(&b).is_some_and(|order| ordered(order, relation)),
+                }
+            }
+        } else {
+            let is_object =
+                |value: &JsValue| matches!(value, JsValue::Heap(_) | JsValue::Function(_));
+            match relation {
+                Relation::Equal if left.same(right) && is_object(left) => true,
+                Relation::NotEqual if left.same(right) && is_object(left) => false,
+                Relation::Equal if is_object(left) || is_object(right) => false,
+                Relation::NotEqual if is_object(left) || is_object(right) => true,
+                _ => return None,
+            }
+        };
+        Some(K6Test::Known(holds))
+    }
+
+    /// A value as a number.
+    pub(super) fn as_number(&mut self, value: JsValue<'a>) -> JsValue<'a> {
+        match value.certain() {
+            JsValue::Undefined => JsValue::Number(f64::NAN),
+            JsValue::Null => JsValue::Number(0.0),
+            JsValue::Bool(is) => JsValue::Number(f64::from(u8::from(is))),
+            JsValue::Text(text) => match text.literal() {
+                Some(text) => JsValue::Number(parsed(text)),
+                // A value of the session stays what it is.
+                None => JsValue::Text(text),
+            },
+            other => other,
+        }
+    }
+
+    pub(super) fn type_of(&self, value: &JsValue<'a>) -> JsValue<'a> {
+        JsValue::text(match value {
+            JsValue::Undefined => "undefined",
+            JsValue::Null | JsValue::Heap(_) | JsValue::Records(_) | JsValue::Record(_) => "object",
+            JsValue::Bool(_) | JsValue::Test(_) => "boolean",
+            JsValue::Number(_) | JsValue::SessionNumber(..) | JsValue::Uniform { .. } => "number",
+            JsValue::Text(_) | JsValue::Named(..) | JsValue::File(_) => "string",
+            JsValue::Function(_) | JsValue::Class(..) => "function",
+            JsValue::Builtin(path) => match &**path {
+                "__ENV" | "Math" | "JSON" | "http" | "console" => "object",
+                path if path.contains('.') => "function",
+                _ => "undefined",
+            },
+            _ => return JsValue::unknown("the type of a value"),
+        })
+    }
+
+    /// `__VU` and its kin.
+    pub(super) fn iteration_number(&mut self, name: &str) -> JsValue<'a> {
+        if let Some((variable, under)) = self.numbers.get(name)
+            && under.iter().all(|one| self.under.contains(one))
+        {
+            return JsValue::SessionNumber(Rc::clone(variable), 0.0);
+        }
+        self.leave_out(format!("{name}: a number that no other session has, seq(), in its place"));
+        let wanted = name.trim_start_matches('_').to_ascii_lowercase();
+        let variable = self.draw_once("seq()", &wanted);
+        self.named.insert(variable.to_string());
+        let under = self.under.clone();
+        self.numbers.insert(name.to_owned(), (Rc::clone(&variable), under));
+        JsValue::SessionNumber(variable, 0.0)
+    }
+
+    /// A random number from 0 to 1.
+    pub(super) fn draw(&mut self) -> JsValue<'a> {
+        self.draws.push(None);
+        JsValue::Uniform { low: 0.0, high: 1.0, draw: self.draws.len() - 1 }
+    }
+
+    pub(super) fn floor(&mut self, value: &JsValue<'a>) -> JsValue<'a> {
+        match value {
+            JsValue::Number(number) => JsValue::Number(number.floor()),
+            JsValue::Uniform { low, high, .. } => {
+                // The end itself is never drawn.
+                let (low, high) = (low.floor(), high.ceil() - 1.0);
+                self.random(low, high.max(low))
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Keeps the name that a value has in the script, for its variable.
+    pub(super) fn hint(&mut self, value: &JsValue<'a>, name: &str) {
+        match value {
+            JsValue::Part(part) if !matches!(part.place, PartPlace::Whole) => {
+                self.hints.entry(part.clone()).or_insert_with(|| name.to_owned());
+            }
+            JsValue::Uniform { draw, .. } => {
+                if let Some(known @ None) = self.draws.get_mut(*draw) {
+                    *known = Some(String::new());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A whole random number, both ends among them.
+    pub(super) fn random(&mut self, low: f64, high: f64) -> JsValue<'a> {
+        if low >= high {
+            return JsValue::Number(low);
+        }
+        let text = format!("random({},{})", number_text(low), number_text(high));
+        JsValue::SessionNumber(self.draw_once(&text, "random"), 0.0)
+    }
+
+    /// Whether a value is a number that no other session has.
+    fn is_sequence(&self, value: &JsValue<'a>) -> bool {
+        matches!(value, JsValue::SessionNumber(of, _) if self.draw_of(of) == "seq()")
+    }
+
+    /// Whether a value is random characters and nothing else.
+    fn is_characters(&self, value: &JsValue<'a>) -> bool {
+        match value {
+            JsValue::Text(text) => match text.parts() {
+                [super::super::TextPart::Value(of)] => self.characters.contains(of),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// A part of a response as a value.
+    pub(super) fn part(&self, request: usize, place: PartPlace) -> JsValue<'a> {
+        JsValue::Part(ResponsePart { request, place })
+    }
+
+    pub(super) fn whole(&self, request: usize) -> JsValue<'a> {
+        self.part(request, PartPlace::Whole)
+    }
+}
+
+fn ordered(order: std::cmp::Ordering, relation: ImportedRelation) -> bool {
+    match relation {
+        ImportedRelation::Equal => order.is_eq(),
+        ImportedRelation::NotEqual => order.is_ne(),
+        ImportedRelation::Less => order.is_lt(),
+        ImportedRelation::Greater => order.is_gt(),
+        ImportedRelation::AtMost => order.is_le(),
+        ImportedRelation::AtLeast => order.is_ge(),
+        ImportedRelation::Contains | ImportedRelation::Matches => false,
+    }
+}
+
+fn unknown_number<'a>() -> JsValue<'a> {
+    JsValue::unknown("a number that is computed")
+}
+
+fn calculated<'a>(
+    left: &JsValue<'a>,
+    right: &JsValue<'a>,
+    of: impl Fn(f64, f64) -> f64,
+) -> JsValue<'a> {
+    let is_plain = |value: &JsValue| {
+        matches!(value, JsValue::Number(_) | JsValue::Bool(_)) || value.literal().is_some()
+    };
+    if is_plain(left) && is_plain(right) {
+        JsValue::Number(of(numeric(left), numeric(right)))
+    } else {
+        unknown_number()
+    }
+}
+
+fn scaled<'a>(left: &JsValue<'a>, right: &JsValue<'a>) -> JsValue<'a> {
+    match (left, right) {
+        (JsValue::Uniform { low, high, draw }, JsValue::Number(by))
+        | (JsValue::Number(by), JsValue::Uniform { low, high, draw })
+            if *by > 0.0 =>
+        {
+            JsValue::Uniform { low: low * by, high: high * by, draw: *draw }
+        }
+        // An index of any record.
+        (JsValue::Uniform { .. }, JsValue::Part(part))
+            if matches!(part.place, PartPlace::Length(_)) =>
+        {
+            JsValue::unknown("a random element of a list of a response")
+        }
+        (uniform @ JsValue::Uniform { .. }, JsValue::Records(_))
+        | (JsValue::Records(_), uniform @ JsValue::Uniform { .. }) => uniform.clone(),
+        _ => calculated(left, right, |a, b| a * b),
+    }
+}
+
+fn numeric(value: &JsValue) -> f64 {
+    match value {
+        JsValue::Number(number) => *number,
+        JsValue::Bool(is) => f64::from(u8::from(*is)),
+        JsValue::Null => 0.0,
+        other => other.literal().map_or(f64::NAN, parsed),
+    }
+}
+
+/// A number in a text, as `Number` reads it.
+fn parsed(text: &str) -> f64 {
+    match text.trim() {
+        "" => 0.0,
+        text => {
+            let is_plain = text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+            text.parse().ok().filter(|_| is_plain).unwrap_or(f64::NAN)
+        }
+    }
+}
+
+/// The number that a text begins with, as `parseInt` and `parseFloat` read it.
+pub(super) fn leading_number(text: &str, is_whole: bool) -> f64 {
+    let text = text.trim_start();
+    let is_part = |at: usize, c: char| {
+        c.is_ascii_digit() || (at == 0 && (c == '-' || c == '+')) || (c == '.' && !is_whole)
+    };
+    let end =
+        text.char_indices().find(|(at, c)| !is_part(*at, *c)).map_or(text.len(), |(at, _)| at);
+    text[..end].parse().unwrap_or(f64::NAN)
+}
+
+/// A text for a value that stands for a number of the session.
+pub(super) fn number_template(of: &str, plus: f64) -> Result<ImportedText, String> {
+    if of.contains(" % ") || plus != 0.0 {
+        return Err("a number that is computed".to_owned());
+    }
+    Ok(ImportedText::value(of))
+}

@@ -1,0 +1,198 @@
+//! Variables that nothing uses are not set: scripts have many for their logs alone.
+
+use super::super::{ImportedText, TextPart};
+use super::interpreter::{K6Interpreter, K6Phase, K6Request, K6Step};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+/// How often what is left is looked at again.
+const ROUNDS_MAX: usize = 20;
+
+impl K6Interpreter<'_, '_> {
+    /// Takes out of all lists of steps what sets variables that nothing uses.
+    pub(super) fn prune(&mut self, lists: &mut [Vec<K6Step>]) {
+        for _ in 0..ROUNDS_MAX {
+            let mut used = HashSet::new();
+            for list in lists.iter() {
+                collect(list, &self.requests, &mut |name| {
+                    used.insert(name.to_owned());
+                });
+            }
+            let mut is_done = true;
+            for (number, list) in lists.iter_mut().enumerate() {
+                // Variables of the setup, which is first, are used by their long name.
+                let before = if number == 0 { "setup." } else { "" };
+                is_done &= !unset(list, &used, before);
+            }
+            for request in &mut self.requests {
+                let name = |name: &str| match request.phase {
+                    K6Phase::Setup => {
+                        used.contains(&format!("setup.{name}")) || used.contains(name)
+                    }
+                    _ => used.contains(name),
+                };
+                if request.draft.extract.iter().any(|extract| !name(&extract.name)) {
+                    let kept = request.draft.extract.clone().into_iter();
+                    let kept = kept.filter(|extract| name(&extract.name)).collect();
+                    Rc::make_mut(request).draft.extract = kept;
+                    is_done = false;
+                }
+            }
+            if is_done {
+                break;
+            }
+        }
+        let mut counts = HashMap::new();
+        for list in lists.iter() {
+            count(list, &self.requests, &mut counts);
+        }
+        let once = |name: &str| counts.get(name) == Some(&1);
+        lists.iter_mut().for_each(|list| inline(list, &mut self.requests, &once));
+    }
+}
+
+/// Writes what is drawn for one request alone into that request.
+fn inline(
+    steps: &mut Vec<K6Step>,
+    requests: &mut [Rc<K6Request>],
+    is_used_once: &dyn Fn(&str) -> bool,
+) {
+    let mut at = 0;
+    while at < steps.len() {
+        let drawn = match &steps[at] {
+            K6Step::Set(set) if set.len() == 1 && is_used_once(&set[0].0) => match set[0].1.parts()
+            {
+                [TextPart::Value(drawn)] if drawn.contains('(') => {
+                    Some((set[0].0.clone(), drawn.clone()))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let is_inlined = drawn.is_some_and(|(name, drawn)| {
+            steps.iter().skip(at).any(|step| match step {
+                K6Step::Request(number) => requests
+                    .get_mut(*number)
+                    .is_some_and(|request| Rc::make_mut(request).replace_value(&name, &drawn)),
+                _ => false,
+            })
+        });
+        if is_inlined {
+            steps.remove(at);
+            continue;
+        }
+        match &mut steps[at] {
+            K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) => {
+                inline(steps, requests, is_used_once);
+            }
+            K6Step::When { steps, otherwise, .. } => {
+                inline(steps, requests, is_used_once);
+                inline(otherwise, requests, is_used_once);
+            }
+            K6Step::Choose(choices) => {
+                choices.iter_mut().for_each(|(_, steps)| inline(steps, requests, is_used_once));
+            }
+            K6Step::Request(_) | K6Step::Think(_) | K6Step::Set(_) => {}
+        }
+        at += 1;
+    }
+}
+
+/// Counts how often steps use each name.
+fn count(steps: &[K6Step], requests: &[Rc<K6Request>], into: &mut HashMap<String, usize>) {
+    let mut names = Vec::new();
+    collect(steps, requests, &mut |name| names.push(name.to_owned()));
+    for name in names {
+        *into.entry(name).or_insert(0) += 1;
+    }
+}
+
+/// Puts the names that steps use.
+fn collect(steps: &[K6Step], requests: &[Rc<K6Request>], into: &mut dyn FnMut(&str)) {
+    for step in steps {
+        let mut texts: Vec<&ImportedText> = Vec::new();
+        match step {
+            K6Step::Request(number) => {
+                if let Some(request) = requests.get(*number) {
+                    request.texts(&mut texts);
+                }
+            }
+            K6Step::Think(_) => {}
+            K6Step::Repeat { times, steps, .. } => {
+                times.texts(&mut texts);
+                collect(steps, requests, into);
+            }
+            K6Step::When { condition, steps, otherwise } => {
+                condition.texts(&mut texts);
+                collect(steps, requests, into);
+                collect(otherwise, requests, into);
+            }
+            K6Step::Choose(choices) => {
+                choices.iter().for_each(|(_, steps)| collect(steps, requests, into));
+            }
+            K6Step::Set(variables) => texts.extend(variables.iter().map(|(_, text)| text)),
+            K6Step::Group(_, steps) => collect(steps, requests, into),
+        }
+        texts.into_iter().flat_map(ImportedText::names).for_each(&mut *into);
+    }
+}
+
+/// Takes out what sets variables that are not used, and what then does nothing; whether there was
+/// such.
+fn unset(steps: &mut Vec<K6Step>, used: &HashSet<String>, before: &str) -> bool {
+    let mut has_changed = false;
+    steps.retain_mut(|step| {
+        let is_kept = match step {
+            K6Step::Request(_) | K6Step::Think(_) => true,
+            K6Step::Set(variables) => {
+                let length = variables.len();
+                variables.retain(|(name, _)| {
+                    used.contains(name) || used.contains(&format!("{before}{name}"))
+                });
+                has_changed |= variables.len() < length;
+                !variables.is_empty()
+            }
+            K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) => {
+                has_changed |= unset(steps, used, before);
+                !steps.is_empty()
+            }
+            K6Step::When { steps, otherwise, .. } => {
+                has_changed |= unset(steps, used, before);
+                has_changed |= unset(otherwise, used, before);
+                !(steps.is_empty() && otherwise.is_empty())
+            }
+            K6Step::Choose(choices) => {
+                for (_, steps) in choices.iter_mut() {
+                    has_changed |= unset(steps, used, before);
+                }
+                choices.iter().any(|(_, steps)| !steps.is_empty())
+            }
+        };
+        has_changed |= !is_kept;
+        is_kept
+    });
+    has_changed
+}
+
+impl K6Request {
+    /// Puts an expression in the place of a variable; whether it was there.
+    fn replace_value(&mut self, variable: &str, by: &str) -> bool {
+        let draft = &mut self.draft;
+        let mut texts = vec![&mut draft.url];
+        texts.extend(draft.headers.iter_mut().map(|(_, value)| value));
+        draft.content.texts_mut(&mut texts);
+        let mut is_there = false;
+        for text in texts {
+            is_there |= text.replace_value(variable, by);
+        }
+        is_there
+    }
+
+    /// Puts all texts of it.
+    pub(super) fn texts<'t>(&'t self, into: &mut Vec<&'t ImportedText>) {
+        into.push(&self.draft.url);
+        into.extend(self.draft.headers.iter().map(|(_, value)| value));
+        self.draft.content.texts(into);
+        self.draft.expect.texts(into);
+    }
+}

@@ -1,0 +1,231 @@
+//! Parts of responses, and the variables that have them.
+
+use super::super::{ImportedExtract, ImportedSource};
+use super::interpreter::{K6Interpreter, K6Phase, K6Request, K6Step};
+use super::value::{JsValue, PartPlace, ResponsePart};
+use std::rc::Rc;
+
+impl<'a> K6Interpreter<'a, '_> {
+    /// A property of a part of a response.
+    pub(super) fn response_member(&mut self, part: &ResponsePart, name: &str) -> JsValue<'a> {
+        let place = match (&part.place, name) {
+            (PartPlace::Whole, "status") => PartPlace::Status,
+            (PartPlace::Whole, "body") => PartPlace::Body,
+            (PartPlace::Whole, "headers") => PartPlace::Headers,
+            (PartPlace::Whole, "cookies") => PartPlace::Cookies,
+            (PartPlace::Whole, "timings") => PartPlace::Timings,
+            (PartPlace::Whole, "error" | "error_code") => PartPlace::Error,
+            (PartPlace::Whole, other) => PartPlace::Other(format!("'{other}' of a response")),
+            (PartPlace::Headers, name) => PartPlace::Header(name.to_owned()),
+            (PartPlace::Cookies, name) => PartPlace::Cookie(name.to_owned()),
+            (PartPlace::Cookie(_), "0" | "value") => part.place.clone(),
+            (PartPlace::Timings, "duration") => PartPlace::Duration,
+            (PartPlace::Timings, other) => {
+                PartPlace::Other(format!("'timings.{other}' of a response"))
+            }
+            (place @ (PartPlace::Json(_) | PartPlace::Body | PartPlace::Html(_)), "length") => {
+                PartPlace::Length(Box::new(place.clone()))
+            }
+            (PartPlace::Json(pointer), name) => PartPlace::Json(deeper(pointer, name)),
+            (PartPlace::Match(pattern), group) => match group.parse() {
+                Ok(group) => PartPlace::Regex(pattern.clone(), group),
+                Err(_) => PartPlace::Other("a match of an expression".to_owned()),
+            },
+            (_, other) => PartPlace::Other(format!("'{other}' of a part of a response")),
+        };
+        self.part(part.request, place)
+    }
+
+    /// A response that is any of several.
+    pub(super) fn response_of(&mut self, stands_for: Vec<usize>) -> usize {
+        let draft = Default::default();
+        let (phase, under) = (self.phase, self.under.clone());
+        self.requests.push(Rc::new(K6Request { draft, phase, under, stands_for }));
+        self.requests.len() - 1
+    }
+
+    /// Adds a response to those that one stands for, with the variables that it has so far.
+    pub(super) fn also_stands_for(&mut self, response: usize, other: usize) {
+        if response == other {
+            return;
+        }
+        if let Some(own) = self.requests.get_mut(response) {
+            let own = Rc::make_mut(own);
+            if own.stands_for.contains(&other) {
+                return;
+            }
+            own.stands_for.push(other);
+        }
+        let named = self.names.iter().filter(|(part, _)| part.request == response);
+        let mut named: Vec<_> = named.map(|(part, name)| (part.clone(), name.clone())).collect();
+        named.sort_by(|a, b| a.1.cmp(&b.1));
+        for (part, name) in named {
+            self.extract(other, &part.place, &name, 0);
+        }
+    }
+
+    /// A part of one response or of another.
+    pub(super) fn either_response(&mut self, a: &ResponsePart, b: &ResponsePart) -> JsValue<'a> {
+        let response = self.response_of(vec![a.request, b.request]);
+        self.part(response, a.place.clone())
+    }
+
+    /// The variable that has a part of a response, as a template.
+    ///
+    /// # Errors
+    /// What the part is, if a scenario has no word for it.
+    pub(super) fn variable_of(&mut self, part: &ResponsePart) -> Result<String, String> {
+        source(&part.place)?;
+        let name = match self.names.get(part) {
+            Some(name) => name.clone(),
+            None => {
+                let hint = self.hints.get(part).cloned().unwrap_or_else(|| wanted(&part.place));
+                let name = self.fresh(&hint);
+                self.names.insert(part.clone(), name.clone());
+                self.extract(part.request, &part.place, &name, 0);
+                name
+            }
+        };
+        if !self.is_on_way(part.request) {
+            // It is asked for only under a condition: elsewhere it may not be there.
+            self.may_lack(part);
+        }
+        let of_setup = self.requests.get(part.request).map(|r| r.phase) == Some(K6Phase::Setup);
+        let is_later = self.phase != K6Phase::Setup;
+        Ok(if of_setup && is_later { format!("setup.{name}") } else { name })
+    }
+
+    /// Has a variable extracted from a response, or from all that it stands for.
+    fn extract(&mut self, request: usize, place: &PartPlace, name: &str, depth: usize) {
+        let Some(own) = self.requests.get_mut(request) else {
+            return;
+        };
+        if !own.stands_for.is_empty() {
+            for other in own.stands_for.clone() {
+                if depth < 20 {
+                    self.extract(other, place, name, depth + 1);
+                }
+            }
+            return;
+        }
+        let Ok(source) = source(place) else {
+            return;
+        };
+        let extract = ImportedExtract { name: name.to_owned(), source, default: None };
+        let extracts = &mut Rc::make_mut(own).draft.extract;
+        if !extracts.iter().any(|other| other.name == name) {
+            extracts.push(extract);
+        }
+    }
+
+    /// Whether what is followed now is done wherever a request was sent.
+    pub(super) fn is_on_way(&self, request: usize) -> bool {
+        let request = self.requests.get(request);
+        request.is_some_and(|request| self.under.iter().all(|one| request.under.contains(one)))
+    }
+
+    /// A part may not be there: it is an empty text then, and its step does not fail.
+    pub(super) fn may_lack(&mut self, part: &ResponsePart) {
+        if let Some(name) = self.names.get(part).cloned() {
+            self.defaulted(part.request, &name, 0);
+        }
+    }
+
+    fn defaulted(&mut self, request: usize, name: &str, depth: usize) {
+        let Some(own) = self.requests.get_mut(request) else {
+            return;
+        };
+        let own = Rc::make_mut(own);
+        for extract in own.draft.extract.iter_mut().filter(|extract| extract.name == name) {
+            let always = matches!(extract.source, ImportedSource::Status | ImportedSource::Body);
+            if !always {
+                extract.default = Some(String::new());
+            }
+        }
+        for other in own.stands_for.clone() {
+            if depth < 20 {
+                self.defaulted(other, name, depth + 1);
+            }
+        }
+    }
+}
+
+/// A JSON Pointer to something in what another points to.
+pub(super) fn deeper(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Where a variable has a part from.
+fn source(place: &PartPlace) -> Result<ImportedSource, String> {
+    Ok(match place {
+        PartPlace::Status => ImportedSource::Status,
+        PartPlace::Body => ImportedSource::Body,
+        PartPlace::Json(pointer) => ImportedSource::Json(pointer.clone()),
+        PartPlace::Header(name) if is_token(name) => ImportedSource::Header(name.clone()),
+        PartPlace::Cookie(name) if is_token(name) => ImportedSource::Cookie(name.clone()),
+        PartPlace::Css(selector, attribute) => {
+            ImportedSource::Css { selector: selector.clone(), attribute: attribute.clone() }
+        }
+        PartPlace::Regex(pattern, group) => {
+            ImportedSource::Regex { pattern: pattern.clone(), group: Some(*group), unescape: false }
+        }
+        PartPlace::Between(left, right) => ImportedSource::Between(left.clone(), right.clone()),
+        PartPlace::Whole => return Err("a whole response".to_owned()),
+        PartPlace::Duration => return Err("the time of a response".to_owned()),
+        PartPlace::Length(_) => return Err("the length of a part of a response".to_owned()),
+        PartPlace::Error => return Err("the error of a response".to_owned()),
+        PartPlace::Other(what) => return Err(what.clone()),
+        _ => return Err("a part of a response".to_owned()),
+    })
+}
+
+pub(super) fn is_token(name: &str) -> bool {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !name.is_empty() && name.bytes().all(is_part)
+}
+
+/// A name for the variable of a part.
+fn wanted(place: &PartPlace) -> String {
+    match place {
+        PartPlace::Status => "status".to_owned(),
+        PartPlace::Body => "body".to_owned(),
+        PartPlace::Json(pointer) => {
+            let is_name = |part: &&str| part.starts_with(|c: char| c.is_alphabetic());
+            pointer.rsplit('/').find(is_name).unwrap_or("json").to_owned()
+        }
+        PartPlace::Header(name) | PartPlace::Cookie(name) => name.clone(),
+        PartPlace::Css(selector, attribute) => {
+            let attribute = attribute.as_deref();
+            attribute.filter(|name| *name != "value").unwrap_or(selector).to_owned()
+        }
+        _ => "value".to_owned(),
+    }
+}
+
+/// Whether a variable is used in steps.
+pub(super) fn uses(steps: &[K6Step], requests: &[Rc<K6Request>], name: &str) -> bool {
+    let has = |text: &super::super::ImportedText| text.names().contains(&name);
+    steps.iter().any(|step| match step {
+        K6Step::Request(number) => requests.get(*number).is_some_and(|request| {
+            let mut texts = Vec::new();
+            request.texts(&mut texts);
+            texts.into_iter().any(has)
+        }),
+        K6Step::Think(_) => false,
+        K6Step::Repeat { times, steps, .. } => {
+            let mut texts = Vec::new();
+            times.texts(&mut texts);
+            texts.into_iter().any(has) || uses(steps, requests, name)
+        }
+        K6Step::When { condition, steps, otherwise } => {
+            let mut texts = Vec::new();
+            condition.texts(&mut texts);
+            texts.into_iter().any(has)
+                || uses(steps, requests, name)
+                || uses(otherwise, requests, name)
+        }
+        K6Step::Choose(choices) => choices.iter().any(|(_, steps)| uses(steps, requests, name)),
+        K6Step::Set(variables) => variables.iter().any(|(_, text)| has(text)),
+        K6Step::Group(_, steps) => uses(steps, requests, name),
+    })
+}

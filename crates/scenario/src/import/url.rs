@@ -1,0 +1,169 @@
+//! URLs with values in them: the server that they name, and the place on it.
+
+use super::text::{ImportedText, TextPart};
+use knee_load::percent;
+use knee_load::spec::Url;
+
+/// A server that requests go to.
+#[derive(Clone, Debug)]
+pub(super) enum ImportedTarget {
+    /// One that is known.
+    Literal(Url),
+    /// One that the environment gives, such as `${env(BASE)}` or `http://${env(HOST)}:80`.
+    Environment(ImportedText),
+}
+
+impl ImportedTarget {
+    pub(super) fn differs(&self, other: &ImportedTarget) -> bool {
+        match (self, other) {
+            (ImportedTarget::Literal(a), ImportedTarget::Literal(b)) => {
+                a.endpoint() != b.endpoint() || a.is_secure() != b.is_secure()
+            }
+            (ImportedTarget::Environment(a), ImportedTarget::Environment(b)) => a != b,
+            _ => true,
+        }
+    }
+
+    /// Its host, with its port where that is not the scheme's own.
+    pub(super) fn host(&self) -> String {
+        match self {
+            ImportedTarget::Literal(url) => url.host().to_owned(),
+            ImportedTarget::Environment(text) => text.template(),
+        }
+    }
+
+    /// What stands behind `target`.
+    pub(super) fn target(&self) -> ImportedText {
+        match self {
+            ImportedTarget::Literal(url) => {
+                let scheme = if url.is_secure() { "https" } else { "http" };
+                format!("{scheme}://{}", url.host()).into()
+            }
+            ImportedTarget::Environment(text) => text.clone(),
+        }
+    }
+
+    /// A URL that stands for this path on the server, letters being in the place of values.
+    pub(super) fn url_of(&self, path: &ImportedText) -> Result<Url, String> {
+        let path = path.with_letters();
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        let base = match self {
+            ImportedTarget::Literal(_) => self.target().with_letters(),
+            ImportedTarget::Environment(_) => "http://h".to_owned(),
+        };
+        Url::parse(&format!("{base}{slash}{path}")).map_err(|e| e.0)
+    }
+}
+
+/// A URL whose characters are those that one may have; a fragment is never sent.
+pub(super) fn encoded(url: &str) -> String {
+    percent::url(url.split('#').next().unwrap_or_default().trim())
+}
+
+/// The server of a URL, unless it has the path alone, and the path with the query.
+pub(super) fn split(url: &ImportedText) -> Result<(Option<ImportedTarget>, ImportedText), String> {
+    if let Some(text) = url.literal().filter(|text| !text.starts_with('/')) {
+        let url = Url::parse(&encoded(text)).map_err(|e| e.0)?;
+        let path = url.path().into();
+        return Ok((Some(ImportedTarget::Literal(url)), path));
+    }
+    let url = &without_fragment(url);
+    let is_env = |part: &TextPart| match part {
+        TextPart::Literal(_) => true,
+        TextPart::Value(expression) => expression.starts_with("env("),
+    };
+    match url.parts().first() {
+        Some(TextPart::Literal(text)) if text.starts_with('/') => {
+            return Ok((None, url.map(percent::url)));
+        }
+        Some(part) if !is_env(part) => return Ok((None, begun_by_value(url))),
+        _ => {}
+    }
+    let (server, path) = at_path(url);
+    let path = match path.parts().first() {
+        None => "/".into(),
+        Some(TextPart::Literal(text)) if text.starts_with('/') => path.map(percent::url),
+        Some(TextPart::Literal(_)) => {
+            let mut whole = ImportedText::from("/");
+            whole.append(&path.map(percent::url));
+            whole
+        }
+        Some(TextPart::Value(_)) => begun_by_value(&path),
+    };
+    let origin = match server.literal() {
+        Some(text) => ImportedTarget::Literal(Url::parse(&percent::url(text)).map_err(|e| e.0)?),
+        None if server.parts().iter().all(is_env) => ImportedTarget::Environment(server),
+        None => return Err("its host is known only when it is sent".to_owned()),
+    };
+    Ok((Some(origin), path))
+}
+
+/// A fragment is never sent.
+fn without_fragment(url: &ImportedText) -> ImportedText {
+    let mut before = ImportedText::default();
+    for (at, part) in url.parts().iter().enumerate() {
+        match part {
+            TextPart::Literal(text) => {
+                let text = if at == 0 { text.trim_start() } else { text };
+                let is_last = at + 1 == url.parts().len();
+                let text = if is_last { text.trim_end() } else { text };
+                let own = text.split('#').next().unwrap_or_default();
+                before.push(own);
+                if own.len() < text.len() {
+                    return before;
+                }
+            }
+            TextPart::Value(expression) => before.append(&ImportedText::value(expression.as_str())),
+        }
+    }
+    before
+}
+
+/// The value that begins a URL or a path is a piece of it, and not a value in it.
+fn begun_by_value(url: &ImportedText) -> ImportedText {
+    let mut whole = ImportedText::default();
+    for (at, part) in url.parts().iter().enumerate() {
+        match part {
+            TextPart::Literal(text) => whole.push(&percent::url(text)),
+            TextPart::Value(value) if at == 0 && !value.starts_with("raw(") => {
+                whole.append(&ImportedText::value(format!("raw({value})")));
+            }
+            TextPart::Value(value) => whole.append(&ImportedText::value(value.as_str())),
+        }
+    }
+    whole
+}
+
+/// The text before the path and the text from there on. A value behind another begins the path.
+fn at_path(url: &ImportedText) -> (ImportedText, ImportedText) {
+    let (mut server, mut path) = (ImportedText::default(), ImportedText::default());
+    for part in url.parts() {
+        match part {
+            TextPart::Literal(text) if path.is_empty() => {
+                let host = text.find("://").map_or(0, |at| at + 3);
+                let end = text[host..].find(['/', '?']).map_or(text.len(), |at| host + at);
+                server.push(&text[..end]);
+                path.push(&text[end..]);
+            }
+            TextPart::Literal(text) => path.push(text),
+            TextPart::Value(value) => {
+                let text = ImportedText::value(value.as_str());
+                // `${BASE}${path}` and `http://host${path}`: a host is at its end there.
+                let is_behind = match server.parts().last() {
+                    Some(TextPart::Value(_)) => !value.starts_with("env("),
+                    Some(TextPart::Literal(text)) => {
+                        text.rsplit("://").next().is_some_and(|host| !host.is_empty())
+                            && !value.starts_with("env(")
+                    }
+                    None => false,
+                };
+                if path.is_empty() && !is_behind {
+                    server.append(&text);
+                } else {
+                    path.append(&text);
+                }
+            }
+        }
+    }
+    (server, path)
+}

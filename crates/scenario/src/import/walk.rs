@@ -1,0 +1,304 @@
+//! The parts of what was imported: requests and texts, wherever they lie.
+
+use super::model::*;
+use super::text::ImportedText;
+use knee_load::session::{Pattern, Selector, parse_pointer};
+use std::collections::HashSet;
+
+/// The deepest nesting of a condition.
+const CONDITION_DEPTH_MAX: usize = 12;
+
+impl ImportedStep {
+    /// Puts the names of the groups in it.
+    pub(super) fn groups(&self, into: &mut HashSet<String>) {
+        if let ImportedStep::Group { name, .. } = self {
+            into.insert(name.clone());
+        }
+        self.inner().into_iter().flatten().for_each(|step| step.groups(into));
+    }
+
+    /// What a scenario file cannot have in this step, those in it apart.
+    pub(super) fn mistake(&self) -> Option<String> {
+        match self {
+            ImportedStep::When { condition, .. } => condition.mistake(0),
+            ImportedStep::Repeat { times, .. } => match times {
+                ImportedRepeat::While(is, _) | ImportedRepeat::Until(is, _) => is.mistake(0),
+                ImportedRepeat::Times(text) => match text.literal().map(str::parse::<u32>) {
+                    Some(Ok(1..=1_000_000_000)) | None => None,
+                    Some(_) => Some("it is done no whole number of times".to_owned()),
+                },
+                ImportedRepeat::Each(_) | ImportedRepeat::Elements(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether a request is in it.
+    pub(super) fn sends(&self) -> bool {
+        match self {
+            ImportedStep::Request(_) => true,
+            other => other.inner().into_iter().flatten().any(ImportedStep::sends),
+        }
+    }
+
+    /// The lists of steps in it.
+    fn inner(&self) -> Vec<&[ImportedStep]> {
+        match self {
+            ImportedStep::Repeat { steps, .. } | ImportedStep::Group { steps, .. } => vec![steps],
+            ImportedStep::When { steps, otherwise, .. } => vec![steps, otherwise],
+            ImportedStep::Choose(choices) => choices.iter().map(|(_, steps)| &**steps).collect(),
+            ImportedStep::Request(_) | ImportedStep::Think(_) | ImportedStep::Set(_) => Vec::new(),
+        }
+    }
+
+    /// Puts the requests in it.
+    pub(super) fn requests<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedRequest>) {
+        match self {
+            ImportedStep::Request(request) => into.push(request),
+            ImportedStep::Repeat { steps, .. } | ImportedStep::Group { steps, .. } => {
+                steps.iter_mut().for_each(|step| step.requests(into));
+            }
+            ImportedStep::When { steps, otherwise, .. } => {
+                steps.iter_mut().chain(otherwise).for_each(|step| step.requests(into));
+            }
+            ImportedStep::Choose(choices) => {
+                let steps = choices.iter_mut().flat_map(|(_, steps)| steps);
+                steps.for_each(|step| step.requests(into));
+            }
+            ImportedStep::Think(_) | ImportedStep::Set(_) => {}
+        }
+    }
+
+    /// Puts all texts of the step and of the steps in it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
+            ImportedStep::Request(request) => request.texts(into),
+            ImportedStep::Set(variables) => into.extend(variables.iter().map(|(_, text)| text)),
+            ImportedStep::When { condition, .. } => condition.texts(into),
+            ImportedStep::Repeat { times, .. } => times.texts(into),
+            ImportedStep::Think(_) | ImportedStep::Choose(_) | ImportedStep::Group { .. } => {}
+        }
+        self.inner().into_iter().flatten().for_each(|step| step.texts(into));
+    }
+
+    /// What it is, for a line about it.
+    pub(super) fn what(&self) -> &'static str {
+        match self {
+            ImportedStep::Request(_) => "a request",
+            ImportedStep::Think(_) => "a pause",
+            ImportedStep::Repeat { .. } => "a repetition",
+            ImportedStep::When { .. } => "a condition with its steps",
+            ImportedStep::Choose(_) => "a choice",
+            ImportedStep::Set(_) => "a variable",
+            ImportedStep::Group { .. } => "a group",
+        }
+    }
+}
+
+impl ImportedCondition {
+    /// The condition that holds where this one does not.
+    pub fn opposite(self) -> ImportedCondition {
+        use ImportedRelation::{AtLeast, AtMost, Equal, Greater, Less, NotEqual};
+        match self {
+            ImportedCondition::Not(other) => *other,
+            ImportedCondition::Compare(left, relation, right) => {
+                let pairs = [(Equal, NotEqual), (Less, AtLeast), (Greater, AtMost)];
+                let other = pairs.into_iter().find_map(|(a, b)| match relation {
+                    r if r == a => Some(b),
+                    r if r == b => Some(a),
+                    _ => None,
+                });
+                match other {
+                    Some(other) => ImportedCondition::Compare(left, other, right),
+                    None => ImportedCondition::Not(Box::new(ImportedCondition::Compare(
+                        left, relation, right,
+                    ))),
+                }
+            }
+            other => ImportedCondition::Not(Box::new(other)),
+        }
+    }
+
+    /// What a scenario file cannot have of it.
+    pub(super) fn mistake(&self, depth: usize) -> Option<String> {
+        if depth > CONDITION_DEPTH_MAX {
+            return Some("a condition that is nested too deeply".to_owned());
+        }
+        match self {
+            ImportedCondition::All(all) | ImportedCondition::Any(all) => {
+                all.iter().find_map(|one| one.mistake(depth + 1))
+            }
+            ImportedCondition::Not(other) => other.mistake(depth + 2),
+            ImportedCondition::Compare(left, relation, right) => {
+                let has_both = |text: &ImportedText| {
+                    let template = text.template();
+                    template.contains('"') && template.contains('\'')
+                };
+                if has_both(left) || has_both(right) {
+                    return Some("a text with both kinds of quotes".to_owned());
+                }
+                let is_pattern = *relation == ImportedRelation::Matches;
+                is_pattern
+                    .then(|| right.literal().map(pattern_mistake))?
+                    .unwrap_or_else(|| Some("an expression that is not known".to_owned()))
+            }
+        }
+    }
+
+    /// Puts all texts in it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
+            ImportedCondition::Compare(left, _, right) => into.extend([left, right]),
+            ImportedCondition::All(all) | ImportedCondition::Any(all) => {
+                all.iter().for_each(|one| one.texts(into));
+            }
+            ImportedCondition::Not(other) => other.texts(into),
+        }
+    }
+}
+
+/// What is wrong with a regular expression, in one line.
+fn pattern_mistake(pattern: &str) -> Option<String> {
+    crate::condition::pattern(pattern).err()
+}
+
+impl ImportedRequest {
+    /// Takes out patterns and selectors that a scenario cannot have, and says which.
+    pub(super) fn drop_mistakes(&mut self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        self.extract.retain(|extract| {
+            let mistake = match &extract.source {
+                ImportedSource::Regex { pattern, group, .. } => match Pattern::parse(pattern) {
+                    Ok(of) if group.is_none_or(|g| g as usize <= of.groups()) => None,
+                    Ok(_) => Some("its expression has no such group".to_owned()),
+                    Err(wrong) => Some(wrong.0),
+                },
+                ImportedSource::Css { selector, .. } => {
+                    Selector::parse(selector).err().map(|wrong| wrong.0)
+                }
+                ImportedSource::Json(pointer) => parse_pointer(pointer).err().map(|wrong| wrong.0),
+                _ => None,
+            };
+            mistakes.extend(mistake.iter().map(|what| format!("'{}': {what}", extract.name)));
+            mistake.is_none()
+        });
+        let mut is_fit = |is: &ImportedMatch| {
+            let mistake = is.pattern().and_then(pattern_mistake);
+            mistakes.extend(mistake.iter().map(|what| format!("what is expected: {what}")));
+            mistake.is_none()
+        };
+        self.expect.headers.retain(|(_, is)| is_fit(is));
+        self.expect.body.retain(|(_, is)| is_fit(is));
+        mistakes
+    }
+
+    /// Puts all texts of it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        into.push(&self.path);
+        into.extend(self.headers.iter().map(|(_, value)| value));
+        self.content.texts(into);
+        self.expect.texts(into);
+    }
+}
+
+impl ImportedRepeat {
+    /// Puts all texts of it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
+            ImportedRepeat::Times(text) | ImportedRepeat::Elements(text) => into.push(text),
+            ImportedRepeat::Each(texts) => into.extend(texts),
+            ImportedRepeat::While(is, _) | ImportedRepeat::Until(is, _) => is.texts(into),
+        }
+    }
+}
+
+impl ImportedBody {
+    /// Puts all texts of it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
+            ImportedBody::Text(text) => into.push(text),
+            ImportedBody::Form(pairs) => into.extend(pairs.iter().map(|(_, value)| value)),
+            ImportedBody::JsonValue(json) => json.texts(into),
+            ImportedBody::Multipart(parts) => {
+                into.extend(parts.iter().filter_map(|(_, part)| part.content.as_ref().ok()));
+            }
+            ImportedBody::None | ImportedBody::Json(_) | ImportedBody::File(_) => {}
+        }
+    }
+}
+
+impl ImportedBody {
+    /// Its texts, to be changed.
+    pub(super) fn texts_mut<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedText>) {
+        match self {
+            ImportedBody::Text(text) => into.push(text),
+            ImportedBody::Form(pairs) => into.extend(pairs.iter_mut().map(|(_, value)| value)),
+            ImportedBody::JsonValue(json) => json.texts_mut(into),
+            ImportedBody::Multipart(parts) => {
+                into.extend(parts.iter_mut().filter_map(|(_, part)| part.content.as_mut().ok()));
+            }
+            ImportedBody::None | ImportedBody::Json(_) | ImportedBody::File(_) => {}
+        }
+    }
+}
+
+impl ImportedExpect {
+    /// Puts all texts of it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        let matches = self.headers.iter().map(|(_, is)| is);
+        let matches = matches.chain(self.body.iter().map(|(_, is)| is));
+        into.extend(matches.filter_map(ImportedMatch::text));
+    }
+}
+
+impl ImportedJson {
+    /// Whether a value of the session is in it.
+    pub(super) fn has_text(&self) -> bool {
+        let mut texts = Vec::new();
+        self.texts(&mut texts);
+        texts.into_iter().any(|text| text.literal().is_none())
+    }
+
+    fn texts_mut<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedText>) {
+        match self {
+            ImportedJson::Text(text) | ImportedJson::Value(text) => into.push(text),
+            ImportedJson::List(list) => list.iter_mut().for_each(|json| json.texts_mut(into)),
+            ImportedJson::Object(pairs) => {
+                pairs.iter_mut().for_each(|(_, json)| json.texts_mut(into));
+            }
+            ImportedJson::Plain(_) => {}
+        }
+    }
+
+    fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
+            ImportedJson::Text(text) | ImportedJson::Value(text) => into.push(text),
+            ImportedJson::List(list) => list.iter().for_each(|json| json.texts(into)),
+            ImportedJson::Object(pairs) => pairs.iter().for_each(|(_, json)| json.texts(into)),
+            ImportedJson::Plain(_) => {}
+        }
+    }
+}
+
+impl ImportedMatch {
+    fn pattern(&self) -> Option<&str> {
+        match self {
+            ImportedMatch::Matches(pattern) => Some(pattern),
+            ImportedMatch::Not(other) => other.pattern(),
+            _ => None,
+        }
+    }
+
+    fn text(&self) -> Option<&ImportedText> {
+        match self {
+            ImportedMatch::Equals(text)
+            | ImportedMatch::Contains(text)
+            | ImportedMatch::Above(text)
+            | ImportedMatch::Below(text)
+            | ImportedMatch::AtLeast(text)
+            | ImportedMatch::AtMost(text) => Some(text),
+            ImportedMatch::Not(other) => other.text(),
+            ImportedMatch::Matches(_) | ImportedMatch::Exists(_) => None,
+        }
+    }
+}
