@@ -3,6 +3,7 @@
 mod described;
 mod mutated;
 mod nested;
+mod plans;
 mod scripts;
 
 use super::*;
