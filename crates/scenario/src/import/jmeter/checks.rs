@@ -135,6 +135,9 @@ impl PlanWalk {
         let strings = list.iter().flat_map(|list| list.children()).filter(Node::is_element);
         let strings: Vec<String> =
             strings.map(|n| n.text().unwrap_or_default().to_owned()).collect();
+        if strings.is_empty() {
+            return;
+        }
         let field = text("Assertion.test_field");
         let is_code = field == "Assertion.response_code" && kind & NOT == 0;
         let is_body = matches!(

@@ -111,7 +111,8 @@ fn controllers_are_steps_around_steps() {
     );
     let first = sampler("/first", "", &token);
     let under = |condition: &str| {
-        let controller = controller("IfController", &[("IfController.condition", condition)], &get("/a"));
+        let controller =
+            controller("IfController", &[("IfController.condition", condition)], &get("/a"));
         format!("{first}{controller}")
     };
     check(&[
@@ -140,7 +141,10 @@ fn controllers_are_steps_around_steps() {
         (
             controller(
                 "ThroughputController",
-                &[("ThroughputController.style", "1"), ("ThroughputController.percentThroughput", "30")],
+                &[
+                    ("ThroughputController.style", "1"),
+                    ("ThroughputController.percentThroughput", "30"),
+                ],
                 &get("/a"),
             ),
             &["weight: 3000", "weight: 7000"],
@@ -168,7 +172,7 @@ fn controllers_are_steps_around_steps() {
                     &sampler("/b", "", &token)
                 )
             ),
-            &["while: \"${t} != x\"", "at_most: 1000"],
+            &["while: \"${t} != 'x'\"", "at_most: 1000"],
             &[],
         ),
         (
@@ -227,13 +231,21 @@ fn what_a_request_needs_is_taken_over() {
             &["multipart:", "\"t\": \"x\"", "file: \"C:/data/cat.png\", type: \"image/png\""],
             &[],
         ),
-        (sampler("/a", &format!("{post}{}", file("")), ""), &["body_file: \"C:/data/cat.png\""], &[]),
+        (
+            sampler("/a", &format!("{post}{}", file("")), ""),
+            &["body_file: \"C:/data/cat.png\""],
+            &[],
+        ),
         (
             sampler("/a", &property("HTTPSampler.follow_redirects", "true"), ""),
             &["redirects: 20"],
             &[],
         ),
-        (sampler("/a", &property("HTTPSampler.response_timeout", "1500"), ""), &["timeout: 1500ms"], &[]),
+        (
+            sampler("/a", &property("HTTPSampler.response_timeout", "1500"), ""),
+            &["timeout: 1500ms"],
+            &[],
+        ),
         (
             sampler("/a", &property("HTTPSampler.image_parser", "true"), ""),
             &["get: /a"],
@@ -249,21 +261,29 @@ fn what_a_request_needs_is_taken_over() {
         (get("/a/${__UUID}"), &["/a/${uuid()}"], &[]),
         (get("/a/${nosuch}"), &["/a/$${nosuch}"], &["the value of ${nosuch}"]),
         (
-            element("CSVDataSet", "D", &[("filename", "users.csv"), ("variableNames", "user,pass"), ("recycle", "false")])
-                + "<hashTree/>"
+            element(
+                "CSVDataSet",
+                "D",
+                &[("filename", "users.csv"), ("variableNames", "user,pass"), ("recycle", "false")],
+            ) + "<hashTree/>"
                 + &get("/a/${user}"),
             &["users: {file: \"users.csv\", order: unique}", "/a/${users.user}"],
             &[],
         ),
         (
-            element("UniformRandomTimer", "T", &[("ConstantTimer.delay", "100"), ("RandomTimer.range", "50")])
-                + "<hashTree/>"
+            element(
+                "UniformRandomTimer",
+                "T",
+                &[("ConstantTimer.delay", "100"), ("RandomTimer.range", "50")],
+            ) + "<hashTree/>"
                 + &get("/a"),
             &["think: uniform(100ms,150ms)"],
             &[],
         ),
         (
-            element("ConstantThroughputTimer", "T", &[("throughput", "600")]) + "<hashTree/>" + &get("/a"),
+            element("ConstantThroughputTimer", "T", &[("throughput", "600")])
+                + "<hashTree/>"
+                + &get("/a"),
             &["get: /a"],
             &["'600': write a rate under load"],
         ),
@@ -282,44 +302,57 @@ fn extractors_and_assertions_are_what_a_step_takes_and_expects() {
         );
         let properties = property("Assertion.test_field", &format!("Assertion.{field}"))
             + &property("Assertion.test_type", kind);
-        let element = format!("<ResponseAssertion testname='E'>{strings}{properties}</ResponseAssertion>");
+        let element =
+            format!("<ResponseAssertion testname='E'>{strings}{properties}</ResponseAssertion>");
         sampler("/a", "", &element)
     };
     check(&[
         (
-            of("RegexExtractor", &[
-                ("RegexExtractor.refname", "t"),
-                ("RegexExtractor.regex", "id=\"(.+?)\""),
-                ("RegexExtractor.template", "$1$"),
-                ("RegexExtractor.default", "none"),
-            ]) + &get("/b/${t}"),
+            of(
+                "RegexExtractor",
+                &[
+                    ("RegexExtractor.refname", "t"),
+                    ("RegexExtractor.regex", "id=\"(.+?)\""),
+                    ("RegexExtractor.template", "$1$"),
+                    ("RegexExtractor.default", "none"),
+                ],
+            ) + &get("/b/${t}"),
             &["regex: ", "group: 1", "default: \"none\"", "/b/${t}"],
             &[],
         ),
         (
-            of("JSONPostProcessor", &[
-                ("JSONPostProcessor.referenceNames", "t;u"),
-                ("JSONPostProcessor.jsonPathExprs", "$.token;$..id"),
-            ]),
+            of(
+                "JSONPostProcessor",
+                &[
+                    ("JSONPostProcessor.referenceNames", "t;u"),
+                    ("JSONPostProcessor.jsonPathExprs", "$.token;$..id"),
+                ],
+            ),
             &["t: {json: \"/token\", default: \"\"}"],
             &["'$..id' names no single place"],
         ),
         (
-            of("BoundaryExtractor", &[
-                ("BoundaryExtractor.refname", "t"),
-                ("BoundaryExtractor.lboundary", "id="),
-                ("BoundaryExtractor.rboundary", ";"),
-            ]),
+            of(
+                "BoundaryExtractor",
+                &[
+                    ("BoundaryExtractor.refname", "t"),
+                    ("BoundaryExtractor.lboundary", "id="),
+                    ("BoundaryExtractor.rboundary", ";"),
+                ],
+            ),
             &["between: "],
             &[],
         ),
         (
-            of("HtmlExtractor", &[
-                ("HtmlExtractor.refname", "t"),
-                ("HtmlExtractor.expr", "input[name=csrf]"),
-                ("HtmlExtractor.attribute", "value"),
-                ("HtmlExtractor.match_number", "3"),
-            ]),
+            of(
+                "HtmlExtractor",
+                &[
+                    ("HtmlExtractor.refname", "t"),
+                    ("HtmlExtractor.expr", "input[name=csrf]"),
+                    ("HtmlExtractor.attribute", "value"),
+                    ("HtmlExtractor.match_number", "3"),
+                ],
+            ),
             &["css: \"input[name=csrf]\", attribute: value"],
             &["match 3: its variable has the first"],
         ),
@@ -330,11 +363,10 @@ fn extractors_and_assertions_are_what_a_step_takes_and_expects() {
         (assertion("response_data", "2", "a.b"), &["matches: \"a.b\""], &[]),
         (assertion("response_data", "20", "error"), &["not: {contains: \"error\"}"], &[]),
         (
-            of("JSONPathAssertion", &[
-                ("JSON_PATH", "$.ok"),
-                ("EXPECTED_VALUE", "true"),
-                ("JSONVALIDATION", "true"),
-            ]),
+            of(
+                "JSONPathAssertion",
+                &[("JSON_PATH", "$.ok"), ("EXPECTED_VALUE", "true"), ("JSONVALIDATION", "true")],
+            ),
             &["json: \"/ok\", equals: "],
             &[],
         ),
@@ -356,9 +388,13 @@ fn thread_groups_are_sessions_setup_and_teardown() {
          </jmeterTestPlan>"
     );
     let (yaml, left) = imported(&plan);
-    for line in
-        ["setup:\n  - post: /login", "teardown:\n  - get: /bye", "weight: 30", "weight: 70", "vusers: 100"]
-    {
+    for line in [
+        "setup:\n  - post: /login",
+        "teardown:\n  - get: /bye",
+        "weight: 30",
+        "weight: 70",
+        "vusers: 100",
+    ] {
         assert!(yaml.contains(line), "{line}\n{yaml}");
     }
     assert!(left.is_empty(), "{left:?}");

@@ -197,7 +197,7 @@ fn samplers_of_jmeter_are_steps() {
         imported.left_out,
         [
             "the value of ${token} in 'Post': it is text here",
-            "line 26: ThreadGroup 'Users': 5 loops: only its duration ends it",
+            "line 22: ThreadGroup 'Users': 5 loops: only its duration ends it",
         ]
     );
     for bad in ["", "<a/>", "<jmeterTestPlan/>", "<jmeterTestPlan"] {
