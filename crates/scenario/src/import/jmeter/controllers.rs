@@ -10,6 +10,15 @@ use roxmltree::Node;
 /// The most passes of a loop by a condition.
 const PASSES_MAX: u32 = 1_000;
 
+/// Controllers whose steps are done in another way than the plan says, and in which.
+const OTHERWISE: [(&str, &str); 5] = [
+    ("OnceOnlyController", "once in each session, not in each thread"),
+    ("RandomOrderController", "its parts are done in the order of the plan"),
+    ("ForeachController", "its steps are done once, all of them"),
+    ("RuntimeController", "its steps are done once, all of them"),
+    ("SwitchController", "its steps are done once, all of them"),
+];
+
 impl PlanWalk {
     /// Imports the elements of a tree. Settings hold for all beside them, before or after.
     pub(super) fn steps(&mut self, tree: Node, outer: &PlanScope, depth: usize) {
@@ -51,20 +60,7 @@ impl PlanWalk {
                 }
             },
             "IfController" => self.when(element, below, scope, depth),
-            "WhileController" => {
-                let condition = constant(scope, "WhileController.condition");
-                let steps = self.collected(below, scope, depth);
-                match condition_of(&condition, scope) {
-                    Some(condition) => {
-                        let times = ImportedRepeat::While(condition, PASSES_MAX);
-                        self.all.push(ImportedStep::Repeat { times, variable: None, steps });
-                    }
-                    None => {
-                        self.leave_out(element, &format!("'{condition}': its steps are done once"));
-                        steps.into_iter().for_each(|step| self.all.push(step));
-                    }
-                }
-            }
+            "WhileController" => self.while_so(element, below, scope, depth),
             "RandomController" | "InterleaveControl" => {
                 if tag == "InterleaveControl" {
                     self.leave_out(element, "one of its parts by chance in place of in turn");
@@ -72,33 +68,15 @@ impl PlanWalk {
                 self.one_of(below, scope, depth);
             }
             "ThroughputController" => self.share(element, below, scope, depth),
-            "OnceOnlyController" => {
-                self.once(
-                    element,
-                    below,
-                    (scope, depth),
-                    "once in each session, not in each thread",
-                );
-            }
-            "RandomOrderController" => {
-                self.once(
-                    element,
-                    below,
-                    (scope, depth),
-                    "its parts are done in the order of the plan",
-                );
-            }
-            "ForeachController" | "RuntimeController" | "SwitchController" => {
-                self.once(element, below, (scope, depth), "its steps are done once, all of them");
-            }
             tag if PlanScope::takes(tag) => {}
             "ConstantThroughputTimer" | "PreciseThroughputTimer" => {
                 let per_minute = constant(scope, "throughput");
                 self.leave_out(element, &format!("'{per_minute}': write a rate under load"));
             }
-            _ => {
-                self.leave_out(element, "there is nothing of its kind; it is not done");
-                self.inside(below, scope, depth);
+            tag => {
+                let others = OTHERWISE.iter().find(|(other, _)| *other == tag);
+                let effect = others.map_or("there is nothing of its kind; it is not done", |o| o.1);
+                self.once(element, below, (scope, depth), effect);
             }
         }
     }
@@ -131,6 +109,21 @@ impl PlanWalk {
     ) {
         self.leave_out(element, effect);
         self.inside(below, scope, depth);
+    }
+
+    fn while_so(&mut self, element: Node, below: Option<Node>, scope: &PlanScope, depth: usize) {
+        let text = property(element, "WhileController.condition").unwrap_or_default();
+        let steps = self.collected(below, scope, depth);
+        match condition_of(&text, scope) {
+            Some(condition) => {
+                let times = ImportedRepeat::While(condition, PASSES_MAX);
+                self.all.push(ImportedStep::Repeat { times, variable: None, steps });
+            }
+            None => {
+                self.leave_out(element, &format!("'{text}': its steps are done once"));
+                steps.into_iter().for_each(|step| self.all.push(step));
+            }
+        }
     }
 
     fn when(&mut self, element: Node, below: Option<Node>, scope: &PlanScope, depth: usize) {

@@ -7,8 +7,8 @@ use crate::import::ImportedText;
 const TEXT_MAX: usize = 1 << 20;
 
 impl PlanScope<'_, '_> {
-    /// A text with the values of the plan in their places; what has no value stays as it is, and is
-    /// told to `unknown`.
+    /// A text with the values of the plan in their places. What has no value stays as it is, and
+    /// `unknown` takes its name.
     pub(super) fn text(&self, text: &str, unknown: &mut Vec<String>) -> ImportedText {
         let (mut filled, mut rest) = (ImportedText::default(), text);
         let mut length = 0;

@@ -156,7 +156,8 @@ fn lists_in_parameters_are_joined_by_their_style() {
 
 #[test]
 fn forms_in_parts_have_files_for_bytes() {
-    let text = r#"{"servers": [{"url": "http://h"}], "paths": {"/up": {"post": {"requestBody": {"content":
+    let text = r#"{"servers": [{"url": "http://h"}], "paths": {"/up": {"post": {"requestBody":
+        {"content":
         {"multipart/form-data": {"schema": {"type": "object", "properties": {"title": {"type":
         "string"}, "photo": {"type": "string", "format": "binary"}}}}}}}}}}"#;
     let imported = openapi(text.as_bytes(), None).unwrap();
