@@ -114,8 +114,8 @@ fn agents_know_what_the_setup_of_a_scenario_gave() {
     let text = format!(
         "target: {}\nsetup: [{{post: /login, json: {{name: a, password: secret}}, extract: \
          {{token: {{json: /token}}}}}}]\nsessions: {{s: {{steps: [{{get: /items, headers: \
-         {{Authorization: 'Bearer ${{setup.token}}'}}}}]}}}}\nload: {{stages: [{{hold: 4 users, for: 400ms}}], \
-         warmup: 0s}}\n",
+         {{Authorization: 'Bearer ${{setup.token}}'}}}}]}}}}\nload: {{stages: \
+         [{{hold: 4 users, for: 400ms}}], warmup: 0s}}\n",
         url.trim_end_matches('/')
     );
     std::fs::write(&file.0, text).unwrap();
