@@ -27,6 +27,8 @@ pub const SESSIONS: u64 = 7 << 40;
 pub const MASKS: u64 = 8 << 40;
 /// Jitter of retries, by worker.
 pub const RETRIES: u64 = 9 << 40;
+/// Permutations of values whose changes are looked for.
+pub const CHANGE_POINTS: u64 = 10 << 40;
 /// Failures of a simulated server.
 pub const SERVER_FAULTS: u64 = 6 << 40;
 

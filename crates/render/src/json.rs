@@ -1,7 +1,7 @@
 //! The JSON document: the public interface of a report, written and read again.
 
 use crate::Renderer;
-use knee_core::compare::report::Comparison;
+use knee_core::compare::report::{Comparison, TrendReport};
 use knee_core::report::{FIRST_SCHEMA, Report, SCHEMA, check_schema, from_first_schema};
 use serde::Deserialize;
 use std::io;
@@ -20,6 +20,13 @@ impl Renderer for Json {
 impl Renderer<Comparison> for Json {
     fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut *out, comparison)?;
+        out.write_all(b"\n")
+    }
+}
+
+impl Renderer<TrendReport> for Json {
+    fn render(&self, trend: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *out, trend)?;
         out.write_all(b"\n")
     }
 }

@@ -6,7 +6,7 @@ use crate::document::line::{Ink, Line, cleaned};
 use crate::document::table::{Align, Table, TableColumn};
 use crate::document::{Block, Document, DocumentSection, Fact, Medium};
 use crate::number::TIE;
-use knee_core::compare::report::Comparison;
+use knee_core::compare::report::{Comparison, TrendReport};
 use knee_core::finding::Finding;
 use knee_core::report::Report;
 use std::io;
@@ -24,6 +24,12 @@ impl Renderer for Markdown {
 impl Renderer<Comparison> for Markdown {
     fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
         out.write_all(written(&Document::of_comparison(comparison)).as_bytes())
+    }
+}
+
+impl Renderer<TrendReport> for Markdown {
+    fn render(&self, trend: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
+        out.write_all(written(&Document::of_trend(trend)).as_bytes())
     }
 }
 

@@ -44,7 +44,25 @@ pub fn earlier(report: &Report) -> Vec<Report> {
         let target = write::target(&report.spec);
         store.latest(&report.command.to_string(), target, EARLIER_MAX)
     });
-    found.and_then(Result::ok).unwrap_or_default()
+    let found = found.and_then(Result::ok).unwrap_or_default();
+    found.into_iter().map(|(_, report)| report).collect()
+}
+
+/// The run that is meant and those before it of the same command and target, at most `most`, the
+/// earliest first, with their ids.
+///
+/// # Errors
+/// As of [`load`].
+pub fn until(reference: &str, most: usize) -> Result<Vec<(i64, Report)>, Failure> {
+    let wrong = |wrong: String| Failure::argument(reference, wrong);
+    let last = load(reference)?;
+    let store = open()?.ok_or_else(|| wrong(NOTHING_KEPT.to_string()))?;
+    let id = store.id(&RunReference::parse(reference).map_err(wrong)?).map_err(wrong)?;
+    let target = write::target(&last.spec);
+    let runs = store.latest(&last.command.to_string(), target, usize::MAX >> 1).map_err(wrong)?;
+    let mut runs: Vec<_> = runs.into_iter().filter(|(own, _)| *own <= id).take(most).collect();
+    runs.reverse();
+    Ok(runs)
 }
 
 /// Message where there is no history.

@@ -19,6 +19,7 @@ mod overall;
 pub mod report;
 mod share;
 mod steps;
+mod trend;
 mod warnings;
 
 #[cfg(test)]
@@ -36,6 +37,7 @@ use host_speed::host_speed;
 pub use host_speed::{has_host_speed, state_host_speed};
 use levels::MatchedLevel;
 pub use live::{LiveSide, ROUNDS_MIN, compare_live, is_b_first, is_known};
+pub use trend::{History, TREND_SCHEMA};
 
 /// A report with the name that the user gave.
 #[derive(Clone, Copy, Debug)]

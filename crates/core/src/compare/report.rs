@@ -1,6 +1,7 @@
 //! Result of a comparison.
 
 use crate::trial::report::Verdict;
+use crate::trial::statistics::{Better, statistic};
 use crate::trial::timing::AnatomyGroup;
 use knee_load::measure::{Stage, known_keys};
 use knee_load::spec::Level;
@@ -149,5 +150,90 @@ pub struct ComparisonRow {
     /// What became of B here.
     pub verdict: ComparisonVerdict,
     /// Why, in words.
+    pub because: String,
+}
+
+/// Figures of many runs of the same, and where they changed.
+///
+/// Its JSON is public as that of a report: keys are stable, more may be added.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrendReport {
+    /// Always `knee.trend/1`.
+    pub schema: String,
+    /// The version of knee that looked for changes.
+    pub knee_version: String,
+    /// `run`, `sweep`, ….
+    pub command: String,
+    /// The runs, in their order in time.
+    pub runs: Vec<TrendRun>,
+    /// Runs left out as they are INVALID.
+    pub invalid_left_out: u64,
+    /// Runs left out that were made with other options, on another machine or by another version.
+    pub unlike_left_out: u64,
+    /// One row per figure.
+    pub rows: Vec<TrendRow>,
+}
+
+/// A run of a trend.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrendRun {
+    /// Its id in the history.
+    pub name: String,
+    /// Start, RFC 3339.
+    pub started_at: String,
+}
+
+/// A figure over the runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrendRow {
+    /// As in [`ComparisonRow::metric`].
+    pub metric: String,
+    /// As in [`ComparisonRow::unit`].
+    pub unit: String,
+    /// As in [`ComparisonRow::label`].
+    pub label: String,
+    /// Its value in each run; `None` where a run has none.
+    pub values: Vec<Option<f64>>,
+    /// The geometric mean of all runs; `None` where none has it.
+    pub mean: Option<f64>,
+    /// Where it changed, in their order in time.
+    pub changes: Vec<TrendChange>,
+}
+
+impl TrendRow {
+    /// The figure of this row of a comparison, with its value for B.
+    pub(super) fn of(row: ComparisonRow) -> TrendRow {
+        let ComparisonRow { metric, unit, label, b, .. } = row;
+        TrendRow { metric, unit, label, values: vec![b], mean: None, changes: Vec::new() }
+    }
+
+    /// Which direction of change is an improvement.
+    pub(super) fn better(&self) -> Better {
+        match (statistic(&self.metric), self.unit.as_str()) {
+            (Some(row), _) => row.better,
+            (None, "per_s" | "bytes_per_s" | "kib_per_s") => Better::More,
+            (None, "ns") => Better::Less,
+            _ => Better::Neither,
+        }
+    }
+}
+
+/// A change of a figure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrendChange {
+    /// The first run after it.
+    pub first_run: String,
+    /// The number of that run among those of the trend, from 0.
+    pub at: u64,
+    /// The geometric mean between the change before and this one.
+    pub before: f64,
+    /// The same between this change and the next.
+    pub after: f64,
+    /// From the one to the other, in percent.
+    pub change_percent: f64,
+    /// What it means; unknown where the host explains it.
+    pub verdict: ComparisonVerdict,
+    /// Why it is unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
 }

@@ -351,7 +351,7 @@ fn a_host_slower_than_in_earlier_sweeps_is_named() {
 }
 
 /// The same run on a host on which everything takes `factor` times as long.
-fn on_slower_host(mut trial: TrialReport, factor: f64) -> TrialReport {
+pub(super) fn on_slower_host(mut trial: TrialReport, factor: f64) -> TrialReport {
     trial.throughput_per_s = trial.throughput_per_s.map(|x| x / factor);
     trial.throughput_ci95_per_s = trial.throughput_ci95_per_s.map(|ci| ci.map(|x| x / factor));
     for interval in &mut trial.intervals {

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod buffer;
+pub mod change_points;
 pub mod gaps;
 pub mod order;
 pub mod rounds;

@@ -69,7 +69,7 @@ fn heading(verdict: ComparisonVerdict) -> String {
 }
 
 /// The colour of a verdict.
-fn ink(verdict: ComparisonVerdict) -> Ink {
+pub(super) fn ink(verdict: ComparisonVerdict) -> Ink {
     match verdict {
         ComparisonVerdict::Better => Ink::Good,
         ComparisonVerdict::Worse => Ink::Bad,
@@ -200,7 +200,7 @@ fn metric(row: &ComparisonRow) -> String {
 }
 
 /// A value with its unit.
-fn figure(unit: &str, value: Option<f64>) -> String {
+pub(super) fn figure(unit: &str, value: Option<f64>) -> String {
     let Some(value) = value else {
         return MISSING.to_owned();
     };

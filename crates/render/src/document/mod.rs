@@ -25,13 +25,14 @@ pub(crate) mod table;
 mod throttle;
 mod timing;
 mod traffic;
+mod trend;
 mod trial_plots;
 mod udp;
 
 use crate::number::plural;
 use crate::plot::{Plot, Tone};
 use head::DocumentHead;
-use knee_core::compare::report::Comparison;
+use knee_core::compare::report::{Comparison, TrendReport};
 use knee_core::finding::Finding;
 use knee_core::report::{Conclusion, Report};
 use line::Line;
@@ -191,6 +192,13 @@ impl Document {
     pub(crate) fn of_comparison(comparison: &Comparison) -> Document {
         let mut doc = Document::with_head(compare::head(comparison));
         compare::show(&mut doc, comparison);
+        doc
+    }
+
+    /// That of a trend.
+    pub(crate) fn of_trend(of: &TrendReport) -> Document {
+        let mut doc = Document::with_head(trend::head(of));
+        trend::show(&mut doc, of);
         doc
     }
 

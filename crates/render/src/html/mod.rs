@@ -15,7 +15,7 @@ mod tests;
 
 use crate::Renderer;
 use crate::document::{Block, Document, DocumentSection, Medium};
-use knee_core::compare::report::Comparison;
+use knee_core::compare::report::{Comparison, TrendReport};
 use knee_core::report::Report;
 use page::HtmlPage;
 use std::io;
@@ -33,6 +33,12 @@ impl Renderer for Html {
 impl Renderer<Comparison> for Html {
     fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
         write(&Document::of_comparison(comparison), out)
+    }
+}
+
+impl Renderer<TrendReport> for Html {
+    fn render(&self, trend: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
+        write(&Document::of_trend(trend), out)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::document::head::{DocumentHead, evidence, findings_title, severity};
 use crate::document::line::{Ink, Line};
 use crate::document::{Block, Document, DocumentSection, Medium};
 use crate::number;
-use knee_core::compare::report::Comparison;
+use knee_core::compare::report::{Comparison, TrendReport};
 use knee_core::finding::{Finding, Severity};
 use knee_core::report::Report;
 use page::{INDENT, TextPage};
@@ -79,6 +79,12 @@ impl Renderer for Text {
 impl Renderer<Comparison> for Text {
     fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
         self.write_whole(&Document::of_comparison(comparison), out)
+    }
+}
+
+impl Renderer<TrendReport> for Text {
+    fn render(&self, trend: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
+        self.write_whole(&Document::of_trend(trend), out)
     }
 }
 

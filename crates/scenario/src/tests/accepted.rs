@@ -1,6 +1,6 @@
 //! Good files, and what they become.
 
-use super::super::session::{METHODS, OF_REQUESTS};
+use super::super::draft::{METHODS, OF_REQUESTS};
 use super::super::{EXAMPLE, Scenario, schema};
 use super::{SHOP, parse, with_steps};
 use crate::LoadStages;
@@ -53,6 +53,7 @@ fn template(template: &Template) -> String {
         TemplatePiece::Variable(n) => format!("v{n}"),
         TemplatePiece::Column { data, column } => format!("d{data}.{column}"),
         TemplatePiece::Cookies => "cookies".to_owned(),
+        TemplatePiece::Setup(number) => format!("setup{number}"),
         TemplatePiece::Call(function) => match &**function {
             Function::Random { low, high } => format!("random({low},{high})"),
             Function::Uuid => "uuid".to_owned(),
@@ -405,6 +406,45 @@ fn conditions() {
         };
         let got = (template(one), *is, template(other));
         assert_eq!(got, (left.to_owned(), relation, right.to_owned()), "{written}");
+    }
+}
+
+#[test]
+fn what_is_done_once_gives_values_to_all_sessions() {
+    let text = "target: http://h\nsetup: [{post: /login, extract: {token: {json: /t}, id: {body: \
+        true}}}]\nteardown: [{post: '/out/${setup.id}'}]\nsessions:\n  a: {steps: [{get: \
+        '/${setup.token}'}]}\n  b: {steps: [{get: /}]}\nfail_if: ['b p99>1s']\n";
+    let plan = parse(text).unwrap().plan;
+    let kinds: Vec<_> = plan.kinds.iter().map(|kind| (kind.name.as_str(), kind.weight)).collect();
+    assert_eq!(kinds, [("a", 1), ("b", 1), ("setup", 0), ("teardown", 0)]);
+    assert_eq!((plan.setup, plan.teardown), (Some(2), Some(3)));
+    assert_eq!(plan.kinds_of_load().count(), 2);
+    let listed: Vec<_> = (0..4).map(|request| !plan.is_unlisted(request)).collect();
+    assert_eq!(listed, [false, true, true, false]);
+    let scenario = parse(text).unwrap();
+    assert_eq!(told(&scenario, 1), "GET | /<s:setup0> | Cookie: <h:cookies> | ");
+    assert_eq!(told(&scenario, 3), "POST | /out/<s:setup1> | Cookie: <h:cookies> | ");
+    for (wrong, want) in [
+        (
+            text.replace("setup.token", "setup.tokn"),
+            "unknown variable of 'setup' 'tokn': did you mean 'token'?",
+        ),
+        (
+            text.replace("setup: [{post: /login", "x-a: [{post: /login"),
+            "there is no 'setup' that sets variables",
+        ),
+        (text.replace("b p99", "setup p99"), "unknown step 'setup'"),
+        (
+            text.replace("{post: '/out/${setup.id}'}", "{think: 1s}"),
+            "the session 'teardown' sends nothing",
+        ),
+        (
+            text.replace("/login, ", "'/${setup.token}', "),
+            "there is no 'setup' that sets variables before this",
+        ),
+    ] {
+        let told = parse(&wrong).unwrap_err();
+        assert!(told.contains(want), "{told}");
     }
 }
 

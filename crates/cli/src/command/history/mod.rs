@@ -4,6 +4,7 @@ mod list;
 mod options;
 #[cfg(test)]
 mod tests;
+mod trend;
 
 pub use options::RawHistory;
 
@@ -26,6 +27,7 @@ pub fn execute(raw: RawHistory) -> Result<Exit, Failure> {
         Some(RawHistoryCommand::Rm(rm)) => remove(&rm.runs),
         Some(RawHistoryCommand::Prune(prune)) => self::prune(prune.keep),
         Some(RawHistoryCommand::Baseline(baseline)) => self::baseline(&baseline),
+        Some(RawHistoryCommand::Trend(trend)) => trend::execute(&trend),
     }
 }
 

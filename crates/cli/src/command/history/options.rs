@@ -19,6 +19,7 @@ use clap::{Args, Subcommand};
         knee history --command sweep     those of one command\n  \
         knee history show 12             one of them, as it was shown\n  \
         knee history baseline main 12    from now on it is known as 'main'\n  \
+        knee history trend               where figures changed over the runs of the latest\n  \
         knee history prune --keep 100    all but baselines and the latest 100 go"
 )]
 pub struct RawHistory {
@@ -58,6 +59,7 @@ pub(super) enum RawHistoryCommand {
     Rm(RawRm),
     Prune(RawPrune),
     Baseline(RawBaseline),
+    Trend(RawTrend),
 }
 
 /// Show the report of a run again
@@ -107,6 +109,53 @@ pub(super) struct RawBaseline {
     /// No run has this name any longer
     #[arg(long, requires = "name", conflicts_with = "run")]
     pub(super) remove: bool,
+}
+
+/// Find where figures changed over many runs
+///
+/// The runs are RUN and those before it of the same command, target and options. They were made on
+/// the same kind of machine by the same version. INVALID ones are left out. Changes are found by
+/// E-divisive (Matteson and James, 2014): one in 50 series without a change has a false one. A
+/// change that the speed of the host explains has no verdict.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  \
+        knee history trend --html trend.html\n  \
+        knee history trend --metric p99_ns --fail-on-regression")]
+pub(super) struct RawTrend {
+    /// The latest run: an id, the name of a baseline, or 'last'
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub(super) run: String,
+
+    /// A figure to follow, such as p99_ns; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(super) metric: Vec<String>,
+
+    /// Maximum number of runs
+    #[arg(long, value_name = "N", default_value = "200", value_parser = parse_count)]
+    pub(super) limit: u32,
+
+    /// Exit with 1 if a figure became worse within the last runs
+    #[arg(long)]
+    pub(super) fail_on_regression: bool,
+
+    /// With --fail-on-regression: how many runs back
+    #[arg(long, value_name = "N", default_value = "10", value_parser = parse_count)]
+    pub(super) recent: u32,
+
+    /// Write the trend there as JSON; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<String>,
+
+    /// HTML page, one file without external resources; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<String>,
+
+    /// Markdown, for a pull request; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(super) md: Option<String>,
+
+    #[command(flatten)]
+    pub(super) secrets: SecretArgs,
 }
 
 fn parse_limit(text: &str) -> Result<usize, knee_load::spec::ParseError> {

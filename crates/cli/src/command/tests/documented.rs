@@ -45,6 +45,35 @@ fn up_to_date(page: &str, expected: &str) {
     assert!(found == expected, "{page} is stale: run `cargo xtask docs`");
 }
 
+/// The chapters of the book for programs that read it (llmstxt.org): each with its first paragraph.
+#[test]
+fn the_list_of_chapters_is_up_to_date() {
+    let book = root().join("docs/src");
+    let read = |page: &str| fs::read_to_string(book.join(page)).unwrap();
+    let first = |page: &str| {
+        let text = read(page);
+        let mut paragraphs = text.split("\n\n").map(|text| text.replace('\n', " "));
+        let is_text = |text: &String| text.starts_with(|c: char| c.is_alphanumeric() || c == '`');
+        paragraphs.find(is_text).unwrap_or_default()
+    };
+    let mut list = format!("# knee\n\n> {}\n", first("index.md"));
+    for line in read("SUMMARY.md").lines().skip(1) {
+        let link = line.trim_start_matches("- ").strip_prefix('[').and_then(|l| l.split_once("]("));
+        match (link, line.strip_prefix("# ")) {
+            (Some((title, page)), _) => {
+                let page = page.trim_end_matches(')');
+                let _ = writeln!(list, "- [{title}]({page}): {}", first(page));
+            }
+            (None, Some(part)) => {
+                let _ = writeln!(list, "\n## {part}\n");
+            }
+            (None, None) => {}
+        }
+    }
+    let list = list.replacen("- [What", "\n## Begin\n\n- [What", 1);
+    up_to_date("../llms.txt", &list);
+}
+
 #[test]
 fn the_page_of_options_is_up_to_date() {
     let mut knee = RawArgs::command().term_width(100);

@@ -83,8 +83,8 @@ fn agents_ask_name_servers_and_call_services() {
         return;
     };
     let _agents = ["x", "y"].map(|name| Agent::start(&nats.url(), name, &[]));
-    let names = KneeServer::of(&["dns"]);
-    let calls = KneeServer::of(&["grpc"]);
+    let names = KneeServer::of(&["dns", "--listen", "127.0.0.1:0"]);
+    let calls = KneeServer::of(&["grpc", "--listen", "127.0.0.1:0"]);
     let (zone, echo) = (&names.address, &calls.address);
     for (target, more) in [
         (format!("dns://{zone}/www.example"), &[][..]),
@@ -112,10 +112,10 @@ fn agents_know_what_the_setup_of_a_scenario_gave() {
     let url = server.url();
     let file = TempPath::new("fleet-setup.yaml");
     let text = format!(
-        "target: {}\nsetup: [{{post: /login, json: {{name: a, password: secret}}, extract: {{token: \
-         {{json: /token}}}}}}]\nsessions: {{s: {{steps: [{{get: /items, headers: {{Authorization: \
-         'Bearer ${{setup.token}}'}}}}]}}}}\nload: {{stages: [{{hold: 4 users, for: 400ms}}], \
-         warmup: 0s}}\n",
+        "target: {}\nsetup: [{{post: /login, json: {{name: a, password: secret}}, extract: \
+         {{token: {{json: /token}}}}}}]\nsessions: {{s: {{steps: [{{get: /items, headers: \
+         {{Authorization: 'Bearer ${{setup.token}}'}}}}]}}}}\nload: {{stages: \
+         [{{hold: 4 users, for: 400ms}}], warmup: 0s}}\n",
         url.trim_end_matches('/')
     );
     std::fs::write(&file.0, text).unwrap();

@@ -2,6 +2,7 @@
 
 mod kept;
 mod killed;
+mod trends;
 mod troubles;
 
 use crate::support::{Ended, KneeServer, TempPath, knee};

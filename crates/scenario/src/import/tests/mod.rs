@@ -4,6 +4,7 @@ mod described;
 mod k6_scripts;
 mod mutated;
 mod nested;
+mod plans;
 mod scripts;
 
 use super::*;

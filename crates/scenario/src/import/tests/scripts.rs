@@ -103,13 +103,13 @@ fn samplers_of_jmeter_are_steps() {
     assert!(steps[0] == pause && steps[2] == pause);
     assert_eq!(imported.load.vusers, Some(12));
     assert_eq!(imported.load.duration, Some(Nanos::from_secs(60)));
+    let stages: Vec<_> = imported.load.stages.iter().map(|s| (s.from, s.to)).collect();
+    assert_eq!(stages, [(0.0, 12.0), (12.0, 12.0)]);
     assert_eq!(
         imported.left_out,
         [
-            "the ramp of 10 s: all users come at once",
-            "5 loops of each thread: write -n or a duration",
-            "ResponseAssertion 'Is 200'",
-            "the value of a variable in 'Post': it is text here",
+            "the value of ${token} in 'Post': it is text here",
+            "line 22: ThreadGroup 'Users': 5 loops: only its duration ends it",
         ]
     );
     for bad in ["", "<a/>", "<jmeterTestPlan/>", "<jmeterTestPlan"] {

@@ -1,18 +1,19 @@
 //! The description of an API: OpenAPI 3, and Swagger 2 as far as it is alike.
 
+mod values;
+
 use super::collect::{Collector, SourceRequest};
-use super::{Imported, as_text, error, yaml};
+use super::{Imported, ImportedBody, ImportedPart, ImportedText, as_text, error, yaml};
 use knee_load::percent;
 use knee_load::quantity::ParseError;
 use knee_load::spec::Url;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+use values::ValueMaker;
 
 /// The operations of a path, in the order in which they become steps.
 const METHODS: [&str; 7] = ["get", "head", "options", "post", "put", "patch", "delete"];
 /// How deep a schema is followed.
 const DEPTH_MAX: usize = 12;
-/// How many values an example that is made of a schema may have.
-const VALUES_MAX: usize = 1_000;
 
 /// Imports each operation as a step. `target` takes the place of the servers that it names.
 ///
@@ -124,68 +125,6 @@ impl<'a> ApiDescription<'a> {
         let first = first.and_then(|example| self.resolved(example).get("value"));
         of.get("example").or(first).cloned()
     }
-
-    /// A value that a schema permits.
-    fn made(&self, schema: &'a Value, depth: usize, left: &mut usize) -> Value {
-        let schema = self.resolved(schema);
-        *left = left.saturating_sub(1);
-        if depth > DEPTH_MAX || *left == 0 {
-            return Value::Null;
-        }
-        let first = |key: &str| schema.get(key).and_then(|list| list.get(0));
-        let given = [schema.get("example"), schema.get("default"), schema.get("const")];
-        let given = given.into_iter().flatten().next();
-        if let Some(value) = given.or(first("examples")).or(first("enum")) {
-            return value.clone();
-        }
-        if let Some(one) = first("oneOf").or(first("anyOf")) {
-            return self.made(one, depth + 1, left);
-        }
-        let parts = schema.get("allOf").and_then(Value::as_array);
-        let mut object = Map::new();
-        for part in parts.into_iter().flatten() {
-            match self.made(part, depth + 1, left) {
-                Value::Object(part) => object.extend(part),
-                other => return other,
-            }
-        }
-        let properties = schema.get("properties").and_then(Value::as_object);
-        for (name, property) in properties.into_iter().flatten() {
-            if self.resolved(property).get("readOnly") != Some(&Value::Bool(true)) {
-                object.insert(name.clone(), self.made(property, depth + 1, left));
-            }
-        }
-        if !object.is_empty() {
-            return Value::Object(object);
-        }
-        match kind(schema) {
-            "integer" | "number" => schema.get("minimum").cloned().unwrap_or(json!(1)),
-            "boolean" => json!(true),
-            "array" => match schema.get("items") {
-                Some(items) => json!([self.made(items, depth + 1, left)]),
-                None => json!([]),
-            },
-            "object" => json!({}),
-            _ => json!(text_of(schema)),
-        }
-    }
-}
-
-/// The type of a schema; of several the first.
-fn kind(schema: &Value) -> &str {
-    let kind = schema.get("type").unwrap_or(&Value::Null);
-    kind.get(0).unwrap_or(kind).as_str().unwrap_or_default()
-}
-
-fn text_of(schema: &Value) -> &'static str {
-    match schema.get("format").and_then(Value::as_str) {
-        Some("date") => "2026-01-01",
-        Some("date-time") => "2026-01-01T00:00:00Z",
-        Some("uuid") => "00000000-0000-4000-8000-000000000001",
-        Some("email") => "user@example.com",
-        Some("uri" | "url") => "https://example.com/",
-        _ => "text",
-    }
 }
 
 /// A value as a part of a URL or of a header.
@@ -222,17 +161,16 @@ impl<'a> ApiOperation<'a> {
             let text = |key: &str| parameter.get(key).and_then(Value::as_str).unwrap_or_default();
             let (name, place) = (text("name"), text("in"));
             let is_required = parameter.get("required") == Some(&Value::Bool(true));
-            let value = self.value(parameter);
-            let pair = || percent::pair(name, &plain(&value));
+            let value = self.value(parameter, all);
             match place {
                 "path" => {
-                    let value = percent::component(plain(&value).as_bytes());
+                    let value = in_path(parameter, name, &value);
                     path = path.replace(&format!("{{{name}}}"), &value);
                 }
                 "body" => self.json(value.clone(), &mut draft),
                 _ if !is_required => {}
-                "query" => query.push(pair()),
-                "formData" => form.push(pair()),
+                "query" => query.extend(pairs(parameter, name, &value)),
+                "formData" => form.extend(pairs(parameter, name, &value)),
                 "header" => draft.header(name, plain(&value)),
                 "cookie" => draft.header("Cookie", format!("{name}={}", plain(&value))),
                 _ => {}
@@ -264,10 +202,17 @@ impl<'a> ApiOperation<'a> {
         all
     }
 
-    fn value(&self, parameter: &'a Value) -> Value {
-        let example = self.description.example(parameter);
+    fn value(&self, parameter: &'a Value, all: &mut Collector) -> Value {
+        if let Some(example) = self.description.example(parameter) {
+            return example;
+        }
         let schema = parameter.get("schema").unwrap_or(parameter);
-        example.unwrap_or_else(|| self.description.made(schema, 0, &mut VALUES_MAX.clone()))
+        let mut maker = ValueMaker::new(self.description);
+        let value = maker.made(schema, 0);
+        for said in maker.said {
+            all.leave_out(format!("{} {}: {said}", self.method.to_ascii_uppercase(), self.path));
+        }
+        value
     }
 
     fn json(&self, value: Value, draft: &mut SourceRequest) {
@@ -288,12 +233,15 @@ impl<'a> ApiOperation<'a> {
         let is_form = |media: &str| media == "application/x-www-form-urlencoded";
         let find = |is_it: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| is_it(media));
         if let Some((_, content)) = find(&is_json) {
-            self.json(self.value(content), draft);
+            self.json(self.value(content, all), draft);
         } else if let Some((_, content)) = find(&is_form) {
-            let value = self.value(content);
+            let value = self.value(content, all);
             let pairs = value.as_object().into_iter().flatten();
             let pairs = pairs.map(|(name, value)| percent::pair(name, &plain(value)));
             draft.form(&pairs.collect::<Vec<_>>());
+        } else if let Some((_, content)) = find(&|media| media == "multipart/form-data") {
+            let parts = self.parts(content, all);
+            draft.content = ImportedBody::Multipart(parts);
         } else if let Some((media, content)) = content.iter().next() {
             match self.description.example(content) {
                 Some(Value::String(text)) => {
@@ -306,5 +254,85 @@ impl<'a> ApiOperation<'a> {
                 )),
             }
         }
+    }
+
+    /// The parts of a form; those of bytes are files.
+    fn parts(&self, content: &'a Value, all: &mut Collector) -> Vec<(String, ImportedPart)> {
+        let schema = content.get("schema").map(|schema| self.description.resolved(schema));
+        let value = self.value(content, all);
+        let is_file = |name: &str| {
+            let properties = schema.and_then(|schema| schema.get("properties")?.get(name));
+            let property = properties.map(|property| self.description.resolved(property));
+            property.and_then(|property| property.get("format")?.as_str()) == Some("binary")
+        };
+        let part = |(name, value): (&String, &Value)| {
+            let content = if is_file(name) {
+                all.remark(format!("Put a file {name}.bin beside the scenario: a form sends it."));
+                Err(format!("{name}.bin"))
+            } else {
+                Ok(ImportedText::from(plain(value)))
+            };
+            (name.clone(), ImportedPart { content, media: None, filename: None })
+        };
+        value.as_object().into_iter().flatten().map(part).collect()
+    }
+}
+
+/// How a parameter joins the values of a list: `None` where each has a pair of its own.
+fn joined_by(parameter: &Value) -> Option<&'static str> {
+    let text = |key: &str| parameter.get(key).and_then(Value::as_str);
+    let explodes = parameter.get("explode").and_then(Value::as_bool);
+    match (text("collectionFormat"), text("style")) {
+        (Some("multi"), _) => None,
+        (Some("ssv"), _) | (_, Some("spaceDelimited")) => Some("%20"),
+        (Some("tsv"), _) => Some("%09"),
+        (Some("pipes"), _) | (_, Some("pipeDelimited")) => Some("|"),
+        (Some(_), _) => Some(","),
+        // That of version 2 has its type beside its name.
+        (None, None) if parameter.get("schema").is_none() => Some(","),
+        (None, _) if explodes == Some(false) => Some(","),
+        (None, _) => None,
+    }
+}
+
+/// The pairs of a query or a form.
+fn pairs(parameter: &Value, name: &str, value: &Value) -> Vec<String> {
+    let is_deep = parameter.get("style").and_then(Value::as_str) == Some("deepObject");
+    match (value, joined_by(parameter)) {
+        (Value::Array(values), None) => {
+            values.iter().map(|value| percent::pair(name, &plain(value))).collect()
+        }
+        (Value::Array(values), Some(sign)) => {
+            let values = values.iter().map(|v| percent::component(plain(v).as_bytes()).to_string());
+            let values: Vec<String> = values.collect();
+            vec![format!("{}={}", percent::component(name.as_bytes()), values.join(sign))]
+        }
+        (Value::Object(fields), None) if is_deep => {
+            let pair = |(key, value): (&String, &Value)| {
+                percent::pair(&format!("{name}[{key}]"), &plain(value))
+            };
+            fields.iter().map(pair).collect()
+        }
+        (Value::Object(fields), None) => {
+            fields.iter().map(|(key, value)| percent::pair(key, &plain(value))).collect()
+        }
+        _ => vec![percent::pair(name, &plain(value))],
+    }
+}
+
+/// A parameter in a path, by its style (RFC 6570).
+fn in_path(parameter: &Value, name: &str, value: &Value) -> String {
+    let component = |value: &Value| percent::component(plain(value).as_bytes()).to_string();
+    let values: Vec<String> = match value {
+        Value::Array(values) => values.iter().map(component).collect(),
+        value => vec![component(value)],
+    };
+    let explodes = parameter.get("explode") == Some(&Value::Bool(true));
+    match (parameter.get("style").and_then(Value::as_str), explodes) {
+        (Some("label"), false) => format!(".{}", values.join(",")),
+        (Some("label"), true) => format!(".{}", values.join(".")),
+        (Some("matrix"), false) => format!(";{name}={}", values.join(",")),
+        (Some("matrix"), true) => values.iter().map(|value| format!(";{name}={value}")).collect(),
+        _ => values.join(","),
     }
 }
