@@ -81,8 +81,11 @@ pub fn k6(bytes: &[u8], read: ReadFile) -> Result<Imported, ParseError> {
         } else {
             let (name, exec) = (&scenario.name, &scenario.exec);
             script.go_to_export(exec);
-            script
-                .leave_out(format!("scenario '{name}': its function '{exec}' sends nothing here"));
+            script.leave_out(if script.exported(0, exec).is_some() {
+                format!("scenario '{name}': its function '{exec}' sends nothing here")
+            } else {
+                format!("scenario '{name}': the script exports no '{exec}'")
+            });
         }
     }
     let teardown = script.follow_export("teardown", K6Phase::Teardown, data).1;

@@ -64,7 +64,7 @@ impl ScenarioInputs for Beside {
 const BEFORE_BODY: &str = "import http from 'k6/http'; \
     import { check, group, sleep, fail } from 'k6'; \
     import encoding from 'k6/encoding'; import ws from 'k6/ws'; \
-    import { randomIntBetween, randomItem, uuidv4 } from 'https://jslib.k6.io/k6-utils/1.4.0/i.js'; \
+    import { randomIntBetween, randomItem, uuidv4 } from 'https://jslib.k6.io/k6-utils/i.js'; \
     export default function () {\n";
 
 /// Lines that nearly all scenarios have.
@@ -122,7 +122,7 @@ fn scripts_that_are_none_are_refused() {
     for (script, wrong) in [
         ("", "the script has no request that a scenario can have"),
         ("export default function () {", "line 1: the script is no JavaScript"),
-        ("\n\nlet let = 1;", "line 3: the script is no JavaScript"),
+        ("\n\nconst = 1;", "line 3: the script is no JavaScript"),
         ("export default () => http.get(url)", "the script has no request"),
         ("\u{0}", "line 1: the script is no JavaScript"),
     ] {
