@@ -5,7 +5,6 @@
 //! together there, and `write` makes YAML of it. What has no place in a scenario is named, so that
 //! nobody takes the file for more than it is.
 
-#[allow(dead_code)]
 mod collect;
 mod content;
 mod curl;

@@ -42,7 +42,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 }
                 _ => JsValue::unknown("a parsed text"),
             },
-            ("encoding" | "crypto" | "http.cookieJar", _) => self.encoded(path, name, &arguments),
+            ("encoding" | "crypto", _) => self.encoded(path, name, &arguments),
             ("date", _) => self.date(name),
             _ => self.other_call(path),
         }

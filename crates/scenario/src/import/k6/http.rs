@@ -69,6 +69,13 @@ impl<'a> K6Interpreter<'a, '_> {
             _ => None,
         };
         let url = self.text_of(&url.certain())?;
+        // What is drawn, such as a number, has no sign to encode.
+        if url.names().iter().any(|name| !self.drawn.contains_key(*name)) {
+            self.remark(
+                "Values in URLs are percent-encoded, where k6 sends them as they are: write \
+                 ${raw(name)} for a value that is a piece of a URL.",
+            );
+        }
         let mut draft = SourceRequest {
             method,
             url,
