@@ -4,7 +4,7 @@ mod request;
 
 use super::model::*;
 use super::text::ImportedText;
-use super::url::ImportedTarget;
+use super::url::{ImportedTarget, split};
 use super::{Imported, error};
 use crate::names::is_name;
 use knee_core::threshold::Threshold;
@@ -122,6 +122,22 @@ impl Collector {
     /// Settles the target before any request names one.
     pub(super) fn set_target(&mut self, url: Url) {
         self.origin.get_or_insert(ImportedTarget::Literal(url));
+    }
+
+    /// Settles the target to the server that most of these URLs name.
+    pub(super) fn set_target_of<'a>(&mut self, urls: impl Iterator<Item = &'a ImportedText>) {
+        let mut counts: Vec<(ImportedTarget, usize)> = Vec::new();
+        for target in urls.filter_map(|url| split(url).ok()?.0) {
+            match counts.iter_mut().find(|(other, _)| !other.differs(&target)) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((target, 1)),
+            }
+        }
+        // Of several the first.
+        let most = counts.into_iter().rev().max_by_key(|(_, count)| *count);
+        if let Some((target, _)) = most {
+            self.origin.get_or_insert(target);
+        }
     }
 
     /// How many steps there are, those in one another among them.

@@ -17,7 +17,7 @@ impl<'a> K6Interpreter<'a, '_> {
             ("http", _) => self.http_call(name, &arguments),
             ("" | "utils", "check") => self.check(&arguments),
             ("", "sleep") => self.sleep(&arguments),
-            ("", "group") => self.group(&arguments),
+            ("", "group") | ("k6chaijs", "describe") => self.group(&arguments),
             ("", "fail") | ("execution.test", "abort" | "fail") => self.fail(),
             ("" | "console" | "metric", "randomSeed") => JsValue::Undefined,
             ("console" | "metric", _) => JsValue::Undefined,

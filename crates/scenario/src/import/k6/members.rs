@@ -30,7 +30,12 @@ impl<'a> K6Interpreter<'a, '_> {
                     self.remark(format!("A session is dealt one record of '{set}'."));
                     JsValue::Record(Rc::clone(set))
                 }
-                Err(_) => JsValue::unknown("a property of a set of records"),
+                Err(_) => {
+                    self.remark(format!(
+                        "The records of '{set}' are those of '{name}' in its file."
+                    ));
+                    JsValue::Records(Rc::clone(set))
+                }
             },
             JsValue::Class(class, scope) => self.static_member(class, *scope, name),
             JsValue::Session(_) => {

@@ -100,6 +100,8 @@ pub fn k6(bytes: &[u8], read: ReadFile) -> Result<Imported, ParseError> {
     let (setup, teardown) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
     let mut all = Collector::default();
     script.put_notes(&mut all);
+    let urls = script.requests.iter().filter(|request| request.phase == K6Phase::Session);
+    all.set_target_of(urls.map(|request| &request.draft.url));
     all.begin_once();
     put(&setup, &script.requests, &mut all);
     all.end_setup();
