@@ -173,10 +173,10 @@ impl PlanWalk {
         let loops = element.descendants().find(is_loops).and_then(|n| n.text());
         match loops.and_then(|text| text.trim().parse::<i64>().ok()) {
             Some(loops) if loops > 0 && group.duration_s.is_none() => {
-                let sessions = u64::from(group.threads) * loops as u64;
+                let sessions = u64::from(group.threads).saturating_mul(loops as u64);
                 self.leave_out(
                     element,
-                    &format!("{loops} loops of each thread: write -n {sessions}"),
+                    &format!("each thread does its steps {loops} times: write -n {sessions}"),
                 );
             }
             Some(loops) if loops > 1 => {
