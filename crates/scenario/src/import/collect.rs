@@ -449,6 +449,10 @@ impl Collector {
             if is_dropped && !is_other_host {
                 continue;
             }
+            if HeaderName::parse(&name).is_err() {
+                self.leave_out(format!("header '{name}': that is no name of a header"));
+                continue;
+            }
             if drops_cookies && lower == "cookie" {
                 self.leave_out("header Cookie: sessions keep the cookies that the server sets");
                 continue;

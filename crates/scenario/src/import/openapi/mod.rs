@@ -1,0 +1,156 @@
+//! The description of an API: OpenAPI 3.0 and 3.1, and Swagger 2.0.
+
+mod operation;
+mod parameters;
+mod pattern;
+mod schema;
+mod security;
+
+use super::collect::Collector;
+use super::{Imported, as_text, error, yaml};
+use knee_load::percent;
+use knee_load::quantity::ParseError;
+use knee_load::spec::Url;
+use operation::ApiOperation;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// The operations of a path, in the order in which they become steps.
+const METHODS: [&str; 8] = ["get", "head", "options", "post", "put", "patch", "delete", "trace"];
+/// How deep references are followed.
+const DEPTH_MAX: usize = 12;
+
+/// Imports each operation as a step. `target` takes the place of the servers that it names.
+///
+/// # Errors
+/// One line: neither JSON nor YAML, no paths, no server.
+pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseError> {
+    let text = as_text(bytes, "the file")?;
+    let root: Value = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no JSON: {e}")))?
+    } else {
+        yaml::parse(text)?
+    };
+    let Some(paths) = root.get("paths").and_then(Value::as_object) else {
+        return error("the file is no OpenAPI description: it has no paths");
+    };
+    let description = ApiDescription { root: &root };
+    let mut all = Collector::default();
+    let server = match target {
+        Some(target) => target.trim_end_matches('/').to_owned(),
+        None => description.server(&mut all)?,
+    };
+    all.set_target(Url::parse(&server)?);
+    all.remark(
+        "Values are the examples and defaults of the description, or made up by their types.",
+    );
+    let mut schemes = HashSet::new();
+    for (path, item) in paths.iter().filter(|(path, _)| path.starts_with('/')) {
+        let item = description.resolved(item);
+        if let Some(reference) = item.get("$ref").and_then(Value::as_str) {
+            all.leave_out(format!("path {path}: it is in another place: {reference}"));
+        }
+        for method in METHODS {
+            if let Some(operation) = item.get(method).filter(|_| all.has_room()) {
+                let step = ApiOperation { description: &description, path, method, item, operation };
+                let draft = step.draft(&server, &mut all, &mut schemes);
+                all.request(draft);
+            }
+        }
+    }
+    description.leftovers(&schemes, &mut all);
+    all.finish("the description has no operation that a scenario can have")
+}
+
+struct ApiDescription<'a> {
+    root: &'a Value,
+}
+
+impl<'a> ApiDescription<'a> {
+    /// The first server with its base path.
+    fn server(&self, all: &mut Collector) -> Result<String, ParseError> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let servers = self.root.get("servers").and_then(Value::as_array);
+        let servers = servers.map(Vec::as_slice).unwrap_or_default();
+        for server in servers {
+            let url = server.get("url").and_then(text).unwrap_or_default();
+            let url = self.with_variables(url, server, all);
+            if url.contains("://") {
+                if servers.len() > 1 {
+                    let count = servers.len();
+                    all.remark(format!("The target is the first of {count} servers."));
+                }
+                return Ok(url.trim_end_matches('/').to_owned());
+            }
+        }
+        let Some(host) = self.root.get("host").and_then(text) else {
+            return error("the description names no server: give --target URL");
+        };
+        let base = self.root.get("basePath").and_then(text).unwrap_or_default();
+        let scheme = self.root.pointer("/schemes/0").and_then(text);
+        let scheme = scheme.unwrap_or_else(|| "https".to_owned());
+        Ok(format!("{scheme}://{host}{}", base.trim_end_matches('/')))
+    }
+
+    fn with_variables(&self, mut url: String, server: &Value, all: &mut Collector) -> String {
+        let variables = server.get("variables").and_then(Value::as_object);
+        for (name, variable) in variables.into_iter().flatten() {
+            let first = variable.get("enum").and_then(|list| list.get(0));
+            let value = variable.get("default").or(first).map(plain).unwrap_or_default();
+            let place = format!("{{{name}}}");
+            if url.contains(&place) {
+                all.remark(format!("The variable {name} of the server is '{value}'."));
+                url = url.replace(&place, &value);
+            }
+        }
+        url
+    }
+
+    /// What a reference within the file refers to.
+    fn resolved(&self, mut value: &'a Value) -> &'a Value {
+        for _ in 0..DEPTH_MAX {
+            let reference = value.get("$ref").and_then(Value::as_str);
+            let Some(pointer) = reference.and_then(|r| r.strip_prefix('#')) else {
+                return value;
+            };
+            match self.root.pointer(&percent::decoded(pointer)) {
+                Some(referred) => value = referred,
+                None => return &Value::Null,
+            }
+        }
+        &Value::Null
+    }
+
+    /// Names what no step has.
+    fn leftovers(&self, schemes: &HashSet<String>, all: &mut Collector) {
+        for (name, scheme) in self.schemes() {
+            if !schemes.contains(name) {
+                let kind = scheme.get("type").and_then(Value::as_str).unwrap_or("?");
+                all.leave_out(format!("security '{name}' ({kind}): no operation asks for it"));
+            }
+        }
+        let webhooks = self.root.get("webhooks").or_else(|| self.root.get("x-webhooks"));
+        let webhooks = webhooks.and_then(Value::as_object).map_or(0, |webhooks| webhooks.len());
+        if webhooks > 0 {
+            all.leave_out(format!("webhooks: {webhooks}, which are sent by the server"));
+        }
+    }
+
+    /// The example of a parameter or of a kind of content.
+    fn example(&self, of: &'a Value) -> Option<Value> {
+        let first = of.get("examples").and_then(Value::as_object);
+        let first = first.and_then(|examples| examples.values().next());
+        let first = first.and_then(|example| self.resolved(example).get("value"));
+        of.get("example").or(first).cloned()
+    }
+}
+
+/// A value as a part of a URL or of a header.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
