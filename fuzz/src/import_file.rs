@@ -2,8 +2,9 @@
 
 use super::scenario_file;
 use knee_load::spec::ParseError;
-use knee_scenario::import::{Imported, curl_line, har, jmeter, k6, openapi, vegeta};
+use knee_scenario::import::{Imported, K6_STACK, curl_line, har, jmeter, k6, openapi, vegeta};
 use knee_scenario::{ScenarioInputs, parse_scenario};
+use std::thread;
 
 /// The first line names the format, the rest is the file.
 pub fn check(data: &[u8]) {
@@ -27,9 +28,17 @@ fn import(format: &[u8], file: &[u8]) -> Option<Result<Imported, ParseError>> {
         b"har" => har(file),
         b"openapi" => openapi(file, None),
         b"vegeta" => vegeta(file, &mut a_file),
-        b"k6" => k6(file, &mut a_file),
+        b"k6" => on_large_stack(|| k6(file, &mut a_file)),
         b"jmeter" => jmeter(file),
         _ => return None,
+    })
+}
+
+fn on_large_stack<T: Send>(import: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let stack = thread::Builder::new().stack_size(K6_STACK);
+        let started = stack.spawn_scoped(scope, import).expect("a thread");
+        started.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
     })
 }
 
@@ -44,6 +53,10 @@ fn a_file(name: &str) -> Result<Vec<u8>, String> {
 
 fn check_imported(imported: &Imported) {
     let yaml = imported.to_yaml("a file");
+    // Records have columns that nobody knows here, and an environment may name any server.
+    if !imported.data.is_empty() || imported.target.literal().is_none() {
+        return;
+    }
     if let Err(error) = parse_scenario(yaml.as_bytes(), "f", &mut Alone) {
         panic!("{}: {yaml:?}", error.0);
     }
@@ -54,8 +67,8 @@ fn check_imported(imported: &Imported) {
 struct Alone;
 
 impl ScenarioInputs for Alone {
-    fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
-        a_file(name)
+    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Ok(b"bytes".to_vec())
     }
 
     fn program(&mut self, _: &str) -> Result<(String, String), String> {
@@ -63,6 +76,6 @@ impl ScenarioInputs for Alone {
     }
 
     fn variable(&mut self, _: &str) -> Option<String> {
-        Some("http://h".to_owned())
+        Some("1".to_owned())
     }
 }

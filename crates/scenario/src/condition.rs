@@ -164,8 +164,8 @@ impl<'a> ConditionParser<'a, '_> {
         }
     }
 
-    /// The bytes of a side: up to an operator, a bracket or a word that joins, outside of quotes and
-    /// templates.
+    /// The bytes of a side: up to an operator, a bracket or a word that joins, outside of quotes
+    /// and templates.
     fn side(&mut self) -> (usize, usize) {
         let text = self.rest();
         let from = self.at;

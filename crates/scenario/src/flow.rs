@@ -1,11 +1,12 @@
 //! Steps around other steps: repetitions, conditions, choices and groups, and variables that are
 //! set.
 
-use super::fault::{Position, Read, bail};
-use super::fields::{Fields, list, named, one_or_more, text, whole};
-use super::names::Names;
+use super::draft::{
+    METHODS, OF_REQUESTS, PlanBuilder, SessionDraft, WEIGHT_MAX, check_name, foresee, variable_of,
+};
+use super::fault::{Read, bail};
+use super::fields::{Fields, list, named, text, whole};
 use super::response::check_variable;
-use super::session::{METHODS, OF_REQUESTS, PlanBuilder, SessionDraft, WEIGHT_MAX, check_name};
 use super::tree::{Entry, Node, Value};
 use super::{condition, schema, template};
 use knee_load::session::{Instruction, Passes, Repetition, StepGroup, Template, TemplatePiece};
@@ -19,8 +20,6 @@ const PASSES_DEFAULT: u64 = 1_000;
 const GROUPS_MAX: usize = 1_000;
 const CHOICES_MAX: usize = 1_000;
 const VALUES_MAX: usize = 10_000;
-/// The most variables of a session.
-const VARIABLES_MAX: usize = 1_000;
 
 /// The steps that have other keys beside their own, and which.
 const BESIDE: [(&str, &[&str]); 3] =
@@ -230,54 +229,4 @@ pub(super) fn refuse_other_keys(fields: &Fields<'_>, one: &Entry) -> Read<()> {
             bail!(other.at, "'{other_key}' belongs to {}: write one of them beside it", list(steps))
         }
     }
-}
-
-/// Takes up the variables that these steps set.
-pub(super) fn foresee(steps: &Node, names: &mut Names, are_known: bool) -> Read<()> {
-    let Value::List(steps) = &steps.value else {
-        return Ok(());
-    };
-    for step in steps {
-        let Value::Map(entries) = &step.value else {
-            continue;
-        };
-        for entry in entries {
-            match (&*entry.key, &entry.value.value) {
-                ("steps" | "else" | "choose", _) => foresee(&entry.value, names, are_known)?,
-                ("gives", Value::List(_) | Value::Scalar(_)) => {
-                    for node in one_or_more(&entry.value) {
-                        if let Some(name) = node.scalar() {
-                            variable_of(&name.text, node.at, names, are_known)?;
-                        }
-                    }
-                }
-                ("extract" | "set", Value::Map(variables)) => {
-                    for variable in variables {
-                        variable_of(&variable.key, variable.at, names, are_known)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The number of a variable, which may have a value from now on if it `is_known`.
-pub(super) fn variable_of(
-    name: &str,
-    at: Position,
-    names: &mut Names,
-    is_known: bool,
-) -> Read<u16> {
-    let variables = &mut names.variables;
-    if let Some(number) = variables.iter().position(|(other, _)| other == name) {
-        variables[number].1 |= is_known;
-        return Ok(number as u16);
-    }
-    if variables.len() >= VARIABLES_MAX {
-        bail!(at, "too many variables: expected at most {VARIABLES_MAX} in a session");
-    }
-    variables.push((name.to_owned(), is_known));
-    Ok((variables.len() - 1) as u16)
 }

@@ -4,7 +4,8 @@
 //! `tree` reads a file into nodes with their positions. `fields` reads maps by the keys that
 //! `scenario.schema.json` has. `template` reads `${…}` by the `names` of a session. `holed` is text
 //! with holes, `locator` URLs with holes. `request` and `response` are the halves of a step, `exec`
-//! its program; `session` puts steps together, `flow` those around others. `grpc` reads what services of gRPC are.
+//! its program. `session` puts steps together in a `draft`, `flow` those around others. `grpc`
+//! reads what services of gRPC are.
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
@@ -12,6 +13,7 @@ pub mod access_log;
 mod body;
 mod condition;
 mod data;
+mod draft;
 mod exec;
 mod fault;
 mod fields;
@@ -44,13 +46,14 @@ pub use tree::FILE_MAX;
 /// A commented scenario that runs against `knee serve http --app shop`.
 pub const EXAMPLE: &str = include_str!("example.yaml");
 
+use draft::{PlanBuilder, RequestDefaults};
 use fault::Read;
 use fields::{Fields, duration, named};
 use knee_core::threshold::Threshold;
 use knee_load::session::SessionPlan;
 use knee_load::spec::{Endpoint, HttpRequest, ParseError, Scheme};
 use knee_load::time::Nanos;
-use session::{PlanBuilder, RequestDefaults};
+
 use target::TargetOrigin;
 
 /// Files, programs and variables that a scenario may name.

@@ -8,7 +8,8 @@ use super::{condition, schema, template};
 use knee_load::quantity::parse::{error, quoted};
 use knee_load::quantity::parse_duration;
 use knee_load::session::{
-    Expectation, Match, Pattern, Relation, Selector, Source, Template, TemplatePiece, parse_pointer,
+    CssSelector, Expectation, Match, Pattern, Relation, Source, Template, TemplatePiece,
+    parse_pointer,
 };
 use knee_load::spec::{ParseError, parse_header};
 use knee_load::time::Nanos;
@@ -219,7 +220,7 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
             Source::Regex { pattern, group, unescape: unescapes(&fields)? }
         }
         "css" => {
-            let selector = parsed(node, "a CSS selector", Selector::parse)?;
+            let selector = parsed(node, "a CSS selector", CssSelector::parse)?;
             let name = |node| text(node, "the name of an attribute");
             let attribute = fields.read_key("attribute", name)?;
             let attribute = attribute.map(|name| name.text.to_ascii_lowercase());

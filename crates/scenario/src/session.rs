@@ -1,31 +1,22 @@
 //! Sessions: steps that lie in one another become a program that knows no names.
 
+use super::draft::{
+    NAME_MAX, PlanBuilder, SessionDraft, WEIGHT_MAX, check_name, foresee, variable_of,
+};
+use super::exec;
 use super::fault::{Position, Read, bail, fault, unknown};
 use super::fields::{Fields, duration, named, one_or_more, parsed, text, whole, word};
-use super::flow::{foresee, refuse_other_keys, variable_of};
+use super::flow::refuse_other_keys;
 use super::messages;
-use super::names::{Names, TemplateScope};
+use super::names::Names;
 use super::request::{CompiledRequest, RequestDraft, redirected};
 use super::response::{Extract, expectations, extractions};
 use super::schema::{self, STEP};
-use super::target::TargetOrigin;
 use super::tree::{Entry, Node, Value};
-use super::{ScenarioInputs, exec};
 use knee_load::quantity::parse::quoted;
 use knee_load::quantity::parse_law;
-use knee_load::session::{
-    Ask, DataSet, Extraction, Instruction, Repetition, RequestStep, SessionKind, SessionPlan,
-};
-use knee_load::spec::HttpRequest;
+use knee_load::session::{Ask, DataSet, Extraction, Instruction, RequestStep, SessionKind};
 use std::collections::HashMap;
-
-/// The keys that name a method.
-pub(super) const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
-
-/// The keys that only a request has.
-pub(super) const OF_REQUESTS: &str = "name exec gives headers json form multipart body body_file expect \
-                                      extract redirects timeout on_failure messages \
-                                      message_count end_message message_timeout";
 
 /// The most kinds of sessions.
 const KINDS_MAX: usize = 1_000;
@@ -35,40 +26,6 @@ const REQUESTS_MAX: usize = 10_000;
 const BYTES_MAX: usize = 64 << 20;
 /// The most redirections that are followed.
 const REDIRECTS_MAX: u64 = 50;
-/// The largest weight.
-pub(super) const WEIGHT_MAX: u64 = 1_000_000;
-/// The longest name.
-const NAME_MAX: usize = 200;
-
-/// What holds for all requests.
-pub(super) struct RequestDefaults<'a> {
-    pub(super) headers: &'a [Entry],
-    pub(super) redirects: u32,
-}
-
-/// Makes a plan of sessions.
-pub(super) struct PlanBuilder<'a> {
-    pub(super) inputs: &'a mut dyn ScenarioInputs,
-    pub(super) origin: &'a TargetOrigin,
-    pub(super) common: RequestDefaults<'a>,
-    pub(super) requests: Vec<HttpRequest>,
-    pub(super) plan: SessionPlan,
-    pub(super) bytes: usize,
-    /// The names of the variables of `setup`.
-    pub(super) given: Vec<String>,
-}
-
-/// A session that is being read.
-pub(super) struct SessionDraft {
-    pub(super) number: u16,
-    pub(super) names: Names,
-    data: Vec<u16>,
-    pub(super) program: Vec<Instruction>,
-    pub(super) repetitions: Vec<Repetition>,
-    /// How often a step had this name.
-    step_names: HashMap<String, u32>,
-    has_request: bool,
-}
 
 /// Reads a number of redirections.
 pub(super) fn redirects(node: Option<&Node>, default: u32) -> Read<u32> {
@@ -77,10 +34,6 @@ pub(super) fn redirects(node: Option<&Node>, default: u32) -> Read<u32> {
 }
 
 impl PlanBuilder<'_> {
-    pub(super) fn scope<'b>(&'b mut self, names: &'b Names) -> TemplateScope<'b> {
-        TemplateScope { names, inputs: &mut *self.inputs }
-    }
-
     /// Reads `sessions`, and what is done before and after them.
     pub(super) fn sessions(
         &mut self,
@@ -347,31 +300,6 @@ fn step_name(
         }
     };
     Ok(kind.unique(name))
-}
-
-impl SessionDraft {
-    /// The name, with a number where another step has it.
-    pub(super) fn unique(&mut self, name: String) -> String {
-        let mut unique = name.clone();
-        let mut count = self.step_names.get(&name).copied().unwrap_or(0);
-        while self.step_names.contains_key(&unique) {
-            count += 1;
-            unique = format!("{name} ({})", count + 1);
-        }
-        self.step_names.insert(unique.clone(), 0);
-        self.step_names.insert(name, count);
-        unique
-    }
-}
-
-/// A name that fits on a line of a report.
-pub(super) fn check_name(name: &str, at: Position) -> Read<()> {
-    let is_plain = !name.trim().is_empty() && !name.chars().any(char::is_control);
-    if is_plain && name.chars().count() <= NAME_MAX {
-        Ok(())
-    } else {
-        bail!(at, "{} is no name: expected one line of 1 to {NAME_MAX} characters", quoted(name))
-    }
 }
 
 fn known(extract: Extract<'_>, names: &mut Names) -> Read<Extraction> {

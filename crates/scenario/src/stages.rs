@@ -81,8 +81,8 @@ impl RateStage {
 }
 
 impl ScenarioLoad {
-    /// When sessions begin by the stages of rates: as the arrival process says, with a rate that follows
-    /// them.
+    /// When sessions begin by the stages of rates: as the arrival process says, with a rate that
+    /// follows them.
     ///
     /// # Errors
     /// None begins, or more than can be held.

@@ -11,7 +11,8 @@ const fs = require('fs');
 let polls = 0;
 const pages = {
   '/login': () => ['application/json', '{"token": "t-1"}'],
-  '/form': () => ['text/html', '<form><p>Order <b>17</b><input name=csrf value="a&amp;&quot;b"></form>'],
+  '/form': () => ['text/html',
+    '<form><p>Order <b>17</b><input name=csrf value="a&amp;&quot;b"></form>'],
   '/ids': () => ['application/json', '{"ids": [1, "two/2"], "n": 5}'],
   '/job': () => ['application/json', `{"state": "${++polls % 3 ? 'busy' : 'ready'}"}`],
 };
@@ -60,7 +61,9 @@ sessions:
     steps:
       - group: look
         steps:
-          - {get: /ids, extract: {ids: {json: /ids}}, expect: {body: {json: /n, above: 4, at_most: 5}}}
+          - get: /ids
+            extract: {ids: {json: /ids}}
+            expect: {body: {json: /n, above: 4, at_most: 5}}
           - {repeat: {over: "${ids}", as: id}, steps: [{get: "/item/${id}", name: item}]}
       - get: /form
         expect: {body: {matches: "Order <b>\\d+"}, header: {X-None: {exists: false}}}
@@ -87,8 +90,8 @@ fn a_user_does_what_the_file_says() {
     let part = "----knee0000000000000000";
     let pay = format!(
         "--{part}\r\nContent-Disposition: form-data; name=\"csrf\"\r\n\r\na&\"b\r\n--{part}\r\n\
-         Content-Disposition: form-data; name=\"file\"; filename=\"part.bin\"\r\nContent-Type: a/b\r\
-         \n\r\n\u{0}\u{ff}data\r\n--{part}--\r\n"
+         Content-Disposition: form-data; name=\"file\"; filename=\"part.bin\"\r\n\
+         Content-Type: a/b\r\n\r\n\u{0}\u{ff}data\r\n--{part}--\r\n"
     );
     let get = |url: &str| ["GET", url, "", ""].map(str::to_owned);
     let user = [
@@ -159,7 +162,8 @@ fn a_setup_that_fails_ends_the_command_and_a_teardown_is_a_note() {
 fn users_come_and_go_by_the_stages() {
     let Some(server) = server() else { return };
     let rest = "sessions: {s: {steps: [{get: /a}, {think: 20ms}]}}\nload:\n  warmup: 0s\n  stages: \
-                [{ramp: 0 -> 4 users, for: 400ms}, {hold: 300ms}, {ramp: 4 -> 0 users, for: 400ms}]\n";
+                [{ramp: 0 -> 4 users, for: 400ms}, {hold: 300ms}, \
+                {ramp: 4 -> 0 users, for: 400ms}]\n";
     let file = scenario(&server, "stages.yaml", rest);
     let report = measured(&["run", &file]);
     let trial = &report["trials"][0];

@@ -49,6 +49,40 @@ fn a_line_of_curl_runs_behind_two_dashes() {
 }
 
 #[test]
+fn a_script_of_k6_runs_with_what_lies_beside_it() {
+    let server = KneeServer::start(&["--app", "shop"]);
+    let lib = TempPath::with("lib.js", "export const user = { name: 'ann', password: 'p' };");
+    let (url, lib_name) = (server.url(), lib.str().rsplit('/').next().unwrap());
+    let script = format!(
+        "import http from 'k6/http'; import {{ user }} from './{lib_name}';
+        const json = {{ headers: {{ 'Content-Type': 'application/json' }} }};
+        export default function () {{
+          const r = http.post('{url}login', JSON.stringify(user), json);
+          const headers = {{ Authorization: `Bearer ${{r.json('token')}}` }};
+          if (r.status === 200 && r.json('token')) {{ http.get('{url}items', {{ headers }}); }}
+        }}"
+    );
+    let script = TempPath::with("script.js", &script);
+    let scenario = TempPath::new("script.yaml");
+    let imported = run(&["import", "k6", script.str(), "-o", scenario.str()]);
+    assert_eq!((imported.status, &*imported.stderr), (Some(0), ""));
+    let options = ["-n", "10", "--no-save", "--json", "-"];
+    let report = run(&[&["run", scenario.str()], &options[..]].concat()).json();
+    let outcomes = &report["trials"][0]["outcomes"];
+    assert_eq!(outcomes["ok"], 20, "{outcomes}");
+}
+
+#[test]
+fn scripts_that_are_nested_deeply_are_refused() {
+    for (begin, count) in [("!", 39_000), ("(a=", 12_000), ("`${", 12_000), ("x=", 38_000)] {
+        let script = TempPath::with("deep.js", &begin.repeat(count));
+        let refused = run(&["import", "k6", script.str()]);
+        assert_eq!(refused.status, Some(2), "{begin}: {}", refused.stderr);
+        assert_eq!(refused.stderr.lines().count(), 1, "{begin}: {}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_proxy_gets_the_whole_url() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = proxy.local_addr().unwrap().to_string();

@@ -194,6 +194,8 @@ pub struct TrendRow {
     pub label: String,
     /// Its value in each run; `None` where a run has none.
     pub values: Vec<Option<f64>>,
+    /// The geometric mean of all runs; `None` where none has it.
+    pub mean: Option<f64>,
     /// Where it changed, in their order in time.
     pub changes: Vec<TrendChange>,
 }
@@ -202,7 +204,7 @@ impl TrendRow {
     /// The figure of this row of a comparison, with its value for B.
     pub(super) fn of(row: ComparisonRow) -> TrendRow {
         let ComparisonRow { metric, unit, label, b, .. } = row;
-        TrendRow { metric, unit, label, values: vec![b], changes: Vec::new() }
+        TrendRow { metric, unit, label, values: vec![b], mean: None, changes: Vec::new() }
     }
 
     /// Which direction of change is an improvement.

@@ -153,7 +153,8 @@ impl<'a> History<'a> {
             }
         });
         let changes = changes.collect();
-        TrendRow { changes, ..row }
+        let mean = (!logs.is_empty()).then(|| mean(0, logs.len()));
+        TrendRow { changes, mean, ..row }
     }
 }
 

@@ -9,19 +9,19 @@ use std::fmt;
 /// A CSS selector (Selectors Level 4, as far as the crate `scraper` has it).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Selector {
+pub struct CssSelector {
     text: String,
     parsed: scraper::Selector,
 }
 
-impl Selector {
+impl CssSelector {
     /// Reads a selector.
     ///
     /// # Errors
     /// It is none.
-    pub fn parse(text: &str) -> Result<Selector, ParseError> {
+    pub fn parse(text: &str) -> Result<CssSelector, ParseError> {
         match scraper::Selector::parse(text) {
-            Ok(parsed) => Ok(Selector { text: text.to_owned(), parsed }),
+            Ok(parsed) => Ok(CssSelector { text: text.to_owned(), parsed }),
             Err(_) => Err(error(format!(
                 "{} is no CSS selector: expected one such as 'input[name=csrf]'",
                 quoted(text)
@@ -30,37 +30,37 @@ impl Selector {
     }
 }
 
-impl fmt::Display for Selector {
+impl fmt::Display for CssSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl PartialEq for Selector {
-    fn eq(&self, other: &Selector) -> bool {
+impl PartialEq for CssSelector {
+    fn eq(&self, other: &CssSelector) -> bool {
         self.text == other.text
     }
 }
 
-impl TryFrom<String> for Selector {
+impl TryFrom<String> for CssSelector {
     type Error = ParseError;
 
-    fn try_from(text: String) -> Result<Selector, ParseError> {
-        Selector::parse(&text)
+    fn try_from(text: String) -> Result<CssSelector, ParseError> {
+        CssSelector::parse(&text)
     }
 }
 
-impl From<Selector> for String {
-    fn from(selector: Selector) -> String {
+impl From<CssSelector> for String {
+    fn from(selector: CssSelector) -> String {
         selector.text
     }
 }
 
-/// The value of an attribute of the first element that `selector` matches, or without one its text
-/// and that of all elements in it, without blanks around it. The page is read as browsers read it.
+/// The value of an attribute of the first element that `selector` matches. Without one it is its
+/// text and that of all elements in it, trimmed. The page is read as browsers read it.
 pub(super) fn find_element(
     page: &[u8],
-    selector: &Selector,
+    selector: &CssSelector,
     attribute: Option<&str>,
 ) -> Option<Vec<u8>> {
     let page = Html::parse_document(&String::from_utf8_lossy(page));
@@ -91,7 +91,7 @@ mod tests {
 <img src="/i.png"></body></html>"#;
 
     fn found(selector: &str, attribute: Option<&str>) -> Option<String> {
-        let selector = Selector::parse(selector).unwrap();
+        let selector = CssSelector::parse(selector).unwrap();
         let value = find_element(PAGE.as_bytes(), &selector, attribute)?;
         Some(String::from_utf8(value).unwrap())
     }
@@ -128,11 +128,11 @@ mod tests {
     #[test]
     fn what_is_no_selector_is_refused() {
         for text in ["", "a[", "a >", ":nosuch"] {
-            let wrong = Selector::parse(text).unwrap_err().0;
+            let wrong = CssSelector::parse(text).unwrap_err().0;
             assert!(wrong.starts_with(&format!("'{text}' is no CSS selector")), "{wrong}");
         }
-        let json = serde_json::to_string(&Selector::parse("a > b").unwrap()).unwrap();
-        assert_eq!(serde_json::from_str::<Selector>(&json).unwrap().to_string(), "a > b");
+        let json = serde_json::to_string(&CssSelector::parse("a > b").unwrap()).unwrap();
+        assert_eq!(serde_json::from_str::<CssSelector>(&json).unwrap().to_string(), "a > b");
     }
 
     #[test]

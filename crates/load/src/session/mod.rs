@@ -22,7 +22,7 @@ pub use answer::{PendingAction, PendingStep, ProgramAnswer};
 pub use escape::UnfitReason;
 pub use escape::is_bare_json;
 pub use fill::Fills;
-pub use html::Selector;
+pub use html::CssSelector;
 pub use json::parse_pointer;
 pub use judge::{Condition, Match, Pattern, Relation};
 pub use origin::Origin;

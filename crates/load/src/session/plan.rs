@@ -1,6 +1,6 @@
 //! The plan of sessions, settled before a run. Nothing in it is looked up by name.
 
-use super::html::Selector;
+use super::html::CssSelector;
 use super::judge::{Condition, Match, Pattern};
 use super::template::{Fill, Template, TemplatePiece};
 use crate::law::Law;
@@ -326,7 +326,7 @@ pub enum Source {
     /// The first element of an HTML body that a CSS selector matches.
     Css {
         /// The selector.
-        selector: Selector,
+        selector: CssSelector,
         /// The attribute whose value it is, in lowercase; without one it is the element's text.
         attribute: Option<String>,
     },

@@ -1,6 +1,6 @@
 //! Values that are looked for in responses while they arrive.
 
-use super::html::{Selector, find_element, unescaped};
+use super::html::{CssSelector, find_element, unescaped};
 use super::jar;
 use super::json::{CaptureState, JsonScan, Pointer, VALUE_BYTES_MAX, ValueCapture};
 use super::judge::Pattern;
@@ -52,7 +52,7 @@ enum BodyProbe {
     Between { before: Vec<u8>, after: Vec<u8>, unescape: bool },
     Body,
     Regex { pattern: Pattern, group: u16, unescape: bool },
-    Css { selector: Selector, attribute: Option<String> },
+    Css { selector: CssSelector, attribute: Option<String> },
 }
 
 /// The values found in one response.

@@ -317,6 +317,7 @@ impl Walk {
             _ => answer.value(number),
         };
         let mut says_status = false;
+        let mut after = AfterResponse::Next;
         for (number, expectation) in step.expect.iter().enumerate() {
             let is_met = match expectation {
                 Expectation::Status(ranges) => {
@@ -332,22 +333,30 @@ impl Walk {
                 }
             };
             if !is_met {
-                return AfterResponse::Unexpected(number as u16);
+                after = AfterResponse::Unexpected(number as u16);
+                break;
             }
         }
-        if !says_status && !answered.is_success {
-            return AfterResponse::BadStatus;
+        if after == AfterResponse::Next && !says_status && !answered.is_success {
+            after = AfterResponse::BadStatus;
         }
         for (number, extraction) in step.extract.iter().enumerate() {
             let number = step.expect.len() + number;
+            // A session that goes on has what the response gives: conditions can ask for it.
+            if after != AfterResponse::Next && !step.goes_on {
+                break;
+            }
             let value = value_of(&extraction.source, number);
             let otherwise = extraction.otherwise.as_deref().map(str::as_bytes);
             match value.or(otherwise) {
                 Some(value) => self.learnt.set(extraction.variable, value.to_vec()),
-                None => return AfterResponse::Unexpected(number as u16),
+                None if after == AfterResponse::Next => {
+                    after = AfterResponse::Unexpected(number as u16);
+                }
+                None => {}
             }
         }
-        AfterResponse::Next
+        after
     }
 
     fn scope<'a>(&'a self, users: &'a mut Users, realtime_ns: u64) -> FillScope<'a> {

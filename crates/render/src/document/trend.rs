@@ -63,7 +63,7 @@ pub(super) fn show(doc: &mut Document, trend: &TrendReport) {
     let mut table = TableOf::new(&rows);
     table.left("", |(row, _)| name(row));
     table.right("before", |(row, change)| {
-        let before = change.map_or_else(|| mean(row), |change| Some(change.before));
+        let before = change.map_or(row.mean, |change| Some(change.before));
         figure(&row.unit, before)
     });
     table.right("after", |(row, change)| {
@@ -115,13 +115,6 @@ fn word(change: &TrendChange) -> &'static str {
     }
 }
 
-/// The geometric mean of all runs.
-fn mean(row: &TrendRow) -> Option<f64> {
-    let logs = row.values.iter().flatten().filter(|value| **value > 0.0).map(|value| value.ln());
-    let (sum, count) = logs.fold((0.0, 0.0), |(sum, count), log| (sum + log, count + 1.0));
-    (count > 0.0).then(|| f64::exp(sum / count))
-}
-
 /// The values of all runs, and the means between changes.
 fn plot(row: &TrendRow, trend: &TrendReport) -> Option<Plot> {
     let unit = match row.unit.as_str() {
@@ -136,7 +129,7 @@ fn plot(row: &TrendRow, trend: &TrendReport) -> Option<Plot> {
     let y = Scale::fitting(points.iter().map(|point| point.y), unit, name(row));
     let x = Scale::linear(0.5, last + 0.5, Unit::Count, "run");
     let starts = row.changes.iter().map(|change| (change.at as f64 + 1.0, change.after));
-    let first = row.changes.first().map_or_else(|| mean(row), |change| Some(change.before));
+    let first = row.changes.first().map_or(row.mean, |change| Some(change.before));
     let levels = first.map(|level| (1.0, level)).into_iter().chain(starts);
     let mut means: Vec<Point> = levels.map(|(at, level)| Point::new(at - 0.5, level)).collect();
     means.extend(means.last().map(|level| Point::new(last + 0.5, level.y)));
@@ -149,9 +142,10 @@ fn plot(row: &TrendRow, trend: &TrendReport) -> Option<Plot> {
         Reference::x(change.at as f64 + 0.5, size(change)).toned(tone)
     });
     let runs = plural(trend.runs.len() as u64, "run");
-    let plot = Plot::new(name(row), x, y)
+    let mut plot = Plot::new(name(row), x, y)
         .described(format!("{} in {runs}; lines are means between changes", name(row)))
         .with(PlotSeries::marks("runs", points).marked(Mark::Dot))
         .with(PlotSeries::step("mean", means).toned(Tone::Second));
-    Some(changes.fold(plot, Plot::against))
+    plot.references.extend(changes);
+    Some(plot)
 }

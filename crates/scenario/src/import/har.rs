@@ -1,6 +1,6 @@
 //! A recording of a browser: HTTP Archive (HAR) 1.2.
 
-use super::collect::{Collector, FORM, SourceRequest};
+use super::collect::{Collector, FORM, SourceRequest, below};
 use super::url::encoded;
 use super::{Imported, ImportedBody, ImportedPart, ImportedText, as_text};
 use base64::Engine as _;
@@ -166,6 +166,10 @@ fn unsent(entry: &HarEntry, server: &mut Option<Url>) -> Option<String> {
     if let Some(cache) = &entry.from_cache {
         return Some(format!("what the browser had in its cache ({cache})"));
     }
+    if entry.response.as_ref().is_some_and(|response| response.status <= 0.0) {
+        let HarRequest { method, url, .. } = &entry.request;
+        return Some(format!("{method} {url}: it was blocked, or failed"));
+    }
     let url = Url::parse(&url).ok()?;
     match server {
         None => *server = Some(url),
@@ -191,15 +195,13 @@ fn draft(entry: HarEntry, all: &mut Collector) -> SourceRequest {
         drops_cookies: true,
         ..SourceRequest::default()
     };
-    let status = response.map_or(-1.0, |response| response.status);
+    let status = response.map_or(0.0, |response| response.status);
     if (100.0..600.0).contains(&status) && status.fract() == 0.0 {
         match status {
             // The page that a cache still had is the whole one now.
             304.0 => draft.expect.status = vec!["200".to_owned(), "304".to_owned()],
             status => draft.expect.status = vec![status.to_string()],
         }
-    } else if status == 0.0 {
-        all.leave_out("requests that failed or were blocked in the browser: they are sent here");
     }
     body(request.post_data, &mut draft, all);
     draft
@@ -238,16 +240,16 @@ fn body(data: HarPostData, draft: &mut SourceRequest, all: &mut Collector) {
     };
 }
 
-/// A part of a form. The files of a recording are their names only.
+/// A part of a form. A recording has the names of files, and hardly ever their content.
 fn part(param: HarPair, all: &mut Collector) -> (String, ImportedPart) {
-    let is_file = !param.file_name.is_empty();
-    if is_file && param.value.is_empty() {
-        all.leave_out(format!("the file {}: write its part as 'file:'", param.file_name));
+    let file = below(&param.file_name).filter(|_| param.value.is_empty());
+    if let Some(file) = &file {
+        all.remark(format!("Put the file {file} beside the scenario: a form sends it."));
     }
     let part = ImportedPart {
-        content: Ok(ImportedText::from(param.value)),
+        content: file.map_or_else(|| Ok(ImportedText::from(param.value)), Err),
         media: Some(param.content_type).filter(|media| !media.is_empty()),
-        filename: is_file.then_some(param.file_name),
+        filename: Some(param.file_name).filter(|name| !name.is_empty()),
     };
     (param.name, part)
 }

@@ -5,7 +5,6 @@
 //! together there, and `write` makes YAML of it. What has no place in a scenario is named, so that
 //! nobody takes the file for more than it is.
 
-#[allow(dead_code)]
 mod collect;
 mod content;
 mod curl;
@@ -36,7 +35,7 @@ use knee_load::time::Nanos;
 pub use curl::{curl_as_options, curl_line, curl_line_words, curl_words, is_curl};
 pub use har::har;
 pub use jmeter::jmeter;
-pub use k6::k6;
+pub use k6::{K6_STACK, k6};
 pub use model::*;
 pub use openapi::openapi;
 pub use text::{ImportedText, TextPart};

@@ -2,7 +2,7 @@
 
 use super::model::*;
 use super::text::ImportedText;
-use knee_load::session::{Pattern, Selector, parse_pointer};
+use knee_load::session::{CssSelector, Pattern, parse_pointer};
 use std::collections::HashSet;
 
 /// The deepest nesting of a condition.
@@ -174,7 +174,7 @@ impl ImportedRequest {
                     Err(wrong) => Some(wrong.0),
                 },
                 ImportedSource::Css { selector, .. } => {
-                    Selector::parse(selector).err().map(|wrong| wrong.0)
+                    CssSelector::parse(selector).err().map(|wrong| wrong.0)
                 }
                 ImportedSource::Json(pointer) => parse_pointer(pointer).err().map(|wrong| wrong.0),
                 _ => None,

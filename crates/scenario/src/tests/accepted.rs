@@ -1,6 +1,6 @@
 //! Good files, and what they become.
 
-use super::super::session::{METHODS, OF_REQUESTS};
+use super::super::draft::{METHODS, OF_REQUESTS};
 use super::super::{EXAMPLE, Scenario, schema};
 use super::{SHOP, parse, with_steps};
 use crate::LoadStages;

@@ -57,17 +57,20 @@ fn steps_are_done_as_the_file_says() {
         ("- {set: {n: 3, m: 'a${n}'}}\n- {get: '/${m}/${n}'}", "/a3/3"),
         ("- {repeat: '${n}', steps: [{get: /}]}", ""),
         (
-            "- {set: {n: 2}}\n- {repeat: '${n}', steps: [{get: /a}, {repeat: 2, steps: [{get: /b}]}]}",
+            "- {set: {n: 2}}\n- {repeat: '${n}', steps: [{get: /a}, {repeat: 2, steps: [{get: \
+             /b}]}]}",
             "/a /b /b /a /b /b",
         ),
         ("- {repeat: {times: 3, as: i}, steps: [{get: '/${i}'}]}", "/0 /1 /2"),
         ("- {repeat: {over: [a, '${users.name}'], as: x}, steps: [{get: '/${x}'}]}", "/a /ann"),
         (
-            "- {set: {l: '[\"x\", 2, null]'}}\n- {repeat: {over: '${l}', as: x}, steps: [{get: '/${x}'}]}",
+            "- {set: {l: '[\"x\", 2, null]'}}\n- {repeat: {over: '${l}', as: x}, steps: [{get: \
+             '/${x}'}]}",
             "/x /2 /null",
         ),
         (
-            "- {set: {a: ''}}\n- {repeat: {while: \"${a} != 'xx'\"}, steps: [{get: /}, {set: {a: '${a}x'}}]}",
+            "- {set: {a: ''}}\n- {repeat: {while: \"${a} != 'xx'\"}, steps: [{get: /}, {set: \
+             {a: '${a}x'}}]}",
             "/ /",
         ),
         (
@@ -78,7 +81,8 @@ fn steps_are_done_as_the_file_says() {
         ("- {when: 1 < 2, steps: [{get: /a}], else: [{get: /b}]}\n- {get: /c}", "/a /c"),
         ("- {when: 1 > 2, steps: [{get: /a}], else: [{get: /b}]}\n- {get: /c}", "/b /c"),
         (
-            "- {when: \"${users.name} matches '^an+$' and not (1 == 2 or 2 == 3)\", steps: [{get: /}]}",
+            "- {when: \"${users.name} matches '^an+$' and not (1 == 2 or 2 == 3)\", steps: [{get: \
+             /}]}",
             "/",
         ),
         ("- {choose: [{steps: [{get: /a}, {get: /b}]}]}\n- {get: /c}", "/a /b /c"),
@@ -97,8 +101,9 @@ fn steps_are_done_as_the_file_says() {
 
 #[test]
 fn groups_are_timed_with_their_pauses() {
-    let steps = "      - group: buy\n        steps:\n        - {get: /a}\n        - {think: 5ms}\n        \
-                 - {group: pay, steps: [{get: /b}]}\n      - {think: 1s}\n      - {get: /c}";
+    let steps = "      - group: buy\n        steps:\n        - {get: /a}\n        - {think: 5ms}\n\
+                 \x20       - {group: pay, steps: [{get: /b}]}\n      - {think: 1s}\n\
+                 \x20     - {get: /c}";
     let (paths, left) = walked(steps, 9);
     assert_eq!(paths, ["/a", "/b", "/c"]);
     assert_eq!(left, ["buy: 25 ms", "pay: 10 ms"]);
@@ -192,8 +197,8 @@ fn values_are_extracted_in_many_ways() {
 fn parts_of_a_form_are_sent_as_browsers_do() {
     let text = with_steps(
         "      - post: /\n        multipart:\n          \"na\\\"me\": ${users.name}!\n          \
-         many: [1, {text: '{}', type: application/json}]\n          file: {file: users.csv}\n          \
-         page: {file: order.xml, type: text/xml, filename: o.xml}",
+         many: [1, {text: '{}', type: application/json}]\n          file: {file: users.csv}\n\
+         \x20         page: {file: order.xml, type: text/xml, filename: o.xml}",
     );
     let scenario = parse(&text).unwrap();
     let request = &scenario.requests[0];
@@ -202,7 +207,8 @@ fn parts_of_a_form_are_sent_as_browsers_do() {
     let body = String::from_utf8(request.body.to_vec()).unwrap();
     let part = |head: &str, content: &str| {
         format!(
-            "------knee0000000000000000\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n"
+            "------knee0000000000000000\r\nContent-Disposition: form-data; {head}\r\n\r\n\
+             {content}\r\n"
         )
     };
     let want = [
@@ -224,8 +230,8 @@ fn parts_of_a_form_are_sent_as_browsers_do() {
     assert!(clash.requests[0].headers[0].1.ends_with("knee0000000000000001"));
 }
 
-/// Whatever stands under a new key, it is taken, or refused in one line with a place; a key with a
-/// letter too few is met with the right one.
+/// Whatever stands under a key is taken, or refused in one line with a place. A key with a letter
+/// too few is met with the right one.
 #[test]
 fn odd_values_have_a_place_and_odd_keys_their_nearest() {
     const VALUES: [&str; 30] = [

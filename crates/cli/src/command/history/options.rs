@@ -113,10 +113,10 @@ pub(super) struct RawBaseline {
 
 /// Find where figures changed over many runs
 ///
-/// The runs are RUN and those before it of the same command, target and options, made on the same
-/// kind of machine by the same version. INVALID ones are left out. Changes are found by E-divisive
-/// (Matteson and James, 2014): one in 50 series without a change has a false one. A change that the
-/// speed of the host explains has no verdict.
+/// The runs are RUN and those before it of the same command, target and options. They were made on
+/// the same kind of machine by the same version. INVALID ones are left out. Changes are found by
+/// E-divisive (Matteson and James, 2014): one in 50 series without a change has a false one. A
+/// change that the speed of the host explains has no verdict.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  \
         knee history trend --html trend.html\n  \

@@ -9,10 +9,12 @@ use crate::secrets::{of_command_line, of_command_line_and};
 use crate::stdout;
 use crate::whole_file::OutputPlace;
 use clap::{Args, Subcommand};
+use knee_load::quantity::ParseError;
 use knee_load::secrets::Secrets;
 use knee_scenario::import::{self, Imported};
 use std::io::{self, Write};
 use std::path::Path;
+use std::thread;
 
 /// Largest module or file of settings of a k6 script, in bytes.
 const SCRIPT_FILE_MAX: u64 = 4 << 20;
@@ -80,9 +82,9 @@ enum RawFormat {
 
     /// Import a k6 script, in JavaScript or TypeScript
     ///
-    /// The script is not run: its functions are followed. Requests, pauses, groups, checks, values of
-    /// responses, conditions and loops become steps. Scenarios, stages and thresholds of the options
-    /// become sessions, load and fail_if. Modules and settings beside it are read.
+    /// The script is not run: its functions are followed. Requests, pauses, groups, checks, values
+    /// of responses, conditions and loops become steps. Scenarios, stages and thresholds of the
+    /// options become sessions, load and fail_if. Modules and settings beside it are read.
     #[command(after_help = "Example:\n  \
         knee import k6 script.js -o script.yaml")]
     K6(FileToFile),
@@ -165,13 +167,25 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
                 Some(path) => input::read_file(path, SCRIPT_FILE_MAX),
                 None => Err("is no UTF-8 path".to_owned()),
             };
-            files.import(|bytes| import::k6(bytes, &mut beside))?
+            files.import(|bytes| on_large_stack(|| import::k6(bytes, &mut beside)))?
         }
         RawFormat::Jmeter(files) => files.import(import::jmeter)?,
         RawFormat::Log(log) => return log.execute(),
     };
     deliver(&out, &source, &imported)?;
     Ok(Exit::Fine)
+}
+
+/// Follows a script on a stack with room for what lies in its brackets.
+fn on_large_stack(
+    import: impl FnOnce() -> Result<Imported, ParseError> + Send,
+) -> Result<Imported, ParseError> {
+    thread::scope(|scope| {
+        let stack = thread::Builder::new().stack_size(import::K6_STACK);
+        let started = stack.spawn_scoped(scope, import);
+        let started = started.map_err(|e| ParseError(format!("cannot be followed: {e}")))?;
+        started.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
+    })
 }
 
 impl FileToFile {

@@ -112,10 +112,10 @@ fn agents_know_what_the_setup_of_a_scenario_gave() {
     let url = server.url();
     let file = TempPath::new("fleet-setup.yaml");
     let text = format!(
-        "target: {}\nsetup: [{{post: /login, json: {{name: a, password: secret}}, extract: {{token: \
-         {{json: /token}}}}}}]\nsessions: {{s: {{steps: [{{get: /items, headers: {{Authorization: \
-         'Bearer ${{setup.token}}'}}}}]}}}}\nload: {{stages: [{{hold: 4 users, for: 400ms}}], \
-         warmup: 0s}}\n",
+        "target: {}\nsetup: [{{post: /login, json: {{name: a, password: secret}}, extract: \
+         {{token: {{json: /token}}}}}}]\nsessions: {{s: {{steps: [{{get: /items, headers: \
+         {{Authorization: 'Bearer ${{setup.token}}'}}}}]}}}}\nload: {{stages: \
+         [{{hold: 4 users, for: 400ms}}], warmup: 0s}}\n",
         url.trim_end_matches('/')
     );
     std::fs::write(&file.0, text).unwrap();

@@ -53,16 +53,7 @@ impl<C: StepClient> SessionClient<C> {
         let now = times.1;
         let realtime_ns = self.realtime(now);
         for _ in 0..STEPS_AT_ONCE_MAX {
-            let seat = &mut self.seats[session as usize];
-            let next = match seat.planned.take() {
-                Some(next) => next,
-                None => {
-                    let (pause, next) = seat.walk.ahead(&mut self.users, seat.due, realtime_ns);
-                    seat.due += pause;
-                    self.note_left(session);
-                    next
-                }
-            };
+            let next = self.settled(session, realtime_ns);
             let due = self.seats[session as usize].due;
             let is_over = due >= self.config.window.end;
             let asks = match next {
@@ -118,6 +109,18 @@ impl<C: StepClient> SessionClient<C> {
             }
         }
         self.thinking.push(Reverse((now, session)));
+    }
+
+    /// The next step of a session. If it is not settled yet, its pause begins.
+    fn settled(&mut self, session: u32, realtime_ns: u64) -> Next {
+        let seat = &mut self.seats[session as usize];
+        if let Some(next) = seat.planned.take() {
+            return next;
+        }
+        let (pause, next) = seat.walk.ahead(&mut self.users, seat.due, realtime_ns);
+        seat.due += pause;
+        self.note_left(session);
+        next
     }
 
     /// The program that gives values to a request, if any.

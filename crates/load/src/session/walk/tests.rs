@@ -351,6 +351,31 @@ fn what_is_extracted_and_set_is_in_the_next_request() {
 }
 
 #[test]
+fn a_session_that_goes_on_has_what_a_failure_gives() {
+    for goes_on in [false, true] {
+        let mut login = step(vec![]);
+        login.goes_on = goes_on;
+        let extraction = |variable, source| Extraction {
+            name: "of it".to_owned(),
+            variable,
+            source,
+            otherwise: None,
+        };
+        let token = extraction(1, Source::Json("/token".to_owned()));
+        login.extract = vec![token, extraction(0, Source::Status)];
+        let shown = step(vec![variable(0), variable(1)]);
+        let program = vec![Instruction::Request(0), Instruction::Request(1)];
+        let mut world = World::new(plan(program, vec![login, shown]));
+        world.next();
+        assert_eq!(world.answer(0, 404, &[], "{}"), AfterResponse::BadStatus);
+        assert_eq!(world.next(), Next::Request(1));
+        let status = if goes_on { "404" } else { "" };
+        assert_eq!(world.fills(1), [status, ""]);
+        assert_eq!(world.answer(0, 200, &[], "{}"), AfterResponse::Unexpected(0));
+    }
+}
+
+#[test]
 fn expectations() {
     let value = |source, is| Expectation::Value { source, is };
     let body = || Source::Body;

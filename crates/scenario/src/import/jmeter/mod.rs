@@ -49,7 +49,12 @@ pub fn jmeter(bytes: &[u8]) -> Result<Imported, ParseError> {
     if root.tag_name().name() != "jmeterTestPlan" {
         return error("the file is no test plan of JMeter: it has no jmeterTestPlan");
     }
+    // The target is the server of most requests.
     let mut reader = JmeterReader::new(root, JmeterLines::of(&document));
+    reader.plan();
+    let urls = std::mem::take(&mut reader.urls);
+    let mut reader = JmeterReader::new(root, reader.lines);
+    reader.all.set_target_of(urls.iter());
     reader.plan();
     reader.all.finish("the plan has no HTTP request that a scenario can have")
 }
@@ -79,8 +84,9 @@ struct JmeterReader<'a> {
     goes_on: bool,
     /// The variables that number the passes of the loops around, where something asks for one.
     passes: Vec<Option<String>>,
-    /// How many requests were taken over.
+    /// How many requests were taken over, and where all of them go.
     requests: usize,
+    urls: Vec<ImportedText>,
     depth: usize,
 }
 
@@ -103,6 +109,7 @@ impl<'a> JmeterReader<'a> {
             goes_on: true,
             passes: Vec::new(),
             requests: 0,
+            urls: Vec::new(),
             depth: 0,
         }
     }

@@ -45,6 +45,7 @@ impl<'a> JmeterReader<'a> {
             ..SourceRequest::default()
         };
         draft.url = self.url(sampler, &scope);
+        self.urls.push(draft.url.clone());
         self.body(sampler, &scope, &mut draft);
         self.authorize(sampler, &scope, &mut draft);
         let flag = |name: &str| scope.setting(sampler, name).trim() == "true";

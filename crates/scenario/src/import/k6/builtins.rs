@@ -17,7 +17,7 @@ impl<'a> K6Interpreter<'a, '_> {
             ("http", _) => self.http_call(name, &arguments),
             ("" | "utils", "check") => self.check(&arguments),
             ("", "sleep") => self.sleep(&arguments),
-            ("", "group") => self.group(&arguments),
+            ("", "group") | ("k6chaijs", "describe") => self.group(&arguments),
             ("", "fail") | ("execution.test", "abort" | "fail") => self.fail(),
             ("" | "console" | "metric", "randomSeed") => JsValue::Undefined,
             ("console" | "metric", _) => JsValue::Undefined,
@@ -42,7 +42,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 }
                 _ => JsValue::unknown("a parsed text"),
             },
-            ("encoding" | "crypto" | "http.cookieJar", _) => self.encoded(path, name, &arguments),
+            ("encoding" | "crypto", _) => self.encoded(path, name, &arguments),
             ("date", _) => self.date(name),
             _ => self.other_call(path),
         }
@@ -193,8 +193,9 @@ impl<'a> K6Interpreter<'a, '_> {
                 },
             },
             "randomString" => {
-                self.leave_out("randomString: uuid() in its place");
-                self.drawn_text("uuid()", "text")
+                let variable = self.draw_once("uuid()", "text");
+                self.replaced(&variable, "randomString: uuid() in its place");
+                JsValue::Text(Rc::new(ImportedText::value(&*variable)))
             }
             "uuidv4" => self.drawn_text("uuid()", "uuid"),
             "findBetween" => match (&first, second.literal(), argument(arguments, 2).literal()) {

@@ -301,6 +301,10 @@ pub(super) fn length_matches(
                 let empty = ImportedMatch::Matches(EMPTY.to_owned());
                 return Ok(vec![(PartPlace::Json(pointer.clone()), negated(empty))]);
             }
+            if !pointer.is_empty() && most == Some(0) {
+                let empty = ImportedMatch::Matches(EMPTY.to_owned());
+                return Ok(vec![(PartPlace::Json(pointer.clone()), empty)]);
+            }
             if !pointer.is_empty() {
                 return Err("the length of a text or of a list in JSON".to_owned());
             }

@@ -4,8 +4,7 @@ use super::super::collect::{SourceRequest, below};
 use super::super::{ImportedBody, ImportedPart, ImportedText};
 use super::calls::argument;
 use super::interpreter::{K6Interpreter, K6Request, K6Step};
-use super::options::duration;
-use super::value::{JsValue, PartPlace, number_text};
+use super::value::{JsValue, number_text};
 use knee_load::percent;
 use knee_load::time::Nanos;
 use std::rc::Rc;
@@ -70,6 +69,13 @@ impl<'a> K6Interpreter<'a, '_> {
             _ => None,
         };
         let url = self.text_of(&url.certain())?;
+        // What is drawn, such as a number, has no sign to encode.
+        if url.names().iter().any(|name| !self.drawn.contains_key(*name)) {
+            self.remark(
+                "Values in URLs are percent-encoded, where k6 sends them as they are: write \
+                 ${raw(name)} for a value that is a piece of a URL.",
+            );
+        }
         let mut draft = SourceRequest {
             method,
             url,
@@ -192,6 +198,8 @@ impl<'a> K6Interpreter<'a, '_> {
             draft.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
             return Ok(());
         }
+        // k6 sends them in the order of their names.
+        pairs.sort_by(|a, b| a.0.cmp(&b.0));
         let mut form: Vec<(String, ImportedText)> = Vec::new();
         for (name, value) in pairs {
             form.push((name, self.text_of(&value)?));
@@ -300,225 +308,4 @@ impl<'a> K6Interpreter<'a, '_> {
         }
         JsValue::Statuses(Rc::new(statuses))
     }
-
-    fn parameters(
-        &mut self,
-        parameters: &JsValue<'a>,
-        draft: &mut SourceRequest,
-    ) -> Result<(), String> {
-        match parameters {
-            JsValue::Undefined | JsValue::Null => return Ok(()),
-            JsValue::Heap(_) => {}
-            JsValue::Unknown(what) => return Err(format!("its parameters: {what}")),
-            // They have no effect there.
-            _ => {
-                self.leave_out("parameters of a request that are no object");
-                return Ok(());
-            }
-        }
-        for (name, value) in self.heap.entries(parameters).unwrap_or_default().to_vec() {
-            self.parameter(&name, value.certain(), draft)?;
-        }
-        Ok(())
-    }
-
-    fn parameter(
-        &mut self,
-        name: &str,
-        value: JsValue<'a>,
-        draft: &mut SourceRequest,
-    ) -> Result<(), String> {
-        let plain = value.literal().map(str::to_owned);
-        match (name, &value) {
-            (_, JsValue::Undefined | JsValue::Null) => {}
-            ("headers", _) => self.put_headers(&value, draft)?,
-            ("cookies", _) => self.put_cookies(&value, draft)?,
-            ("redirects", JsValue::Number(count)) if (0.0..=1e9).contains(count) => {
-                draft.redirects = (*count as u32).min(50);
-                if *count > 50.0 {
-                    self.leave_out(format!("{count} redirections: at most 50 are followed"));
-                }
-            }
-            ("timeout", _) => match duration(&value) {
-                Some(time) => draft.timeout = Some(time),
-                None => self.leave_out("a time limit that is not known"),
-            },
-            ("tags", _) => {
-                for (tag, value) in self.heap.entries(&value).unwrap_or_default().to_vec() {
-                    let text = self.text_of(&value).map(|text| text.template());
-                    match (&*tag, text) {
-                        ("name", Ok(text)) => draft.name = Some(text),
-                        _ => self.leave_out(format!("tag '{tag}' of a request")),
-                    }
-                }
-            }
-            ("responseCallback", JsValue::Statuses(statuses)) => {
-                draft.expect.status = (**statuses).clone();
-            }
-            ("auth", _) if plain.as_deref() == Some("basic") => {}
-            // What k6 keeps of a response changes nothing that it sends.
-            ("responseType", _) => {}
-            (other, _) => self.leave_out(format!("parameter '{other}' of a request")),
-        }
-        Ok(())
-    }
-
-    fn put_headers(
-        &mut self,
-        headers: &JsValue<'a>,
-        draft: &mut SourceRequest,
-    ) -> Result<(), String> {
-        let Some(entries) = self.heap.entries(headers).map(<[_]>::to_vec) else {
-            return Err("its headers are known only at run time".to_owned());
-        };
-        for (name, value) in entries {
-            let value = match self.text_of(&value.certain()) {
-                Ok(value) => value,
-                Err(what) => return Err(format!("its header {name}: {what}")),
-            };
-            draft.headers.retain(|header| !header.0.eq_ignore_ascii_case(&name));
-            draft.headers.push((name.to_string(), value));
-        }
-        Ok(())
-    }
-
-    fn put_cookies(
-        &mut self,
-        cookies: &JsValue<'a>,
-        draft: &mut SourceRequest,
-    ) -> Result<(), String> {
-        let entries = self.heap.entries(cookies).unwrap_or_default().to_vec();
-        let mut text = ImportedText::default();
-        for (name, value) in entries {
-            let value = match self.heap.entry(&value, "value") {
-                Some(inner) => inner.clone(),
-                None => value,
-            };
-            text.push(if text.is_empty() { "" } else { "; " });
-            text.push(&format!("{name}="));
-            text.append(&self.text_of(&value)?);
-        }
-        if !text.is_empty() {
-            self.leave_out("cookies of a request: those of the session are not sent with them");
-            draft.header("Cookie", text);
-        }
-        Ok(())
-    }
-
-    /// A method of a response or of a part of it.
-    pub(super) fn call_response(
-        &mut self,
-        part: &super::value::ResponsePart,
-        name: &str,
-        arguments: Vec<JsValue<'a>>,
-    ) -> JsValue<'a> {
-        use super::super::ImportedRelation::{Contains, Matches};
-        use super::value::K6Test;
-        let own = |place: PartPlace| self.part(part.request, place);
-        let first = argument(&arguments, 0).certain();
-        let text = first.literal().map(str::to_owned);
-        let whole = JsValue::Part(part.clone());
-        match (&part.place, name, text.as_deref()) {
-            (PartPlace::Whole, "json", None) if arguments.is_empty() => {
-                own(PartPlace::Json(String::new()))
-            }
-            (PartPlace::Whole, "json", Some(path)) => match pointer(path) {
-                Some(pointer) => own(PartPlace::Json(pointer)),
-                None => JsValue::unknown(format!("'{path}' in JSON")),
-            },
-            (PartPlace::Whole, "html", selector) => {
-                own(PartPlace::Html(selector.unwrap_or_default().to_owned()))
-            }
-            (PartPlace::Html(outer), "find", Some(inner)) => {
-                own(PartPlace::Html(format!("{outer} {inner}").trim().to_owned()))
-            }
-            (PartPlace::Html(_), "first", _) => whole,
-            (PartPlace::Html(_), "eq" | "get", _) if first.number() == Some(0.0) => whole,
-            (PartPlace::Html(selector), "attr", Some(attribute)) => {
-                own(PartPlace::Css(selector.clone(), Some(attribute.to_owned())))
-            }
-            (PartPlace::Html(selector), "val", _) => {
-                own(PartPlace::Css(selector.clone(), Some("value".to_owned())))
-            }
-            (PartPlace::Html(selector), "text", _) => own(PartPlace::Css(selector.clone(), None)),
-            (PartPlace::Html(_), "size", _) => own(PartPlace::Length(Box::new(part.place.clone()))),
-            (PartPlace::Whole, "submitForm" | "clickLink", _) => {
-                self.leave_out(format!("a call of '{name}' of a response: what it sends"));
-                JsValue::unknown("a response of a request that is left out")
-            }
-            (PartPlace::Headers | PartPlace::Cookies, "hasOwnProperty", Some(name)) => {
-                let value = self.response_member(part, name);
-                let relation = super::super::ImportedRelation::NotEqual;
-                JsValue::test(K6Test::Compare(value, relation, JsValue::Undefined))
-            }
-            (PartPlace::Json(pointer), "hasOwnProperty", Some(name)) => {
-                let value = own(PartPlace::Json(super::responses::deeper(pointer, name)));
-                let relation = super::super::ImportedRelation::NotEqual;
-                JsValue::test(K6Test::Compare(value, relation, JsValue::Undefined))
-            }
-            (
-                PartPlace::Whole | PartPlace::Headers | PartPlace::Cookies | PartPlace::Html(_),
-                ..,
-            ) => JsValue::unknown(format!("what '{name}' of a response gives")),
-            (PartPlace::Json(_), "includes", _) => {
-                JsValue::unknown("whether a list or a text of JSON has something")
-            }
-            (_, "includes", _) => JsValue::test(K6Test::Compare(whole, Contains, first)),
-            (place, "indexOf" | "search", Some(text)) => {
-                own(PartPlace::Index(Box::new(place.clone()), text.to_owned()))
-            }
-            (_, "startsWith" | "endsWith", Some(text)) => {
-                let text = escaped(text);
-                let is_start = name == "startsWith";
-                let pattern = if is_start { format!("^{text}") } else { format!("{text}$") };
-                JsValue::test(K6Test::Compare(whole, Matches, JsValue::text(pattern)))
-            }
-            (PartPlace::Body, "match", _) => match &first {
-                JsValue::Regex(pattern) => own(PartPlace::Match(pattern.to_string())),
-                _ => JsValue::unknown("a match of an expression that is not known"),
-            },
-            (_, "match", _) => match &first {
-                JsValue::Regex(pattern) => {
-                    let pattern = JsValue::text(&**pattern);
-                    JsValue::test(K6Test::Compare(whole, Matches, pattern))
-                }
-                _ => JsValue::unknown("a match of an expression that is not known"),
-            },
-            (_, "toString" | "trim" | "valueOf", _) => whole,
-            (_, "forEach", _) => {
-                let elements = self.elements(whole, "item");
-                let mut body = |own: &mut Self, element: JsValue<'a>| {
-                    let at = JsValue::unknown("the place in a list");
-                    own.call(&first, vec![element, at]);
-                    super::interpreter::K6Flow::Normal
-                };
-                self.repeat(None, elements, &mut body, false);
-                JsValue::Undefined
-            }
-            _ => JsValue::unknown(format!("what '{name}' makes of a part of a response")),
-        }
-    }
-}
-
-/// A path of k6 in JSON, such as `items.0.id`, as a JSON Pointer.
-fn pointer(path: &str) -> Option<String> {
-    if path.is_empty() || path.contains(['#', '*', '?', '|', '@', '{', '}', '[', ']', '\\']) {
-        return None;
-    }
-    Some(
-        path.split('.')
-            .fold(String::new(), |pointer, part| super::responses::deeper(&pointer, part)),
-    )
-}
-
-/// A text as a regular expression that matches it alone.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        if "\\.+*?()|[]{}^$#&-~".contains(c) {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
 }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// How many nodes of the tree are looked at, those that are looked at again among them.
 const FUEL: usize = 1_500_000;
 /// The most that expressions, statements and calls lie in one another.
-const DEPTH_MAX: usize = 400;
+const DEPTH_MAX: usize = 200;
 /// The redirections that k6 follows.
 const REDIRECTS: u32 = 10;
 /// The longest text.
@@ -80,6 +80,8 @@ pub(super) struct PendingBranch<'a> {
 pub(super) enum K6Note {
     LeftOut(String),
     Remark(String),
+    /// One that is about a variable, if that is used at all.
+    OfVariable(String, String),
 }
 
 pub(super) struct K6Interpreter<'a, 'r> {
@@ -113,6 +115,8 @@ pub(super) struct K6Interpreter<'a, 'r> {
     /// Those of them that the script names, and those that stand for random characters.
     pub(super) named: HashSet<String>,
     pub(super) characters: HashSet<String>,
+    /// The names that steps use.
+    pub(super) used: HashSet<String>,
     /// The variables for numbers of iterations, and under which conditions they are set.
     pub(super) numbers: HashMap<String, (Rc<str>, Vec<usize>)>,
     /// What is drawn where the script is read, before any session.
@@ -171,6 +175,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             drawn: HashMap::new(),
             named: HashSet::new(),
             characters: HashSet::new(),
+            used: HashSet::new(),
             numbers: HashMap::new(),
             prologue: Vec::new(),
             prologue_taken: HashSet::new(),
@@ -215,6 +220,12 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
     pub(super) fn leave_out(&mut self, what: impl AsRef<str>) {
         let place = self.place();
         self.note(K6Note::LeftOut(format!("{place}: {}", what.as_ref())));
+    }
+
+    /// Names something that another value stands for.
+    pub(super) fn replaced(&mut self, variable: &str, what: impl AsRef<str>) {
+        let line = format!("{}: {}", self.place(), what.as_ref());
+        self.note(K6Note::OfVariable(variable.to_owned(), line));
     }
 
     pub(super) fn remark(&mut self, what: impl Into<String>) {
@@ -346,6 +357,13 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         self.taken.remove(&variable);
         let is_character = self.characters.remove(&variable);
         let own = self.draw_once(&expression, name);
+        for note in &mut self.notes {
+            if let K6Note::OfVariable(of, _) = note
+                && *of == variable
+            {
+                *of = own.to_string();
+            }
+        }
         self.named.insert(own.to_string());
         if is_character {
             self.characters.insert(own.to_string());

@@ -23,23 +23,7 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             "JSON.parse" => self.parsed_json(first),
             "Object.keys" => self.keys(&first),
-            "Object.values" => match self.heap.entries(&first).map(<[_]>::to_vec) {
-                Some(entries) => {
-                    let values = entries.into_iter().map(|(_, value)| value).collect();
-                    self.heap.list(values)
-                }
-                None => JsValue::unknown("the values of an object that is not known"),
-            },
-            "Object.entries" => match self.heap.entries(&first).map(<[_]>::to_vec) {
-                Some(entries) => {
-                    let pairs = entries.into_iter();
-                    let pairs: Vec<_> = pairs
-                        .map(|(name, value)| self.heap.list(vec![JsValue::text(&*name), value]))
-                        .collect();
-                    self.heap.list(pairs)
-                }
-                None => JsValue::unknown("the entries of an object that is not known"),
-            },
+            "Object.values" | "Object.entries" => self.object_items(&first, path),
             "Object.fromEntries" => self.object_of(&first),
             "Object.assign" => {
                 for other in arguments.iter().skip(1) {
@@ -86,6 +70,18 @@ impl<'a> K6Interpreter<'a, '_> {
             "Date.now" => JsValue::SessionNumber(self.draw_once("now(unix_ms)", "time"), 0.0),
             other => JsValue::unknown(format!("what {other} gives")),
         }
+    }
+
+    fn object_items(&mut self, object: &JsValue<'a>, path: &str) -> JsValue<'a> {
+        let Some(entries) = self.heap.entries(object).map(<[_]>::to_vec) else {
+            return JsValue::unknown("the entries of an object that is not known");
+        };
+        let items = entries.into_iter().map(|(name, value)| match path {
+            "Object.values" => value,
+            _ => self.heap.list(vec![JsValue::text(&*name), value]),
+        });
+        let items = items.collect();
+        self.heap.list(items)
     }
 
     fn object_of(&mut self, pairs: &JsValue<'a>) -> JsValue<'a> {

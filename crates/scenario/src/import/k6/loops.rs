@@ -3,17 +3,14 @@
 use super::super::{ImportedCondition, ImportedRelation, ImportedRepeat, ImportedText};
 use super::heap::{Slot, SlotValue};
 use super::interpreter::{K6Flow, K6Interpreter, K6Snapshot, K6Step};
+use super::loop_bounds::{LoopBound, numbered};
 use super::responses::uses;
-use super::value::{JsValue, K6Test, PartPlace, number_text};
+use super::value::{JsValue, K6Test, PartPlace};
 use std::rc::Rc;
 
 /// The most passes that are written one after another, and the most steps of them.
 const PASSES_MAX: usize = 50;
 const STEPS_MAX: usize = 200;
-/// The most numbers that are written out.
-const NUMBERS_MAX: u32 = 1_000;
-/// The most passes of a loop whose number is not known.
-const ENDLESS: u32 = 1_000;
 
 /// What a loop goes through.
 pub(super) enum LoopElements<'a> {
@@ -98,10 +95,6 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         {
             return flow.clone();
         }
-        if self.steps_since(&before) == 0 && is_lossless.is_ok() {
-            // Nothing is sent in it: passes one after another would say the same.
-            return is_lossless.unwrap_or(K6Flow::Normal);
-        }
         self.restore(&before);
         if let Some(flow) = self.pass_by_pass(&mut test, &elements, body, is_do, &before)
             && (is_lossless.is_err() || self.lost_since(&before) < lost)
@@ -165,27 +158,14 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         changed: &[Slot],
         shift: f64,
     ) -> Result<K6Flow<'a>, String> {
-        let each = match elements {
-            LoopElements::List(list, _) => {
-                let texts = list.iter().map(|item| match item {
-                    JsValue::Text(_) | JsValue::Number(_) => self.text_of(item),
-                    _ => Err("its elements are no texts".to_owned()),
-                });
-                Some(ImportedRepeat::Each(texts.collect::<Result<_, _>>()?))
-            }
-            LoopElements::Session(list, _) => Some(ImportedRepeat::Elements(list.clone())),
-            _ => None,
-        };
+        let each = self.each_of(elements)?;
+        let counter = changed.iter().find_map(|slot| self.counter(slot));
+        let base = counter.as_ref().map_or(0.0, |(_, from)| from + shift);
         let wanted = match elements {
             LoopElements::List(_, name) | LoopElements::Session(_, name) => name.clone(),
-            _ => {
-                let counter = changed.iter().find_map(|slot| self.counter(slot));
-                counter.map_or("pass".to_owned(), |(name, _)| name)
-            }
+            _ => counter.map_or("pass".to_owned(), |(name, _)| name),
         };
         let pass = self.fresh(&wanted);
-        let first = changed.iter().find_map(|slot| self.counter(slot));
-        let base = first.map_or(0.0, |(_, from)| from + shift);
         let variables = self.loop_variables(changed, &pass, base, each.is_some());
         let element = self.element(elements, Some(&pass));
         let followed = self.follow_pass(test, body, element, is_do);
@@ -210,23 +190,54 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         }
         let step = self.repetition(each, bound.clone(), rest, breaks, is_do)?;
         if !steps.is_empty() {
-            let (times, condition) = step;
-            let is_named = uses(&steps, &self.requests, &pass)
-                || matches!(times, ImportedRepeat::Each(_))
-                || matches!(times, ImportedRepeat::Elements(_));
-            let variable = is_named.then(|| pass.clone());
-            let times = if is_named { numbered(times, base)? } else { times };
-            let repeat = K6Step::Repeat { times, variable, steps };
-            self.steps.push(match condition {
-                Some(condition) => {
-                    K6Step::When { condition, steps: vec![repeat], otherwise: Vec::new() }
-                }
-                None => repeat,
-            });
+            self.put_repetition(step, steps, &pass, base)?;
         }
         self.end_counters(changed, &pass, bound.as_ref(), counts_from);
         self.leave_by_flags(left);
         Ok(K6Flow::Normal)
+    }
+
+    /// The repetition by elements, if it is one.
+    fn each_of(&mut self, elements: &LoopElements<'a>) -> Result<Option<ImportedRepeat>, String> {
+        Ok(match elements {
+            LoopElements::List(list, _) => {
+                let texts = list.iter().map(|item| match item {
+                    JsValue::Text(_) | JsValue::Number(_) => self.text_of(item),
+                    _ => Err("its elements are no texts".to_owned()),
+                });
+                Some(ImportedRepeat::Each(texts.collect::<Result<_, _>>()?))
+            }
+            LoopElements::Session(list, _) => Some(ImportedRepeat::Elements(list.clone())),
+            _ => None,
+        })
+    }
+
+    fn put_repetition(
+        &mut self,
+        (times, condition): (ImportedRepeat, Option<ImportedCondition>),
+        steps: Vec<K6Step>,
+        pass: &str,
+        base: f64,
+    ) -> Result<(), String> {
+        let mut texts = Vec::new();
+        times.texts(&mut texts);
+        let by_elements = matches!(times, ImportedRepeat::Each(_) | ImportedRepeat::Elements(_));
+        let in_times = texts.iter().any(|text| text.names().contains(&pass));
+        let by_condition = matches!(times, ImportedRepeat::While(..) | ImportedRepeat::Until(..));
+        if in_times && by_condition {
+            return Err("its end depends on its counter".to_owned());
+        }
+        let is_named = by_elements || in_times || uses(&steps, &self.requests, pass);
+        let variable = is_named.then(|| pass.to_owned());
+        let times = if is_named { numbered(times, base)? } else { times };
+        let repeat = K6Step::Repeat { times, variable, steps };
+        self.steps.push(match condition {
+            Some(condition) => {
+                K6Step::When { condition, steps: vec![repeat], otherwise: Vec::new() }
+            }
+            None => repeat,
+        });
+        Ok(())
     }
 
     /// The name of a counter, and where it begins.
@@ -408,118 +419,6 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         }
     }
 
-    /// How often a loop is done at most, and what else has to hold.
-    fn bound(
-        &mut self,
-        test: K6Test<'a>,
-        pass: &str,
-        base: f64,
-    ) -> Result<(Option<LoopBound>, Option<K6Test<'a>>), String> {
-        let parts = match test {
-            K6Test::All(parts) => parts,
-            K6Test::Known(true) => Vec::new(),
-            other => vec![other],
-        };
-        let (mut bound, mut rest) = (None, Vec::new());
-        for part in parts {
-            match self.times(&part, pass, base) {
-                Some(times) if bound.is_none() => bound = Some(times),
-                _ => rest.push(part),
-            }
-        }
-        let rest = (!rest.is_empty()).then(|| K6Test::joined(rest, true));
-        match &rest {
-            Some(K6Test::Known(false)) => Err("its condition never holds".to_owned()),
-            Some(K6Test::Chance(_)) => Err("its condition is random".to_owned()),
-            _ => Ok((bound, rest)),
-        }
-    }
-
-    /// The number of passes that a comparison of the counter permits.
-    fn times(&mut self, test: &K6Test<'a>, pass: &str, base: f64) -> Option<LoopBound> {
-        use ImportedRelation::{AtLeast, AtMost, Greater, Less, NotEqual};
-        let K6Test::Compare(left, relation, right) = test else {
-            return None;
-        };
-        let (counter, relation, end) = match (left, right) {
-            (JsValue::SessionNumber(of, from), end) if &**of == pass => (*from, *relation, end),
-            (end, JsValue::SessionNumber(of, from)) if &**of == pass => {
-                let turned = match relation {
-                    Greater => Less,
-                    AtLeast => AtMost,
-                    NotEqual => NotEqual,
-                    _ => return None,
-                };
-                (*from, turned, end)
-            }
-            _ => return None,
-        };
-        let more = match relation {
-            Less | NotEqual => 0.0,
-            AtMost => 1.0,
-            _ => return None,
-        };
-        match end {
-            JsValue::Number(end) => {
-                let counter = base + counter;
-                let times = (end - counter + more).ceil();
-                (1.0..=1e9).contains(&times).then_some(LoopBound::Number(times as u32))
-            }
-            end if base + counter - more == 0.0 => {
-                let text = self.text_of(end).ok()?;
-                Some(LoopBound::Text(text))
-            }
-            _ => None,
-        }
-    }
-
-    /// The words of a scenario for a loop, and what has to hold for it to begin.
-    fn repetition(
-        &mut self,
-        each: Option<ImportedRepeat>,
-        bound: Option<LoopBound>,
-        rest: Option<K6Test<'a>>,
-        breaks: Vec<ImportedCondition>,
-        is_do: bool,
-    ) -> Result<(ImportedRepeat, Option<ImportedCondition>), String> {
-        if let Some(each) = each {
-            let is_free = breaks.is_empty() && rest.is_none();
-            return if is_free { Ok((each, None)) } else { Err("it may end early".to_owned()) };
-        }
-        let most = match &bound {
-            None => ENDLESS,
-            Some(LoopBound::Number(times)) => *times,
-            Some(LoopBound::Text(_)) if rest.is_none() && breaks.is_empty() => ENDLESS,
-            Some(LoopBound::Text(_)) => return Err("its end is a value of the session".to_owned()),
-        };
-        let rest = rest.map(|rest| self.condition(&rest)).transpose()?;
-        if bound.is_none() && (rest.is_some() || !breaks.is_empty()) {
-            self.remark(format!("A loop without a bound is done at most {ENDLESS} times."));
-        }
-        let any = |mut all: Vec<ImportedCondition>| match (all.pop(), all.is_empty()) {
-            (Some(only), true) => only,
-            (Some(last), false) => {
-                all.push(last);
-                ImportedCondition::Any(all)
-            }
-            (None, _) => ImportedCondition::Any(Vec::new()),
-        };
-        Ok(match (rest, breaks.is_empty(), bound) {
-            (None, true, Some(LoopBound::Text(text))) => (ImportedRepeat::Times(text), None),
-            (None, true, Some(LoopBound::Number(times))) => {
-                (ImportedRepeat::Times(times.to_string().into()), None)
-            }
-            (None, true, None) => return Err("it has no end".to_owned()),
-            (Some(rest), true, _) if !is_do => (ImportedRepeat::While(rest, most), None),
-            (rest, _, _) => {
-                let end = rest.clone().map(ImportedCondition::opposite);
-                let until = any(breaks.into_iter().chain(end).collect());
-                let begins = if is_do { None } else { rest };
-                (ImportedRepeat::Until(until, most), begins)
-            }
-        })
-    }
-
     /// All passes one after another, if they are few and it is known how many.
     fn pass_by_pass(
         &mut self,
@@ -573,29 +472,6 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         }
         None
     }
-}
-
-/// A repetition whose variable counts from another number than 0.
-fn numbered(times: ImportedRepeat, base: f64) -> Result<ImportedRepeat, String> {
-    match times {
-        ImportedRepeat::Each(_) | ImportedRepeat::Elements(_) => Ok(times),
-        times if base == 0.0 => Ok(times),
-        ImportedRepeat::Times(text) => match text.literal().map(str::parse::<u32>) {
-            Some(Ok(count)) if count <= NUMBERS_MAX => {
-                let number = |at: u32| number_text(base + f64::from(at)).into();
-                Ok(ImportedRepeat::Each((0..count).map(number).collect()))
-            }
-            _ => Err("its counter does not begin with 0".to_owned()),
-        },
-        _ => Err("its counter does not begin with 0".to_owned()),
-    }
-}
-
-/// How often a loop is done.
-#[derive(Clone, Debug)]
-enum LoopBound {
-    Number(u32),
-    Text(ImportedText),
 }
 
 /// How what follows the loop goes on.

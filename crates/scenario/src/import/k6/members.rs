@@ -30,7 +30,12 @@ impl<'a> K6Interpreter<'a, '_> {
                     self.remark(format!("A session is dealt one record of '{set}'."));
                     JsValue::Record(Rc::clone(set))
                 }
-                Err(_) => JsValue::unknown("a property of a set of records"),
+                Err(_) => {
+                    self.remark(format!(
+                        "The records of '{set}' are those of '{name}' in its file."
+                    ));
+                    JsValue::Records(Rc::clone(set))
+                }
             },
             JsValue::Class(class, scope) => self.static_member(class, *scope, name),
             JsValue::Session(_) => {
@@ -191,8 +196,8 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// A character of a text at random: all of them together become one random text.
     pub(super) fn random_character(&mut self) -> JsValue<'a> {
-        self.leave_out("random characters: uuid() in their place");
         let variable = self.draw_once("uuid()", "text");
+        self.replaced(&variable, "random characters: uuid() in their place");
         self.characters.insert(variable.to_string());
         JsValue::Text(Rc::new(ImportedText::value(&*variable)))
     }

@@ -6,23 +6,30 @@
 //! functions. `http`, `checks` and `responses` are what k6 gives, `options` and `thresholds` what
 //! it is asked for.
 
+mod assignments;
 mod branches;
 mod builtins;
 mod calls;
 mod checks;
+mod comparisons;
 mod expressions;
 mod heap;
 mod http;
 mod interpreter;
 mod library;
+mod list_methods;
+mod loop_bounds;
 mod loops;
 mod members;
+mod merging;
 mod methods;
 mod modules;
 mod operators;
 mod options;
+mod parameters;
 mod parse;
 mod prune;
+mod response_methods;
 mod responses;
 mod statements;
 mod texts;
@@ -31,47 +38,25 @@ mod value;
 
 use super::collect::Collector;
 use super::data::ReadFile;
-use super::{Imported, ImportedStep, as_text, error};
+use super::{Imported, ImportedStep, as_text};
 use heap::Slot;
 use interpreter::{K6Interpreter, K6Note, K6Phase, K6Request, K6Step};
 use knee_load::quantity::ParseError;
 use knee_load::session::Deal;
 use oxc_allocator::Allocator;
 use std::rc::Rc;
-use std::sync::mpsc;
 use value::JsValue;
 
+pub use parse::K6_STACK;
+
 /// Imports a script of k6. Modules and settings beside it are read by their paths from its folder.
+/// The stack of the caller has to have [`K6_STACK`] bytes, as the parser calls itself for what lies
+/// in brackets.
 ///
 /// # Errors
 /// One line: no text, no JavaScript or TypeScript, no call that a scenario can have.
 pub fn k6(bytes: &[u8], read: ReadFile) -> Result<Imported, ParseError> {
     let text = as_text(bytes, "the script")?;
-    let (ask, asked) = mpsc::channel::<String>();
-    let (answer, answers) = mpsc::channel::<Result<Vec<u8>, String>>();
-    // Followed on a stack of its own: files are read here.
-    let work = move || {
-        let mut read = |path: &str| {
-            let sent = ask.send(path.to_owned()).ok();
-            let read = sent.and_then(|()| answers.recv().ok());
-            read.unwrap_or_else(|| Err("it cannot be read".to_owned()))
-        };
-        import(text, &mut read)
-    };
-    let serve = || {
-        while let Ok(path) = asked.recv() {
-            if answer.send(read(&path)).is_err() {
-                break;
-            }
-        }
-    };
-    match parse::with_stack(text, work, serve) {
-        Some(imported) => imported,
-        None => error("the script is too large to follow it"),
-    }
-}
-
-fn import(text: &str, read: ReadFile) -> Result<Imported, ParseError> {
     let allocator = Allocator::default();
     let mut script = K6Interpreter::new(&allocator, read);
     script.load("", text)?;
@@ -96,8 +81,11 @@ fn import(text: &str, read: ReadFile) -> Result<Imported, ParseError> {
         } else {
             let (name, exec) = (&scenario.name, &scenario.exec);
             script.go_to_export(exec);
-            script
-                .leave_out(format!("scenario '{name}': its function '{exec}' sends nothing here"));
+            script.leave_out(if script.exported(0, exec).is_some() {
+                format!("scenario '{name}': its function '{exec}' sends nothing here")
+            } else {
+                format!("scenario '{name}': the script exports no '{exec}'")
+            });
         }
     }
     let teardown = script.follow_export("teardown", K6Phase::Teardown, data).1;
@@ -112,6 +100,8 @@ fn import(text: &str, read: ReadFile) -> Result<Imported, ParseError> {
     let (setup, teardown) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
     let mut all = Collector::default();
     script.put_notes(&mut all);
+    let urls = script.requests.iter().filter(|request| request.phase == K6Phase::Session);
+    all.set_target_of(urls.map(|request| &request.draft.url));
     all.begin_once();
     put(&setup, &script.requests, &mut all);
     all.end_setup();
@@ -148,6 +138,7 @@ impl<'a> K6Interpreter<'a, '_> {
         self.end_branches(0, |_| true);
         self.has_thrown = false;
         if phase == K6Phase::Session {
+            self.go_to_export(name);
             for slot in self.heap.changed(mark) {
                 let what = match slot {
                     Slot::Variable(scope, name) if scope < extent.0 => format!("variable '{name}'"),
@@ -179,6 +170,8 @@ impl<'a> K6Interpreter<'a, '_> {
             match note {
                 K6Note::LeftOut(line) => all.leave_out(line),
                 K6Note::Remark(line) => all.remark(line),
+                K6Note::OfVariable(name, line) if self.used.contains(&name) => all.leave_out(line),
+                K6Note::OfVariable(..) => {}
             }
         }
         for (name, file, is_random) in std::mem::take(&mut self.records) {

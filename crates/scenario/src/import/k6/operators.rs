@@ -1,9 +1,8 @@
 //! Operators and comparisons.
 
-use super::super::{ImportedRelation, ImportedText};
-use super::expressions::environment_name;
+use super::super::ImportedText;
 use super::interpreter::K6Interpreter;
-use super::value::{JsValue, K6Test, PartPlace, ResponsePart, number_text};
+use super::value::{JsValue, PartPlace, ResponsePart, number_text};
 use oxc_ast::ast::BinaryOperator;
 use std::rc::Rc;
 
@@ -92,132 +91,6 @@ impl<'a> K6Interpreter<'a, '_> {
         }
     }
 
-    pub(super) fn compare(
-        &mut self,
-        left: JsValue<'a>,
-        operator: BinaryOperator,
-        right: JsValue<'a>,
-    ) -> K6Test<'a> {
-        use ImportedRelation as Relation;
-        let (relation, is_strict) = match operator {
-            BinaryOperator::Equality => (Relation::Equal, false),
-            BinaryOperator::StrictEquality => (Relation::Equal, true),
-            BinaryOperator::Inequality => (Relation::NotEqual, false),
-            BinaryOperator::StrictInequality => (Relation::NotEqual, true),
-            BinaryOperator::LessThan => (Relation::Less, false),
-            BinaryOperator::LessEqualThan => (Relation::AtMost, false),
-            BinaryOperator::GreaterThan => (Relation::Greater, false),
-            _ => (Relation::AtLeast, false),
-        };
-        let is_equality = matches!(relation, Relation::Equal | Relation::NotEqual);
-        let as_asked = |is: bool| K6Test::Known(is == (relation == Relation::Equal));
-        for (one, other) in [(&left, &right), (&right, &left)] {
-            if let Some(name) = environment_name(one) {
-                self.remark(format!("__ENV.{name} is taken as not set."));
-                let is = is_equality && matches!(other, JsValue::Undefined | JsValue::Null);
-                return if is_equality { as_asked(is) } else { K6Test::Known(false) };
-            }
-            let (JsValue::Undefined | JsValue::Null, true) = (other, is_equality) else {
-                continue;
-            };
-            // Whether there is a value.
-            return match one {
-                JsValue::Undefined | JsValue::Null => as_asked(!is_strict || one.same(other)),
-                JsValue::Maybe(maybe) => {
-                    if relation == Relation::Equal {
-                        maybe.0.clone().not()
-                    } else {
-                        maybe.0.clone()
-                    }
-                }
-                JsValue::Unknown(what) => K6Test::Unknown(Rc::clone(what)),
-                JsValue::Part(part) if part.place == PartPlace::Error => as_asked(true),
-                JsValue::Part(_) | JsValue::Session(_) => {
-                    K6Test::Compare(one.clone(), relation, JsValue::Undefined)
-                }
-                _ => as_asked(false),
-            };
-        }
-        if let (JsValue::Part(part), JsValue::Number(at)) = (&left, &right)
-            && let PartPlace::Index(place, text) = &part.place
-        {
-            let begin = self.part(part.request, (**place).clone());
-            let has = K6Test::Compare(begin, Relation::Contains, JsValue::text(text.as_str()));
-            return match (relation, *at) {
-                (Relation::NotEqual | Relation::Greater, -1.0) | (Relation::AtLeast, 0.0) => has,
-                (Relation::Equal | Relation::AtMost, -1.0) | (Relation::Less, 0.0) => has.not(),
-                _ => K6Test::Unknown(Rc::from("the place of a text")),
-            };
-        }
-        if let Some(test) = self.known_comparison(&left, relation, &right, is_strict) {
-            return test;
-        }
-        if let (JsValue::Uniform { low, high, draw }, Some(end)) = (&left, right.number())
-            && !is_equality
-            && self.draws.get(*draw).is_some_and(Option::is_none)
-        {
-            let below = ((end - low) / (high - low)).clamp(0.0, 1.0);
-            let is_below = matches!(relation, Relation::Less | Relation::AtMost);
-            return match if is_below { below } else { 1.0 - below } {
-                0.0 => K6Test::Known(false),
-                1.0 => K6Test::Known(true),
-                chance => K6Test::Chance(chance),
-            };
-        }
-        for value in [&left, &right] {
-            if let JsValue::Unknown(what) = value {
-                return K6Test::Unknown(Rc::clone(what));
-            }
-        }
-        match (&left, &right) {
-            // A comparison with true or false asks for that.
-            (JsValue::Test(test), JsValue::Bool(is)) | (JsValue::Bool(is), JsValue::Test(test))
-                if is_equality =>
-            {
-                let is_same = *is == (relation == Relation::Equal);
-                if is_same { (**test).clone() } else { (**test).clone().not() }
-            }
-            _ => K6Test::Compare(left, relation, right),
-        }
-    }
-
-    fn known_comparison(
-        &self,
-        left: &JsValue<'a>,
-        relation: ImportedRelation,
-        right: &JsValue<'a>,
-        is_strict: bool,
-    ) -> Option<K6Test<'a>> {
-        use ImportedRelation as Relation;
-        let is_literal = |value: &JsValue| {
-            matches!(value, JsValue::Number(_) | JsValue::Bool(_)) || value.literal().is_some()
-        };
-        let holds = if is_literal(left) && is_literal(right) {
-            if let (Some(a), Some(b)) = (left.literal(), right.literal()) {
-                ordered(a.cmp(b), relation)
-            } else {
-                let same_kind = std::mem::discriminant(left) == std::mem::discriminant(right);
-                let (a, b) = (numeric(left), numeric(right));
-                match relation {
-                    Relation::Equal => (same_kind || !is_strict) && a == b,
-                    Relation::NotEqual => (!same_kind && is_strict) || a != b,
-                    relation => a.partial_cmp(&b).is_some_and(|order| ordered(order, relation)),
-                }
-            }
-        } else {
-            let is_object =
-                |value: &JsValue| matches!(value, JsValue::Heap(_) | JsValue::Function(_));
-            match relation {
-                Relation::Equal if left.same(right) && is_object(left) => true,
-                Relation::NotEqual if left.same(right) && is_object(left) => false,
-                Relation::Equal if is_object(left) || is_object(right) => false,
-                Relation::NotEqual if is_object(left) || is_object(right) => true,
-                _ => return None,
-            }
-        };
-        Some(K6Test::Known(holds))
-    }
-
     /// A value as a number.
     pub(super) fn as_number(&mut self, value: JsValue<'a>) -> JsValue<'a> {
         match value.certain() {
@@ -257,9 +130,12 @@ impl<'a> K6Interpreter<'a, '_> {
         {
             return JsValue::SessionNumber(Rc::clone(variable), 0.0);
         }
-        self.leave_out(format!("{name}: a number that no other session has, seq(), in its place"));
         let wanted = name.trim_start_matches('_').to_ascii_lowercase();
         let variable = self.draw_once("seq()", &wanted);
+        self.replaced(
+            &variable,
+            format!("{name}: a number that no other session has, seq(), in its place"),
+        );
         self.named.insert(variable.to_string());
         let under = self.under.clone();
         self.numbers.insert(name.to_owned(), (Rc::clone(&variable), under));
@@ -334,18 +210,6 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 }
 
-fn ordered(order: std::cmp::Ordering, relation: ImportedRelation) -> bool {
-    match relation {
-        ImportedRelation::Equal => order.is_eq(),
-        ImportedRelation::NotEqual => order.is_ne(),
-        ImportedRelation::Less => order.is_lt(),
-        ImportedRelation::Greater => order.is_gt(),
-        ImportedRelation::AtMost => order.is_le(),
-        ImportedRelation::AtLeast => order.is_ge(),
-        ImportedRelation::Contains | ImportedRelation::Matches => false,
-    }
-}
-
 fn unknown_number<'a>() -> JsValue<'a> {
     JsValue::unknown("a number that is computed")
 }
@@ -379,13 +243,16 @@ fn scaled<'a>(left: &JsValue<'a>, right: &JsValue<'a>) -> JsValue<'a> {
         {
             JsValue::unknown("a random element of a list of a response")
         }
-        (uniform @ JsValue::Uniform { .. }, JsValue::Records(_))
-        | (JsValue::Records(_), uniform @ JsValue::Uniform { .. }) => uniform.clone(),
+        // Their number is not known: any index is one of a record at random.
+        (JsValue::Uniform { draw, .. }, JsValue::Records(_))
+        | (JsValue::Records(_), JsValue::Uniform { draw, .. }) => {
+            JsValue::Uniform { low: 0.0, high: 1e6, draw: *draw }
+        }
         _ => calculated(left, right, |a, b| a * b),
     }
 }
 
-fn numeric(value: &JsValue) -> f64 {
+pub(super) fn numeric(value: &JsValue) -> f64 {
     match value {
         JsValue::Number(number) => *number,
         JsValue::Bool(is) => f64::from(u8::from(*is)),

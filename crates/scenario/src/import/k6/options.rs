@@ -134,8 +134,8 @@ impl<'a> K6Interpreter<'a, '_> {
         if let Some(count) = self.option_number(options, "iterations") {
             let count = number_text(count);
             self.leave_out(format!(
-                "option iterations: {count} of them, where knee goes on until a duration or -n ends \
-                 the run"
+                "option iterations: {count} of them, where knee goes on until a duration or -n \
+                 ends the run"
             ));
             if load.vusers.is_none() {
                 load.vusers = Some(1);

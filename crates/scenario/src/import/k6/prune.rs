@@ -42,6 +42,12 @@ impl K6Interpreter<'_, '_> {
                 break;
             }
         }
+        for list in lists.iter() {
+            let used = &mut self.used;
+            collect(list, &self.requests, &mut |name| {
+                used.insert(name.trim_start_matches("setup.").to_owned());
+            });
+        }
         let mut counts = HashMap::new();
         for list in lists.iter() {
             count(list, &self.requests, &mut counts);

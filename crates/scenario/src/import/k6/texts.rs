@@ -171,6 +171,14 @@ impl<'a> K6Interpreter<'a, '_> {
         relation: ImportedRelation,
         length: f64,
     ) -> Result<ImportedCondition, String> {
+        let least = if relation == ImportedRelation::Greater { length + 1.0 } else { length };
+        if let (PartPlace::Json(pointer), ImportedRelation::Greater | ImportedRelation::AtLeast) =
+            (of, relation)
+            && !pointer.is_empty()
+            && (2.0..=1e6).contains(&least)
+        {
+            return self.longer_than(request, pointer, least as u64 - 1);
+        }
         let mut all = Vec::new();
         for (place, is) in length_matches(of, relation, length)? {
             let text = self.lacking_text(&self.part(request, place))?;
@@ -189,6 +197,24 @@ impl<'a> K6Interpreter<'a, '_> {
             (Some(only), true) => only,
             (last, _) => ImportedCondition::All(all.into_iter().chain(last).collect()),
         })
+    }
+
+    /// A list has an element behind this many others, and a text a character.
+    fn longer_than(
+        &mut self,
+        request: usize,
+        pointer: &str,
+        before: u64,
+    ) -> Result<ImportedCondition, String> {
+        let element = PartPlace::Json(format!("{pointer}/{before}"));
+        let element = self.lacking_text(&self.part(request, element))?;
+        let text = PartPlace::Json(pointer.to_owned());
+        let text = self.lacking_text(&self.part(request, text))?;
+        let pattern = format!("(?s)^[^\\[].{{{before}}}").into();
+        Ok(ImportedCondition::Any(vec![
+            ImportedCondition::Compare(element, ImportedRelation::NotEqual, "".into()),
+            ImportedCondition::Compare(text, ImportedRelation::Matches, pattern),
+        ]))
     }
 
     /// The text of a side of a comparison: a part that is not there is an empty text.
@@ -243,7 +269,14 @@ impl<'a> K6Interpreter<'a, '_> {
             JsValue::Maybe(maybe) => return self.json_of(&maybe.1.clone(), depth),
             JsValue::SessionNumber(..) => ImportedJson::Value(self.text_of(value)?),
             JsValue::Session(_) => ImportedJson::Value(self.text_of(value)?),
-            JsValue::Part(part) if matches!(part.place, PartPlace::Json(_) | PartPlace::Status) => {
+            JsValue::Part(part) if matches!(part.place, PartPlace::Json(_)) => {
+                self.remark(
+                    "Values of responses in JSON are numbers, true, false, null or texts: write \
+                     ${raw(name)} for a list or an object.",
+                );
+                ImportedJson::Value(self.text_of(value)?)
+            }
+            JsValue::Part(part) if matches!(part.place, PartPlace::Status) => {
                 ImportedJson::Value(self.text_of(value)?)
             }
             JsValue::Test(_) => ImportedJson::Value(self.text_of(value)?),

@@ -112,3 +112,57 @@ fn what_is_no_description_is_refused() {
     let deep = format!("paths: {}", "[".repeat(300));
     assert!(openapi(deep.as_bytes(), None).is_err());
 }
+
+/// The path and query of the only operation with this parameter.
+fn asked(parameter: &str, place: &str) -> String {
+    let text = format!(
+        "{{\"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a{}\": {{\"get\": {{\
+         \"parameters\": [{{\"name\": \"p\", \"in\": \"{place}\", \"required\": true, \
+         {parameter}}}]}}}}}}}}",
+        if place == "path" { "/{p}" } else { "" }
+    );
+    let imported =
+        openapi(text.as_bytes(), None).unwrap_or_else(|wrong| panic!("{}: {text}", wrong.0));
+    requests(&imported)[0].path.clone()
+}
+
+#[test]
+fn lists_in_parameters_are_joined_by_their_style() {
+    let list = r#""schema": {"type": "array", "example": ["x y", "z"]}"#;
+    for (more, place, want) in [
+        ("", "query", "/a?p=x%20y&p=z"),
+        (r#", "explode": false"#, "query", "/a?p=x%20y,z"),
+        (r#", "style": "spaceDelimited", "explode": false"#, "query", "/a?p=x%20y%20z"),
+        (r#", "style": "pipeDelimited", "explode": false"#, "query", "/a?p=x%20y|z"),
+        ("", "path", "/a/x%20y,z"),
+        (r##", "style": "label""##, "path", "/a/.x%20y,z"),
+        (r#", "style": "matrix", "explode": true"#, "path", "/a/;p=x%20y;p=z"),
+    ] {
+        assert_eq!(asked(&format!("{list}{more}"), place), want, "{more}");
+    }
+    let object = r#""schema": {"type": "object", "example": {"a": 1, "b": "c d"}}"#;
+    assert_eq!(asked(object, "query"), "/a?a=1&b=c%20d");
+    assert_eq!(
+        asked(&format!("{object}, \"style\": \"deepObject\""), "query"),
+        "/a?p%5Ba%5D=1&p%5Bb%5D=c%20d"
+    );
+    // Swagger 2 has the type beside the name.
+    let old = r#""type": "array", "items": {"type": "string", "enum": ["a", "b"]}"#;
+    assert_eq!(asked(old, "query"), "/a?p=a");
+    let two = r#""type": "array", "minItems": 2, "items": {"type": "integer"}"#;
+    assert_eq!(asked(two, "query"), "/a?p=1,1");
+    assert_eq!(asked(&format!("{two}, \"collectionFormat\": \"multi\""), "query"), "/a?p=1&p=1");
+}
+
+#[test]
+fn forms_in_parts_have_files_for_bytes() {
+    let text = r#"{"servers": [{"url": "http://h"}], "paths": {"/up": {"post": {"requestBody":
+        {"content":
+        {"multipart/form-data": {"schema": {"type": "object", "properties": {"title": {"type":
+        "string"}, "photo": {"type": "string", "format": "binary"}}}}}}}}}}"#;
+    let imported = openapi(text.as_bytes(), None).unwrap();
+    let yaml = imported.to_yaml("a description");
+    assert!(yaml.contains("\"title\": \"text\""), "{yaml}");
+    assert!(yaml.contains("\"photo\": {file: \"photo.bin\"}"), "{yaml}");
+    assert!(yaml.contains("Put a file photo.bin beside the scenario"), "{yaml}");
+}

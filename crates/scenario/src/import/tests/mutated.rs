@@ -1,9 +1,10 @@
 //! Sources that are damaged anywhere: one line or a scenario, never a panic.
 
 use super::described::{JSON, YAML};
-use super::scripts::{JMETER, K6};
+use super::k6_scripts::{K6, imported};
+use super::scripts::JMETER;
 use super::{HAR, VEGETA, no_file, read};
-use crate::import::{Imported, curl_line, har, jmeter, k6, openapi, vegeta};
+use crate::import::{Imported, curl_line, har, jmeter, openapi, vegeta};
 use knee_load::quantity::ParseError;
 use proptest::prelude::*;
 
@@ -51,7 +52,7 @@ proptest! {
 
     #[test]
     fn scripts(bytes in damaged(K6)) {
-        check(k6(&bytes));
+        check(imported(bytes));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Requests from any source come together here: one target, bounded, each fit for a scenario.
 
-use super::content::content;
+mod request;
+
 use super::model::*;
 use super::text::ImportedText;
 use super::url::{ImportedTarget, split};
@@ -11,7 +12,7 @@ use knee_load::quantity::ParseError;
 use knee_load::quantity::parse_law;
 use knee_load::session::Deal;
 use knee_load::shown::shown;
-use knee_load::spec::{HttpRequest, Url};
+use knee_load::spec::Url;
 use knee_load::time::Nanos;
 use std::collections::HashSet;
 
@@ -28,18 +29,6 @@ const BODIES_MAX: usize = 8 << 20;
 const LEFT_OUT_MAX: usize = 200;
 /// No line about it is longer, in characters.
 const LINE_MAX: usize = 300;
-
-/// Headers that belong to a connection or follow from the request.
-const DROPPED: [&str; 8] = [
-    "connection",
-    "content-length",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-];
 
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -133,6 +122,22 @@ impl Collector {
     /// Settles the target before any request names one.
     pub(super) fn set_target(&mut self, url: Url) {
         self.origin.get_or_insert(ImportedTarget::Literal(url));
+    }
+
+    /// Settles the target to the server that most of these URLs name.
+    pub(super) fn set_target_of<'a>(&mut self, urls: impl Iterator<Item = &'a ImportedText>) {
+        let mut counts: Vec<(ImportedTarget, usize)> = Vec::new();
+        for target in urls.filter_map(|url| split(url).ok()?.0) {
+            match counts.iter_mut().find(|(other, _)| !other.differs(&target)) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((target, 1)),
+            }
+        }
+        // Of several the first.
+        let most = counts.into_iter().rev().max_by_key(|(_, count)| *count);
+        if let Some((target, _)) = most {
+            self.origin.get_or_insert(target);
+        }
     }
 
     /// How many steps there are, those in one another among them.
@@ -378,103 +383,6 @@ impl Collector {
                 false
             }
         }
-    }
-
-    fn checked(&mut self, draft: SourceRequest) -> Result<ImportedRequest, String> {
-        let told = format!("{} {}", draft.method, draft.url.template());
-        let (origin, path) = split(&draft.url)?;
-        let target = match (origin, &self.origin) {
-            (None, None) => return Err("its URL has no host".to_owned()),
-            (Some(origin), None) => self.origin.insert(origin),
-            (Some(origin), Some(own)) if origin.differs(own) => {
-                return Err(format!("a scenario has one target, {}", own.host()));
-            }
-            (_, Some(own)) => own,
-        };
-        let (host, url) = (target.host(), target.url_of(&path)?);
-        if draft.body.len() > BODY_MAX {
-            return Err(format!("its body has {} bytes", draft.body.len()));
-        }
-        self.body_bytes += draft.body.len();
-        if self.body_bytes > BODIES_MAX {
-            return Err("all bodies together have more than 8 MiB".to_owned());
-        }
-        let body = String::from_utf8(draft.body).map_err(|_| "its body is not text".to_owned())?;
-        let headers = self.headers(draft.headers, draft.drops_cookies, &host);
-        let lettered = headers.iter().map(|(name, value)| (name.clone(), value.with_letters()));
-        HttpRequest::new(&draft.method, &url, lettered.collect(), Vec::new(), 1)
-            .map_err(|e| e.0)?;
-        let (headers, content) = match draft.content {
-            ImportedBody::None => content(headers, body),
-            ready => (headers, ready),
-        };
-        let mut request = ImportedRequest {
-            method: draft.method,
-            path,
-            name: draft.name.as_deref().and_then(step_name),
-            headers,
-            content,
-            expect: draft.expect,
-            extract: draft.extract,
-            redirects: draft.redirects,
-            timeout: draft.timeout.filter(|time| *time > Nanos::ZERO),
-            goes_on: draft.goes_on,
-        };
-        let has_room = self.known.len() < VARIABLES_MAX;
-        request.extract.retain(|extract| is_name(&extract.name) && has_room);
-        for wrong in request.drop_mistakes() {
-            self.leave_out(format!("{}: {wrong}", shorter(&told)));
-        }
-        let mut texts = Vec::new();
-        request.texts(&mut texts);
-        match self.unknown(texts.into_iter()) {
-            Some(unknown) => Err(format!("nothing sets '{unknown}', which it needs")),
-            None => Ok(request),
-        }
-    }
-
-    /// The headers that a scenario can have, each name once.
-    fn headers(
-        &mut self,
-        given: Vec<(String, ImportedText)>,
-        drops_cookies: bool,
-        own_host: &str,
-    ) -> Vec<(String, ImportedText)> {
-        let mut headers: Vec<(String, ImportedText)> = Vec::new();
-        for (name, value) in given {
-            let lower = name.to_ascii_lowercase();
-            let is_own_host = value.literal().is_some_and(|v| v.eq_ignore_ascii_case(own_host));
-            let is_other_host = lower == "host" && !is_own_host;
-            let is_dropped = DROPPED.contains(&lower.as_str()) || lower.starts_with(':');
-            if is_dropped && !is_other_host {
-                continue;
-            }
-            if HeaderName::parse(&name).is_err() {
-                self.leave_out(format!("header '{name}': that is no name of a header"));
-                continue;
-            }
-            if drops_cookies && lower == "cookie" {
-                self.leave_out("header Cookie: sessions keep the cookies that the server sets");
-                continue;
-            }
-            let value = match value.literal() {
-                Some(text) => ImportedText::from(text.trim()),
-                None => value,
-            };
-            if value.with_letters().chars().any(|c| c.is_ascii_control() && c != '\t') {
-                self.leave_out(format!("header {name}: it holds a control character"));
-                continue;
-            }
-            let sign = if lower == "cookie" { "; " } else { ", " };
-            match headers.iter_mut().find(|h| h.0.eq_ignore_ascii_case(&name)) {
-                Some((_, before)) => {
-                    before.push(sign);
-                    before.append(&value);
-                }
-                None => headers.push((name, value)),
-            }
-        }
-        headers
     }
 
     /// All that came together.
