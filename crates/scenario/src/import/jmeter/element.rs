@@ -62,7 +62,8 @@ impl<'a> JmeterElement<'a> {
 
     /// The name that the author gave it.
     pub(super) fn name(self) -> &'a str {
-        self.node.attribute("testname").unwrap_or_default()
+        let own = self.node.attribute("testname");
+        own.or(self.node.attribute("name")).unwrap_or_default()
     }
 
     /// What it is, for a line about it.

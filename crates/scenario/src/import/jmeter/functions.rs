@@ -70,7 +70,8 @@ impl<'a> JmeterReader<'a> {
     /// The value of a variable: what a step has set, a column of a record, or what the plan says.
     pub(super) fn variable(&mut self, name: &str) -> Option<ImportedText> {
         let own = Collector::variable(name);
-        if self.all.is_known(&own) {
+        let is_before = self.before.iter().any(|(before, _)| *before == own);
+        if is_before || self.all.is_known(&own) {
             return Some(ImportedText::value(own));
         }
         if let Some(column) = self.columns.get(name).filter(|column| self.all.is_known(column)) {
@@ -79,15 +80,9 @@ impl<'a> JmeterReader<'a> {
         if let Some(value) = self.variables.get(name) {
             return Some(value.clone());
         }
-        match name {
-            // A thread has no number here: a session's own number takes its place.
-            "__threadNum" => None,
-            _ => {
-                let set = self.nameless_set.as_ref().filter(|_| is_name(name))?;
-                let column = format!("{set}.{name}");
-                self.all.is_known(&column).then(|| ImportedText::value(column))
-            }
-        }
+        let set = self.nameless_set.as_ref().filter(|_| is_name(name))?;
+        let column = format!("{set}.{name}");
+        self.all.is_known(&column).then(|| ImportedText::value(column))
     }
 
     /// The value of a call; `None` if a scenario has no such value.

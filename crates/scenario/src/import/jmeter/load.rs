@@ -114,13 +114,9 @@ impl<'a> JmeterReader<'a> {
         }
         if let Some(loops) = loops {
             let level = load.level;
-            self.leave_out(
-                group,
-                &format!(
-                    "passes of each of {level} threads: {loops}, where knee goes on until a \
-                     duration or -n ends the run"
-                ),
-            );
+            let end = if load.length_s.is_some() { "its duration ends" } else { "a duration or -n ends" };
+            let what = format!("passes of each of {level} threads: {loops}; here {end} the run");
+            self.leave_out(group, &what);
         }
         match load.length_s {
             Some(length) if ramp_s > 1.0 => {
@@ -313,7 +309,7 @@ impl<'a> JmeterReader<'a> {
             let told = self.told(timer);
             let users = load.most();
             self.all.remark(format!(
-                "The rate is that of {told}, where JMeter has {users} threads to reach it."
+                "The rate is that of {told}, for which JMeter has these threads: {users}."
             ));
             own.of_rates = true;
             own.session = std::mem::take(&mut load.session);

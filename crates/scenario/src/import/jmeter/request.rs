@@ -92,7 +92,10 @@ impl<'a> JmeterReader<'a> {
         });
         let mut url = ImportedText::default();
         match protocol.literal() {
-            None => url.append(&protocol),
+            None => {
+                self.leave_out(sampler, "its protocol is known only when it is sent: http here");
+                url.push("http");
+            }
             Some("") => url.push("http"),
             Some(protocol) => url.push(&protocol.to_ascii_lowercase()),
         }

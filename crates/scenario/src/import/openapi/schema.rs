@@ -192,7 +192,8 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         tries.extend(low.zip(high).map(|(low, high)| (low + high) / 2.0));
         if let Some(step) = step {
             let from = low.unwrap_or(step) / step;
-            tries.extend([from.ceil() * step, (from.floor() + 1.0) * step, 0.0]);
+            let to = high.unwrap_or(step) / step;
+            tries.extend([from.ceil(), from.floor() + 1.0, to.floor(), to.ceil() - 1.0].map(|n| n * step));
         }
         let found = tries.into_iter().find(|value| is_fine(*value));
         let value = found.unwrap_or_else(|| {

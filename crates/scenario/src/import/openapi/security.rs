@@ -82,12 +82,7 @@ fn add(name: &str, scheme: &Value, draft: &mut SourceRequest, all: &mut Collecto
             return all.leave_out(format!("security '{name}' ({kind}{dash}{http}): write its header"));
         }
     };
-    let name = shown(name);
-    all.remark(format!("Security {name}: set {} to {what}.", value.template()));
-}
-
-fn shown(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    all.remark(format!("Security {}: set it to {what}.", value.template()));
 }
 
 /// The variable of the environment for a name: `apiKey` is `API_KEY`.
