@@ -23,7 +23,7 @@ impl<'a> JmeterReader<'a> {
 
     fn elements(&mut self, own: &[JmeterElement<'a>], outer: &Rc<JmeterScope<'a>>) {
         self.settle(own);
-        let scope = outer.with(own);
+        let scope = self.scope_of(own, outer);
         for element in own {
             self.element(*element, &scope);
         }
@@ -59,7 +59,8 @@ impl<'a> JmeterReader<'a> {
         match element.kind() {
             "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => self.request(element, scope),
             "TestAction" => {
-                self.pauses(&scope.with(&element.children()));
+                let scope = self.scope_of(&element.children(), scope);
+                self.pauses(&scope);
                 self.action(element);
             }
             "GenericController" | "RecordingController" => self.below(element, scope),
@@ -413,7 +414,7 @@ impl<'a> JmeterReader<'a> {
 }
 
 /// Whether an element is done, as a request or a controller is.
-fn is_step(element: &JmeterElement<'_>) -> bool {
+pub(super) fn is_step(element: &JmeterElement<'_>) -> bool {
     let kind = element.kind();
     let ends = ["Controller", "Control", "Sampler", "SamplerProxy", "Sampler2", "Action", "RunTime"];
     ends.iter().any(|end| kind.ends_with(end))

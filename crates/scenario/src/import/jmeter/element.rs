@@ -132,14 +132,14 @@ impl<'a> JmeterElement<'a> {
 /// The elements whose settings hold in a tree: its own, and those around it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JmeterScope<'a> {
-    own: Rc<[JmeterElement<'a>]>,
+    own: Vec<JmeterElement<'a>>,
     outer: Option<Rc<JmeterScope<'a>>>,
 }
 
 impl<'a> JmeterScope<'a> {
     /// The scope of a tree in another.
-    pub(super) fn with(self: &Rc<Self>, own: &[JmeterElement<'a>]) -> Rc<JmeterScope<'a>> {
-        Rc::new(JmeterScope { own: own.into(), outer: Some(self.clone()) })
+    pub(super) fn with(self: &Rc<Self>, own: Vec<JmeterElement<'a>>) -> Rc<JmeterScope<'a>> {
+        Rc::new(JmeterScope { own, outer: Some(self.clone()) })
     }
 
     /// All elements of these kinds, the inner ones first.

@@ -82,7 +82,11 @@ impl<'a> JmeterReader<'a> {
         }
         let set = self.nameless_set.as_ref().filter(|_| is_name(name))?;
         let column = format!("{set}.{name}");
-        self.all.is_known(&column).then(|| ImportedText::value(column))
+        let is_known = self.all.is_known(&column);
+        if is_known {
+            self.all.remark(format!("Nothing else sets {name}: it is a column of {set}."));
+        }
+        is_known.then(|| ImportedText::value(column))
     }
 
     /// The value of a call; `None` if a scenario has no such value.

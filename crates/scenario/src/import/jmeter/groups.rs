@@ -8,10 +8,13 @@ use crate::import::collect::Collector;
 use crate::import::ImportedText;
 use std::rc::Rc;
 
+/// The most thread groups.
+const GROUPS_MAX: usize = 200;
+
 impl<'a> JmeterReader<'a> {
     /// Imports all thread groups of a plan.
     pub(super) fn groups(&mut self, plan: &[JmeterElement<'a>]) {
-        let scope = Rc::new(JmeterScope::default()).with(plan);
+        let scope = self.scope_of(plan, &Rc::new(JmeterScope::default()));
         let of = |kind: &str| -> Vec<JmeterElement<'a>> {
             plan.iter().filter(|element| element.kind() == kind).copied().collect()
         };
@@ -26,8 +29,12 @@ impl<'a> JmeterReader<'a> {
             kind.ends_with("ThreadGroup") && !matches!(kind, "SetupThreadGroup" | "PostThreadGroup")
         };
         let mut loads = Vec::new();
-        for group in plan.iter().filter(is_group) {
+        let mut groups = plan.iter().filter(is_group);
+        for group in groups.by_ref().take(GROUPS_MAX) {
             loads.extend(self.group(plan, *group, &scope));
+        }
+        if groups.next().is_some() {
+            self.all.leave_out(format!("what follows the first {GROUPS_MAX} thread groups"));
         }
         settle(&loads, &mut self.all);
         if !teardown.is_empty() {
@@ -140,7 +147,8 @@ impl<'a> JmeterReader<'a> {
         let per_session = requests_in(steps);
         let mut load = self.load_of(group, loops);
         load.session = name;
-        self.rates(&mut load, &scope.with(&group.children()), per_session);
+        let own = self.scope_of(&group.children(), scope);
+        self.rates(&mut load, &own, per_session);
         Some(load)
     }
 

@@ -30,6 +30,8 @@ const PLAN_MAX: usize = 32 << 20;
 /// The most elements, and the deepest tree of them that is walked.
 const NODES_MAX: u32 = 1_000_000;
 const DEPTH_MAX: usize = 60;
+/// The most elements of one controller that hold for its requests.
+const SCOPED_MAX: usize = 500;
 /// The longest value of a variable that has others in it, in bytes.
 const VALUE_MAX: usize = 1000;
 
@@ -256,13 +258,18 @@ impl<'a> JmeterReader<'a> {
         }
     }
 
-    /// The elements of a tree, with the scope that they are in.
+    /// The scope of a tree: what holds for the requests in it.
     fn scope_of(
         &mut self,
         elements: &[JmeterElement<'a>],
         outer: &Rc<JmeterScope<'a>>,
     ) -> Rc<JmeterScope<'a>> {
-        outer.with(elements)
+        let mut own = elements.iter().filter(|element| !controllers::is_step(element)).copied();
+        let scope = outer.with(own.by_ref().take(SCOPED_MAX).collect());
+        if own.next().is_some() {
+            self.all.leave_out(format!("managers after the first {SCOPED_MAX} of a controller"));
+        }
+        scope
     }
 }
 

@@ -24,7 +24,7 @@ impl<'a> JmeterReader<'a> {
     /// Imports a request, with the pauses before it.
     pub(super) fn request(&mut self, sampler: JmeterElement<'a>, outer: &Rc<JmeterScope<'a>>) {
         let children = sampler.children();
-        let scope = outer.with(&children);
+        let scope = self.scope_of(&children, outer);
         for child in &children {
             match super::controllers::effect(child.kind()) {
                 Some(effect) => self.leave_out(*child, effect),

@@ -214,6 +214,12 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         let Some(items) = schemas.get("items") else {
             return Value::Array(list);
         };
+        // What has itself in it ends where it may.
+        let reference = items.get("$ref").and_then(Value::as_str);
+        let is_own = reference.is_some_and(|reference| self.within.contains(&reference));
+        if is_own && schemas.count("minItems").unwrap_or(0) == 0 {
+            return Value::Array(list);
+        }
         let most = schemas.count("maxItems").unwrap_or(LENGTH_MAX);
         let wanted = schemas.count("minItems").unwrap_or(1).max(1).min(most).min(LENGTH_MAX);
         let is_unique = schemas.get("uniqueItems") == Some(&Value::Bool(true));
