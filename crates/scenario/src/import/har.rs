@@ -96,8 +96,8 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// Imports the requests to the first one's server, in the order in which they began, with the
-/// pauses between them and the statuses that were recorded.
+/// Imports the requests to the first one's server, in the order in which they began. They have the
+/// pauses between them, and expect the statuses that were recorded.
 ///
 /// # Errors
 /// One line: no HAR, no request that a scenario can have.
@@ -224,7 +224,9 @@ fn body(data: HarPostData, draft: &mut SourceRequest, all: &mut Collector) {
         let pairs = data.params.iter().map(|param| percent::pair(&param.name, &param.value));
         draft.body = pairs.collect::<Vec<_>>().join("&").into_bytes();
         if !draft.body.is_empty() && media != FORM {
-            all.leave_out(format!("parameters of a body of type '{media}': they are sent as a form"));
+            all.leave_out(format!(
+                "parameters of a body of type '{media}': they are sent as a form"
+            ));
         }
         return;
     }

@@ -91,8 +91,9 @@ enum RawFormat {
 
     /// Import a JMeter test plan
     ///
-    /// Thread groups become sessions with their load, controllers steps around steps, extractors and
-    /// assertions what a step takes and expects. What has no place is named with its line.
+    /// Thread groups become sessions with their load, and controllers steps around steps.
+    /// Extractors and assertions are what a step takes and expects. What has no place is named with
+    /// its line.
     #[command(after_help = "Example:\n  \
         knee import jmeter plan.jmx -o plan.yaml")]
     Jmeter(FileToFile),

@@ -36,15 +36,20 @@ impl<'a> JmeterReader<'a> {
             if !files.is_empty() && draft.method == "GET" {
                 self.leave_out(sampler, "its files: a GET sends none");
             }
-            return query(&arguments, draft);
+            query(&arguments, draft);
+            // JMeter sends those of a DELETE twice.
+            if draft.method == "DELETE" && !arguments.is_empty() {
+                form(&arguments, draft);
+            }
+            return;
         }
         if matches!(draft.method.as_str(), "HEAD" | "TRACE") {
             return;
         }
         let is_file = files.len() == 1 && files.iter().all(|(name, _)| name.is_empty());
         let is_one_file = is_file && arguments.is_empty();
-        let is_multipart = sampler.flag("HTTPSampler.DO_MULTIPART_POST")
-            || !(files.is_empty() || is_one_file);
+        let is_multipart =
+            sampler.flag("HTTPSampler.DO_MULTIPART_POST") || !(files.is_empty() || is_one_file);
         if is_multipart {
             self.multipart(&arguments, files, draft);
         } else if let Some((_, part)) = files.into_iter().next() {
@@ -105,7 +110,8 @@ impl<'a> JmeterReader<'a> {
         let mut parts = Vec::new();
         for file in files.iter().copied().chain(of_old_plans) {
             let is_old = file.place() == sampler.place();
-            let text = |new: &str, old: &str| if is_old { sampler.text(old) } else { file.text(new) };
+            let text =
+                |new: &str, old: &str| if is_old { sampler.text(old) } else { file.text(new) };
             let path = text("File.path", "HTTPSampler.FILE_NAME").trim();
             if path.is_empty() {
                 continue;
@@ -157,7 +163,8 @@ impl<'a> JmeterReader<'a> {
         let ImportedBody::Text(text) = &draft.content else {
             return;
         };
-        let call = text.literal().map(str::trim).and_then(|text| text.strip_prefix("${__FileToString("));
+        let call =
+            text.literal().map(str::trim).and_then(|text| text.strip_prefix("${__FileToString("));
         let file = call.and_then(|rest| rest.split([',', ')']).next()).and_then(below);
         if let Some(file) = file {
             self.leave_out(sampler, &format!("its body is {file} as it is, beside this file"));

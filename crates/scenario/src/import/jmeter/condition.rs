@@ -53,9 +53,12 @@ impl JmeterReader<'_> {
     ///
     /// # Errors
     /// What of it a scenario cannot ask.
-    pub(super) fn decision(&mut self, text: &str, is_script: bool) -> Result<JmeterDecision, String> {
-        const SCRIPTS: [&str; 5] =
-            ["__jexl3", "__jexl2", "__jexl", "__groovy", "__javaScript"];
+    pub(super) fn decision(
+        &mut self,
+        text: &str,
+        is_script: bool,
+    ) -> Result<JmeterDecision, String> {
+        const SCRIPTS: [&str; 5] = ["__jexl3", "__jexl2", "__jexl", "__groovy", "__javaScript"];
         let parts = parts(text.trim());
         match &parts[..] {
             [JmeterPart::Call(name, arguments)] if SCRIPTS.contains(&name.as_str()) => {
@@ -103,11 +106,7 @@ fn no_unknown(unknown: Vec<String>) -> Result<(), String> {
 }
 
 /// A comparison, which is settled at once if both sides are.
-fn compared(
-    left: ImportedText,
-    relation: ImportedRelation,
-    right: ImportedText,
-) -> JmeterDecision {
+fn compared(left: ImportedText, relation: ImportedRelation, right: ImportedText) -> JmeterDecision {
     if let (Some(a), Some(b)) = (left.literal(), right.literal()) {
         let numbers = a.trim().parse::<f64>().ok().zip(b.trim().parse::<f64>().ok());
         let order = numbers.and_then(|(a, b)| a.partial_cmp(&b)).unwrap_or_else(|| a.cmp(b));
@@ -266,7 +265,9 @@ impl JmeterScript<'_, '_> {
                 let ScriptSide::Value(right) = self.side()? else {
                     return Err("it compares what is decided".to_owned());
                 };
-                return if relation == Matches { whole(left, &right) } else {
+                return if relation == Matches {
+                    whole(left, &right)
+                } else {
                     Ok(compared(left, relation, right))
                 };
             }
@@ -317,7 +318,10 @@ impl JmeterScript<'_, '_> {
                 return if is_call && is_closed { Ok(value) } else { Err("a call".to_owned()) };
             }
         }
-        match [("true", "true"), ("false", "false"), ("null", "")].into_iter().find(|(word, _)| self.take(word)) {
+        match [("true", "true"), ("false", "false"), ("null", "")]
+            .into_iter()
+            .find(|(word, _)| self.take(word))
+        {
             Some((_, text)) => Ok(text.into()),
             None => Err(format!("'{}' is not understood", self.rest())),
         }
@@ -368,8 +372,7 @@ impl JmeterScript<'_, '_> {
 
     /// A method of a text.
     fn method(&mut self, of: &ImportedText) -> Result<ScriptSide, String> {
-        const SAME: [&str; 6] =
-            ["toString", "trim", "toInteger", "toLong", "toDouble", "intValue"];
+        const SAME: [&str; 6] = ["toString", "trim", "toInteger", "toLong", "toDouble", "intValue"];
         const ASKS: [(&str, ImportedRelation); 5] = [
             ("equals", Equal),
             ("contains", Contains),

@@ -273,7 +273,10 @@ impl<'a> JmeterReader<'a> {
     fn once_only(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
         let Some(Some(pass)) = self.passes.last().cloned() else {
             if self.passes.is_empty() {
-                self.leave_out(element, "its steps are done in each session, not once in each thread");
+                self.leave_out(
+                    element,
+                    "its steps are done in each session, not once in each thread",
+                );
             }
             return self.below(element, scope);
         };
@@ -319,10 +322,10 @@ impl<'a> JmeterReader<'a> {
     /// A share of the passes, or a number of them.
     fn throughput(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
         let is_percent = element.text("ThroughputController.style").trim() == "1";
-        let setting = ["percentThroughput", "maxThroughput"].map(|name| {
-            element.inner(&format!("ThroughputController.{name}")).is_some()
-        });
-        let percent = if setting[0] { element.text("ThroughputController.percentThroughput") } else { "100" };
+        let setting = ["percentThroughput", "maxThroughput"]
+            .map(|name| element.inner(&format!("ThroughputController.{name}")).is_some());
+        let percent =
+            if setting[0] { element.text("ThroughputController.percentThroughput") } else { "100" };
         let Some(percent) = self.number::<f64>(percent).filter(|_| is_percent) else {
             let what = if is_percent {
                 "its share is not known: its steps are always done"
@@ -416,7 +419,8 @@ impl<'a> JmeterReader<'a> {
 /// Whether an element is done, as a request or a controller is.
 pub(super) fn is_step(element: &JmeterElement<'_>) -> bool {
     let kind = element.kind();
-    let ends = ["Controller", "Control", "Sampler", "SamplerProxy", "Sampler2", "Action", "RunTime"];
+    let ends =
+        ["Controller", "Control", "Sampler", "SamplerProxy", "Sampler2", "Action", "RunTime"];
     ends.iter().any(|end| kind.ends_with(end))
 }
 
@@ -458,7 +462,8 @@ pub(super) fn effect(kind: &str) -> Option<&'static str> {
         || super::extractors::EXTRACTORS.contains(&kind)
         || super::assertions::ASSERTIONS.contains(&kind)
         || WITHOUT.contains(&kind);
-    let is_script = kind.starts_with("BeanShell") || kind.starts_with("BSF") || kind.starts_with("JSR223");
+    let is_script =
+        kind.starts_with("BeanShell") || kind.starts_with("BSF") || kind.starts_with("JSR223");
     match kind {
         _ if is_used => None,
         _ if is_script && ends("Listener") => {

@@ -61,7 +61,10 @@ impl<'a> JmeterReader<'a> {
         }
         let delimiter = element.given("delimiter").unwrap_or(",");
         if !matches!(delimiter, "," | "") {
-            self.leave_out(element, &format!("its values are divided by '{delimiter}': by ',' here"));
+            self.leave_out(
+                element,
+                &format!("its values are divided by '{delimiter}': by ',' here"),
+            );
         }
         if element.given("stopThread") == Some("false") && order == Deal::Unique {
             self.leave_out(element, "after its last record values are <EOF>; here the load ends");
@@ -128,7 +131,8 @@ impl<'a> JmeterReader<'a> {
 
     /// Parameters: the users have them in turn, as here one of them is chosen.
     fn user_parameters(&mut self, element: JmeterElement<'a>) {
-        let names: Vec<String> = element.texts("UserParameters.names").into_iter().map(Collector::variable).collect();
+        let names: Vec<String> =
+            element.texts("UserParameters.names").into_iter().map(Collector::variable).collect();
         let users = element.listed("UserParameters.thread_values");
         let mut choices = Vec::new();
         for user in users.iter().take(100) {

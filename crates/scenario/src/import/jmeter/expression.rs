@@ -17,7 +17,7 @@ pub(super) enum JmeterPart {
     Call(String, Vec<Vec<JmeterPart>>),
 }
 
-/// The parts of a text. As JMeter does, backslashes escape only where there is a variable or a call.
+/// The parts of a text. As in JMeter, backslashes escape only where there is a variable or a call.
 pub(super) fn parts(text: &str) -> Vec<JmeterPart> {
     let plain = || vec![JmeterPart::Text(text.to_owned())];
     if !text.contains("${") {
@@ -102,7 +102,9 @@ impl ExpressionReader<'_> {
             return Err(format!("${{{}", written(&name)));
         }
         let function = match &name[..] {
-            [JmeterPart::Text(text)] if text.trim_start().starts_with("__") => text.trim().to_owned(),
+            [JmeterPart::Text(text)] if text.trim_start().starts_with("__") => {
+                text.trim().to_owned()
+            }
             _ => {
                 // A parenthesis in the name of a variable.
                 name.push(JmeterPart::Text("(".to_owned()));

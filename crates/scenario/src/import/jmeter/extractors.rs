@@ -85,9 +85,11 @@ impl<'a> JmeterReader<'a> {
             template => digits.unwrap_or(template).parse::<u32>().ok(),
         };
         let pattern = self.filled(text("regex"), element);
-        let Some((group, pattern)) = group.zip(pattern.literal()).filter(|_| !name.is_empty()) else {
+        let Some((group, pattern)) = group.zip(pattern.literal()).filter(|_| !name.is_empty())
+        else {
             if !name.is_empty() {
-                let what = format!("its template '{template}' or its variables: '{name}' is not set");
+                let what =
+                    format!("its template '{template}' or its variables: '{name}' is not set");
                 self.leave_out(element, &what);
             }
             return Vec::new();
@@ -163,7 +165,8 @@ impl<'a> JmeterReader<'a> {
         let name = text("refname").trim();
         let left = self.filled(text("lboundary"), element);
         let right = self.filled(text("rboundary"), element);
-        let both = left.literal().zip(right.literal()).filter(|(l, r)| !l.is_empty() && !r.is_empty());
+        let both =
+            left.literal().zip(right.literal()).filter(|(l, r)| !l.is_empty() && !r.is_empty());
         let (Some((left, right)), false) = (both, name.is_empty()) else {
             self.leave_out(element, &format!("its boundaries: '{name}' is not set"));
             return Vec::new();
@@ -189,7 +192,8 @@ impl<'a> JmeterReader<'a> {
         let text = |name: &str| element.text(&format!("HtmlExtractor.{name}")).trim();
         let (name, attribute) = (text("refname"), text("attribute"));
         let selector = self.filled(text("expr"), element);
-        let Some(selector) = selector.literal().filter(|s| !s.is_empty() && !name.is_empty()) else {
+        let Some(selector) = selector.literal().filter(|s| !s.is_empty() && !name.is_empty())
+        else {
             return Vec::new();
         };
         let selector = selector.to_owned();
@@ -202,7 +206,8 @@ impl<'a> JmeterReader<'a> {
     }
 
     fn xpath(&mut self, element: JmeterElement<'a>) -> Vec<ImportedExtract> {
-        let kind = if element.kind() == "XPathExtractor" { "XPathExtractor" } else { "XPathExtractor2" };
+        let kind =
+            if element.kind() == "XPathExtractor" { "XPathExtractor" } else { "XPathExtractor2" };
         let text = |name: &str| element.text(&format!("{kind}.{name}")).trim();
         let name = text("refname");
         let Some(source) = css_of(text("xpathQuery")).filter(|_| !name.is_empty()) else {
@@ -226,7 +231,8 @@ fn of_header(pattern: &str) -> Option<ImportedSource> {
     };
     if name.eq_ignore_ascii_case("set-cookie") {
         let (cookie, value) = value.split_once('=')?;
-        let is_all = value.starts_with("([^;]") || value.starts_with("(.+?)") || value.starts_with("(.*?)");
+        let is_all =
+            value.starts_with("([^;]") || value.starts_with("(.+?)") || value.starts_with("(.*?)");
         return (is_name(cookie) && is_all).then(|| ImportedSource::Cookie(cookie.to_owned()));
     }
     let is_all = matches!(value, "(.*)" | "(.+)" | "(.*?)" | "(.+?)" | "([^\\r\\n]+)" | "(\\S+)");

@@ -16,7 +16,8 @@ impl<'a> JmeterReader<'a> {
         let (filled, unknown) = self.resolved(text);
         for what in unknown {
             let told = self.told(of);
-            self.all.leave_out(format!("{told}: nothing here sets {what}: it is sent as this text"));
+            self.all
+                .leave_out(format!("{told}: nothing here sets {what}: it is sent as this text"));
         }
         filled
     }

@@ -4,8 +4,8 @@ use super::JmeterReader;
 use super::controllers::FOREVER;
 use super::element::{JmeterElement, JmeterScope};
 use super::load::{JmeterLoad, requests_in, settle};
-use crate::import::collect::Collector;
 use crate::import::ImportedText;
+use crate::import::collect::Collector;
 use std::rc::Rc;
 
 /// The most thread groups.
@@ -70,6 +70,7 @@ impl<'a> JmeterReader<'a> {
         scope: &Rc<JmeterScope<'a>>,
     ) {
         self.all.begin_once();
+        self.is_thread = false;
         for group in groups {
             self.begin(plan, *group);
             let threads = self.threads(*group);
@@ -121,7 +122,8 @@ impl<'a> JmeterReader<'a> {
         // A session is a pass of a thread, but for what is done in the first pass only.
         let once = |e: &JmeterElement<'a>| e.kind() == "OnceOnlyController";
         let asks = group.children().iter().any(|e| once(e) || e.children().iter().any(once));
-        if asks && loops != Some(1) && !has_records {
+        self.is_thread = asks && loops != Some(1) && !has_records;
+        if self.is_thread {
             let times = loops.map_or(FOREVER.to_owned(), |loops| loops.to_string());
             self.all.remark(format!(
                 "A session of '{}' is a whole thread, as its first pass differs.",

@@ -55,7 +55,9 @@ impl JmeterLoad {
     /// The same as stages.
     fn all_stages(&self) -> Vec<JmeterStage> {
         match (&self.stages[..], self.length_s) {
-            ([], Some(length_s)) => vec![JmeterStage { from: self.level, to: self.level, length_s }],
+            ([], Some(length_s)) => {
+                vec![JmeterStage { from: self.level, to: self.level, length_s }]
+            }
             (stages, _) => stages.to_vec(),
         }
     }
@@ -65,7 +67,11 @@ impl JmeterLoad {
         let mut begin = 0.0;
         for stage in self.all_stages() {
             let end = begin + stage.length_s;
-            let is_in = if is_after { time_s >= begin && time_s < end } else { time_s > begin && time_s <= end };
+            let is_in = if is_after {
+                time_s >= begin && time_s < end
+            } else {
+                time_s > begin && time_s <= end
+            };
             if is_in {
                 let part = (time_s - begin) / stage.length_s;
                 return stage.from + (stage.to - stage.from) * part;
@@ -114,7 +120,8 @@ impl<'a> JmeterReader<'a> {
         }
         if let Some(loops) = loops {
             let level = load.level;
-            let end = if load.length_s.is_some() { "its duration ends" } else { "a duration or -n ends" };
+            let end =
+                if load.length_s.is_some() { "its duration ends" } else { "a duration or -n ends" };
             let what = format!("passes of each of {level} threads: {loops}; here {end} the run");
             self.leave_out(group, &what);
         }
@@ -194,8 +201,7 @@ impl<'a> JmeterReader<'a> {
         let unit = unit_s(group);
         let of_rates = group.kind() == "ArrivalsThreadGroup";
         let target = self.value(group, "TargetLevel") / if of_rates { unit } else { 1.0 };
-        let [ramp, steps, hold] =
-            ["RampUp", "Steps", "Hold"].map(|name| self.value(group, name));
+        let [ramp, steps, hold] = ["RampUp", "Steps", "Hold"].map(|name| self.value(group, name));
         let mut load = JmeterLoad { of_rates, ..JmeterLoad::default() };
         let (ramp, steps) = (ramp * unit, steps.round().min(100.0));
         if steps < 1.0 {
@@ -292,7 +298,8 @@ impl<'a> JmeterReader<'a> {
                     let period = self.value(timer, "throughputPeriod");
                     let period = if is_precise { period.max(1.0) } else { 60.0 };
                     let mode = timer.text("calcMode").trim();
-                    let is_each = !is_precise && (mode.is_empty() || mode == "0" || mode.starts_with("this"));
+                    let is_each =
+                        !is_precise && (mode.is_empty() || mode == "0" || mode.starts_with("this"));
                     let times = if is_each { load.most().max(1.0) } else { 1.0 };
                     let level = self.value(timer, "throughput") / period * times;
                     JmeterLoad { level, length_s: load.length(), ..JmeterLoad::default() }
@@ -326,7 +333,8 @@ fn unit_s(group: JmeterElement) -> f64 {
 /// `1 min`, `30 s`, or a unit alone.
 fn seconds(text: &str) -> Option<f64> {
     let text = text.trim();
-    let (digits, unit) = text.split_at(text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len()));
+    let (digits, unit) =
+        text.split_at(text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len()));
     let number = if digits.trim().is_empty() { 1.0 } else { digits.trim().parse().ok()? };
     let unit = match unit.trim().to_ascii_lowercase().as_str() {
         "ms" => 0.001,
@@ -433,7 +441,9 @@ pub(super) fn settle(loads: &[JmeterLoad], all: &mut Collector) {
         }
         let is_same_shape = loads.iter().all(|load| load.length() == first.length());
         if !is_same_shape {
-            all.leave_out("times of thread groups: the shares of their sessions are the same at all times");
+            all.leave_out(
+                "times of thread groups: the shares of their sessions are the same at all times",
+            );
         }
     }
     put(loads, all);
@@ -472,7 +482,8 @@ fn put(loads: &[JmeterLoad], all: &mut Collector) {
         to: rounded(stage.to),
         length: Nanos::from_secs_f64(stage.length_s),
     };
-    let stages: Vec<ImportedStage> = stages.iter().map(stage).filter(|s| s.length > Nanos::ZERO).collect();
+    let stages: Vec<ImportedStage> =
+        stages.iter().map(stage).filter(|s| s.length > Nanos::ZERO).collect();
     if stages.iter().any(|stage| stage.from > 0.0 || stage.to > 0.0) {
         all.load.stages = stages;
         all.load.stages_of_users = !of_rates;

@@ -84,6 +84,8 @@ struct JmeterReader<'a> {
     /// The thread group that is read, and whether its sessions go on after failures.
     group: String,
     goes_on: bool,
+    /// Whether its sessions are whole threads.
+    is_thread: bool,
     /// The variables that number the passes of the loops around, where something asks for one.
     passes: Vec<Option<String>>,
     /// How many requests were taken over, and where all of them go.
@@ -109,6 +111,7 @@ impl<'a> JmeterReader<'a> {
             before: Vec::new(),
             group: String::new(),
             goes_on: true,
+            is_thread: false,
             passes: Vec::new(),
             requests: 0,
             urls: Vec::new(),

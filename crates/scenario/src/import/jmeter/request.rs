@@ -236,10 +236,12 @@ impl<'a> JmeterReader<'a> {
                 let names = names.join(", ");
                 self.leave_out(manager, &format!("its own cookies are not sent: {names}"));
             }
-            if !manager.flag("CookieManager.clearEachIteration") {
-                self.all.remark(
+            match (manager.flag("CookieManager.clearEachIteration"), self.is_thread) {
+                (false, false) => self.all.remark(
                     "JMeter keeps cookies from one pass to the next; sessions begin without.",
-                );
+                ),
+                (true, true) => self.leave_out(manager, "cookies are kept from pass to pass"),
+                _ => {}
             }
         }
     }

@@ -52,7 +52,8 @@ pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseErro
         }
         for method in METHODS {
             if let Some(operation) = item.get(method).filter(|_| all.has_room()) {
-                let step = ApiOperation { description: &description, path, method, item, operation };
+                let step =
+                    ApiOperation { description: &description, path, method, item, operation };
                 let draft = step.draft(&server, &mut all, &mut schemes);
                 all.request(draft);
             }

@@ -143,8 +143,10 @@ impl<'a> ApiOperation<'a> {
         }
         let kinds = self.operation.get("consumes").or(self.description.root.get("consumes"));
         let kinds = kinds.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        let is_file = |(parameter, _): &(&Value, Value)| parameter.get("type") == Some(&"file".into());
-        let is_multipart = kinds.clone().next() == Some("multipart/form-data") || form.iter().any(is_file);
+        let is_file =
+            |(parameter, _): &(&Value, Value)| parameter.get("type") == Some(&"file".into());
+        let is_multipart =
+            kinds.clone().next() == Some("multipart/form-data") || form.iter().any(is_file);
         if !is_multipart {
             let pairs = form.iter().flat_map(|(parameter, value)| {
                 let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -211,7 +213,8 @@ impl<'a> ApiOperation<'a> {
         let mut parts = Vec::new();
         for (name, value) in self.fields(content, all) {
             let schema = content.get("schema");
-            let property = schema.and_then(|s| ValueMaker::new(self.description, all).property(s, &name));
+            let property =
+                schema.and_then(|s| ValueMaker::new(self.description, all).property(s, &name));
             let items = property.and_then(|p| p.get("items"));
             let one = items.map(|items| self.description.resolved(items)).or(property);
             let text = |key: &str| one.and_then(|one| one.get(key)).and_then(Value::as_str);
@@ -226,7 +229,9 @@ impl<'a> ApiOperation<'a> {
                 Value::Array(values) => values,
                 value => vec![value],
             };
-            parts.extend(values.iter().map(|value| (name.clone(), part(&name, value, is_file, media))));
+            parts.extend(
+                values.iter().map(|value| (name.clone(), part(&name, value, is_file, media))),
+            );
         }
         if !parts.is_empty() {
             draft.content = ImportedBody::Multipart(parts);
@@ -234,7 +239,13 @@ impl<'a> ApiOperation<'a> {
     }
 
     /// A body of any other type: its example, or a text.
-    fn text(&self, media: &str, content: &'a Value, draft: &mut SourceRequest, all: &mut Collector) {
+    fn text(
+        &self,
+        media: &str,
+        content: &'a Value,
+        draft: &mut SourceRequest,
+        all: &mut Collector,
+    ) {
         let value = match self.description.example(content) {
             Some(value) => Some(value),
             None if media.starts_with("text/") => Some(self.value(content, all)),

@@ -66,9 +66,8 @@ impl<'a> ApiStyle<'a> {
                 vec![pair(name, values.join(between))]
             }
             Value::Object(fields) if self.style == "deepObject" => {
-                let field = |(key, value): (&String, &Value)| {
-                    pair(&format!("{name}[{key}]"), one(value))
-                };
+                let field =
+                    |(key, value): (&String, &Value)| pair(&format!("{name}[{key}]"), one(value));
                 fields.iter().map(field).collect()
             }
             Value::Object(fields) if self.explode => {

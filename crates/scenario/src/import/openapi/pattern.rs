@@ -63,7 +63,8 @@ fn letter(class: &Class) -> Option<char> {
     let Class::Unicode(class) = class else {
         return None;
     };
-    let has = |c: char| class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&c));
+    let has =
+        |c: char| class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&c));
     let first = class.ranges().first().map(|range| range.start());
     ('a'..='z').chain('1'..='9').chain('A'..='Z').chain(['0', '-']).find(|c| has(*c)).or(first)
 }

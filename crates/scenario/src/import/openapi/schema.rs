@@ -111,9 +111,8 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         }
         for key in ["oneOf", "anyOf"] {
             let list = schema.get(key).and_then(Value::as_array);
-            let is_null = |one: &&Value| {
-                self.description.resolved(one).get("type") == Some(&json!("null"))
-            };
+            let is_null =
+                |one: &&Value| self.description.resolved(one).get("type") == Some(&json!("null"));
             let Some(one) = list.and_then(|list| list.iter().find(|one| !is_null(one))) else {
                 continue;
             };
@@ -122,7 +121,8 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
             let reference = one.get("$ref").and_then(Value::as_str);
             let name = discriminator.and_then(|d| d.get("propertyName")).and_then(Value::as_str);
             if let Some((reference, name)) = reference.zip(name) {
-                let mapping = discriminator.and_then(|d| d.get("mapping")).and_then(Value::as_object);
+                let mapping =
+                    discriminator.and_then(|d| d.get("mapping")).and_then(Value::as_object);
                 let mut mapping = mapping.into_iter().flatten();
                 let mapped = mapping.find(|(_, to)| to.as_str() == Some(reference));
                 let last = reference.rsplit('/').next().unwrap_or(reference);
@@ -173,12 +173,14 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
             let own = schemas.number(key).map(|bound| (bound, is_exclusive));
             schemas.number(exclusive).map(|bound| (bound, true)).or(own)
         };
-        let (least, most) = (bound("minimum", "exclusiveMinimum"), bound("maximum", "exclusiveMaximum"));
+        let (least, most) =
+            (bound("minimum", "exclusiveMinimum"), bound("maximum", "exclusiveMaximum"));
         let step = schemas.number("multipleOf").filter(|step| *step > 0.0);
         let is_fine = |value: f64| {
             let above = least.is_none_or(|(b, open)| value > b || (!open && value == b));
             let below = most.is_none_or(|(b, open)| value < b || (!open && value == b));
-            let multiple = step.is_none_or(|step| ((value / step) - (value / step).round()).abs() < 1e-9);
+            let multiple =
+                step.is_none_or(|step| ((value / step) - (value / step).round()).abs() < 1e-9);
             above && below && multiple && (!is_whole || value.fract() == 0.0)
         };
         let (low, high) = (least.map(|(bound, _)| bound), most.map(|(bound, _)| bound));
@@ -193,7 +195,9 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         if let Some(step) = step {
             let from = low.unwrap_or(step) / step;
             let to = high.unwrap_or(step) / step;
-            tries.extend([from.ceil(), from.floor() + 1.0, to.floor(), to.ceil() - 1.0].map(|n| n * step));
+            tries.extend(
+                [from.ceil(), from.floor() + 1.0, to.floor(), to.ceil() - 1.0].map(|n| n * step),
+            );
         }
         let found = tries.into_iter().find(|value| is_fine(*value));
         let value = found.unwrap_or_else(|| {
@@ -249,8 +253,8 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         for schema in &schemas.0 {
             let properties = schema.get("properties").and_then(Value::as_object);
             for (name, property) in properties.into_iter().flatten() {
-                let is_read_only = self.description.resolved(property).get("readOnly")
-                    == Some(&Value::Bool(true));
+                let is_read_only =
+                    self.description.resolved(property).get("readOnly") == Some(&Value::Bool(true));
                 if is_read_only || object.contains_key(name) {
                     continue;
                 }
@@ -267,7 +271,10 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         let lists = schemas.0.iter().filter_map(|schema| schema.get("required"));
         let names = lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str);
         let is_described = |name: &str| {
-            schemas.0.iter().any(|schema| schema.get("properties").is_some_and(|p| p.get(name).is_some()))
+            schemas
+                .0
+                .iter()
+                .any(|schema| schema.get("properties").is_some_and(|p| p.get(name).is_some()))
         };
         let more = schemas.get("additionalProperties").filter(|more| more.is_object());
         for name in names.filter(|name| !is_described(name)) {
@@ -297,7 +304,9 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         }
         let text = of_format(format.unwrap_or_default());
         let length = text.chars().count();
-        if format.is_some_and(|format| of_format(format) != "text") || (least..=most).contains(&length) {
+        if format.is_some_and(|format| of_format(format) != "text")
+            || (least..=most).contains(&length)
+        {
             return text.to_owned();
         }
         text.chars().cycle().take(length.clamp(least, most)).collect()

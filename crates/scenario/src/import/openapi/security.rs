@@ -79,7 +79,8 @@ fn add(name: &str, scheme: &Value, draft: &mut SourceRequest, all: &mut Collecto
         }
         (kind, http) => {
             let dash = if http.is_empty() { "" } else { " " };
-            return all.leave_out(format!("security '{name}' ({kind}{dash}{http}): write its header"));
+            return all
+                .leave_out(format!("security '{name}' ({kind}{dash}{http}): write its header"));
         }
     };
     all.remark(format!("Security {}: set it to {what}.", value.template()));

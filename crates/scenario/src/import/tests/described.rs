@@ -1,6 +1,6 @@
 //! Descriptions of APIs.
 
-use super::{header, read, requests};
+use super::{cases, header, read, requests};
 use crate::import::openapi;
 
 pub(super) const YAML: &str = r##"
@@ -164,24 +164,25 @@ fn forms_in_parts_have_files_for_bytes() {
     let imported = openapi(text.as_bytes(), None).unwrap();
     let yaml = imported.to_yaml("a description");
     assert!(yaml.contains("\"title\": \"text\""), "{yaml}");
-    let photo = "\"photo\": {text: \"text\", type: \"application/octet-stream\", filename: \"photo.bin\"}";
+    let photo =
+        "\"photo\": {text: \"text\", type: \"application/octet-stream\", filename: \"photo.bin\"}";
     assert!(yaml.contains(photo), "{yaml}");
     assert_eq!(imported.left_out, ["the file 'photo' of POST /up: a text in its place"]);
 }
+
+/// Schemas that others name.
+const SCHEMAS: &str = r##"{"Cat": {"type": "object", "properties": {"meow": {"type": "boolean"}}},
+    "Must": {"type": "object", "required": ["self"], "properties": {"self": {"$ref":
+    "#/components/schemas/Must"}}}, "May": {"type": "object", "properties": {"n": {"type":
+    "integer"}, "self": {"$ref": "#/components/schemas/May"}, "all": {"type": "array", "items":
+    {"$ref": "#/components/schemas/May"}}}}}"##;
 
 /// The JSON of a body that a schema makes, and what is left out.
 fn made(schema: &str) -> (String, Vec<String>) {
     let text = format!(
         "{{\"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a\": {{\"post\": \
          {{\"requestBody\": {{\"content\": {{\"application/json\": {{\"schema\": {schema}}}}}}}}}\
-         }}}}, \"components\": {{\"schemas\": {{\
-         \"Cat\": {{\"type\": \"object\", \"properties\": {{\"meow\": {{\"type\": \"boolean\"}}}}}},\
-         \"Must\": {{\"type\": \"object\", \"required\": [\"self\"], \"properties\": {{\
-         \"self\": {{\"$ref\": \"#/components/schemas/Must\"}}}}}},\
-         \"May\": {{\"type\": \"object\", \"properties\": {{\"n\": {{\"type\": \"integer\"}}, \
-         \"self\": {{\"$ref\": \"#/components/schemas/May\"}}, \"all\": {{\"type\": \"array\", \
-         \"items\": {{\"$ref\": \"#/components/schemas/May\"}}}}}}}}\
-         }}}}}}"
+         }}}}, \"components\": {{\"schemas\": {SCHEMAS}}}}}"
     );
     let imported = openapi(text.as_bytes(), None).unwrap_or_else(|wrong| panic!("{}", wrong.0));
     let body = requests(&imported)[0].body.to_vec();
@@ -209,17 +210,20 @@ fn values_are_within_their_bounds() {
         (r#"{"const": 7}"#, "7"),
         (r#"{"examples": [8], "type": "integer"}"#, "8"),
         (
-            r#"{"type": "array", "minItems": 3, "uniqueItems": true, "items": {"type": "integer"}}"#,
+            r#"{"type": "array", "minItems": 3, "uniqueItems": true,
+                "items": {"type": "integer"}}"#,
             "[1,2,3]",
         ),
         (
-            r#"{"type": "array", "minItems": 2, "uniqueItems": true, "items": {"enum": ["a", "b"]}}"#,
+            r#"{"type": "array", "minItems": 2, "uniqueItems": true,
+                "items": {"enum": ["a", "b"]}}"#,
             r#"["a","b"]"#,
         ),
         (r#"{"type": "array", "prefixItems": [{"const": 1}, {"const": 2}]}"#, "[1,2]"),
         (
             r##"{"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/Cat"}],
-                "discriminator": {"propertyName": "kind", "mapping": {"cat": "#/components/schemas/Cat"}}}"##,
+                "discriminator": {"propertyName": "kind", "mapping": {"cat":
+                "#/components/schemas/Cat"}}}"##,
             r#"{"kind":"cat","meow":true}"#,
         ),
         (
@@ -264,108 +268,26 @@ fn values_that_no_schema_permits_are_named() {
     }
 }
 
-/// An operation of `/a` beside the rest of a description.
-fn operation(operation: &str, rest: &str) -> String {
-    let text = format!(
-        "{{\"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a\": {{\"post\": {operation}\
-         }}}}{rest}}}"
-    );
-    let imported = openapi(text.as_bytes(), None).unwrap_or_else(|wrong| panic!("{}", wrong.0));
-    read(&imported);
-    let yaml = imported.to_yaml("a description");
-    let (_, steps) = yaml.split_once("    steps:\n").unwrap();
-    let told = yaml.lines().filter(|line| line.starts_with("# ")).skip(2);
-    let told: String = told.map(|line| format!("{line}\n")).collect();
-    told + steps
-}
-
 const SCHEMES: &str = r#", "components": {"securitySchemes": {
-    "token": {"type": "http", "scheme": "bearer"}, "my key": {"type": "apiKey", "in": "query", "name": "k"},
-    "session": {"type": "apiKey", "in": "cookie", "name": "sid"}, "basic": {"type": "http", "scheme": "basic"},
-    "tls": {"type": "mutualTLS"}}}"#;
+    "token": {"type": "http", "scheme": "bearer"}, "basic": {"type": "http", "scheme": "basic"},
+    "my key": {"type": "apiKey", "in": "query", "name": "k"}, "tls": {"type": "mutualTLS"},
+    "session": {"type": "apiKey", "in": "cookie", "name": "sid"}}}"#;
 
 #[test]
 fn operations_ask_for_what_they_need() {
-    let form = |kind: &str| {
-        format!(
-            r#"{{"requestBody": {{"content": {{"{kind}": {{"schema": {{"properties": {{"n": {{"type":
-                "integer"}}, "l": {{"type": "array", "minItems": 2, "items": {{"type": "string"}}}}, "o":
-                {{"type": "object", "properties": {{"x": {{"type": "boolean"}}}}}}}}}}, "encoding":
-                {{"o": {{"style": "deepObject"}}}}}}}}}}}}"#
-        )
-    };
-    let step = "      - post: /a\n";
-    let end = "        on_failure: continue\n";
-    for (given, rest, steps) in [
-        (
-            r#"{"security": [{"token": []}]}"#.to_owned(),
-            SCHEMES,
-            format!(
-                "# Security ${{env(TOKEN)}}: set it to the token.\n\
-                 # left out: security 'basic' (http): no operation asks for it\n\
-                 # left out: security 'my key' (apiKey): no operation asks for it\n\
-                 # left out: security 'session' (apiKey): no operation asks for it\n\
-                 # left out: security 'tls' (mutualTLS): no operation asks for it\n\
-                 {step}        headers:\n          Authorization: \"Bearer ${{env(TOKEN)}}\"\n{end}"
-            ),
-        ),
-        (
-            r#"{"security": [{"my key": [], "session": [], "tls": []}, {"token": [], "basic": []}]}"#
-                .to_owned(),
-            SCHEMES,
-            format!(
-                "# Of several ways to authorize, steps have the first.\n\
-                 # Security ${{env(MY_KEY)}}: set it to the key.\n\
-                 # Security ${{env(SESSION)}}: set it to the key.\n\
-                 # left out: security 'tls' (mutualTLS): write its header\n\
-                 {}        headers:\n          Cookie: \"sid=${{env(SESSION)}}\"\n{end}",
-                "      - post: \"/a?k=${env(MY_KEY)}\"\n"
-            ),
-        ),
-        (
-            form("application/x-www-form-urlencoded"),
-            "",
-            format!(
-                "{step}        body: \"l=text&l=text&n=1&o%5Bx%5D=true\"\n        headers:\n          \
-                 Content-Type: \"application/x-www-form-urlencoded\"\n{end}"
-            ),
-        ),
-        (
-            form("multipart/form-data"),
-            "",
-            format!(
-                "{step}        multipart:\n          \"l\": [\"text\", \"text\"]\n          \"n\": \
-                 \"1\"\n          \"o\": {{text: \"{{\\\"x\\\":true}}\", type: \
-                 \"application/json\"}}\n{end}"
-            ),
-        ),
-        (
-            r#"{"responses": {"201": {}, "404": {}, "default": {}, "2XX": {}}}"#.to_owned(),
-            "",
-            format!("{step}        expect:\n          status: [201, 2xx]\n{end}"),
-        ),
-        (
-            r#"{"requestBody": {"content": {"application/octet-stream": {}}}}"#.to_owned(),
-            "",
-            format!(
-                "# left out: the body of POST /a: a text in its place\n{step}        body: \"text\"\n        \
-                 headers:\n          Content-Type: \"application/octet-stream\"\n{end}"
-            ),
-        ),
-        (
-            r#"{"parameters": [{"in": "header", "name": "X-L", "required": true, "schema": {"type":
-                "array", "example": [1, 2]}}, {"in": "cookie", "name": "c", "required": true, "example":
-                "d"}, {"in": "query", "name": "f", "required": true, "content": {"application/json":
-                {"schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}}}]}"#
-                .to_owned(),
-            "",
-            format!(
-                "{}        headers:\n          X-L: \"1,2\"\n          Cookie: \"c=d\"\n{end}",
-                "      - post: /a?f=%7B%22a%22%3A1%7D\n"
-            ),
-        ),
-    ] {
-        assert_eq!(operation(&given, rest), steps, "{given}");
+    for (name, operation, expected) in cases(include_str!("operation_cases.txt")) {
+        let schemes = if operation.contains("security") { SCHEMES } else { "" };
+        let text = format!(
+            "{{\"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a\": {{\"post\": \
+             {operation}}}}}{schemes}}}"
+        );
+        let imported = openapi(text.as_bytes(), None).unwrap_or_else(|wrong| panic!("{}", wrong.0));
+        read(&imported);
+        let yaml = imported.to_yaml("a description");
+        let lines = yaml.lines().skip(2).filter(|line| line.starts_with("# "));
+        let told: String = lines.map(|line| format!("{line}\n")).collect();
+        let (_, steps) = yaml.split_once("    steps:\n").unwrap();
+        assert_eq!((told + steps).trim_end(), expected, "{name}");
     }
 }
 
@@ -373,7 +295,8 @@ fn operations_ask_for_what_they_need() {
 fn forms_of_swagger_2() {
     let of = |parameters: &str, consumes: &str| {
         let text = format!(
-            "{{\"swagger\": \"2.0\", \"host\": \"h\", \"schemes\": [\"http\"], \"paths\": {{\"/a\": \
+            "{{\"swagger\": \"2.0\", \"host\": \"h\", \"schemes\": [\"http\"], \"paths\": {{\
+             \"/a\": \
              {{\"post\": {{\"consumes\": [\"{consumes}\"], \"parameters\": [{parameters}]}}}}}}}}"
         );
         let imported = openapi(text.as_bytes(), None).unwrap();
@@ -398,7 +321,8 @@ fn aliases_and_merges_are_what_they_name() {
     let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
     assert_eq!(told, ["GET /a", "GET /b", "POST /b"]);
     // Each is ten of the one before.
-    let doubled = |n: usize| format!("x-{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "));
+    let doubled =
+        |n: usize| format!("x-{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "));
     let bomb: String = (1..12).map(doubled).collect();
     let refused = openapi(format!("x-0: &a0 [1]\n{bomb}").as_bytes(), None).unwrap_err().0;
     assert!(refused.ends_with("too large"), "{refused}");

@@ -1,6 +1,6 @@
 //! Test plans of JMeter in short, what they become, and what is left out.
 
-use super::read;
+use super::{cases, read};
 use crate::import::jmeter;
 use std::fmt::Write as _;
 
@@ -12,21 +12,23 @@ fn property(name: &str, value: &str) -> String {
     format!("<stringProp name='{name}'>{}</stringProp>", escaped(value))
 }
 
-/// A property of a case: a text, a list of texts (`|` between them), a list of such lists (`;`
-/// between them), or an element in a list (`kind key=value | key=value`).
+/// A property of a case: a text, or a list of texts with `|` between them. A list of lists has `;`
+/// between them, and an element in a list is `key=value | key=value`.
 fn written(line: &str) -> String {
     // A name with blanks is in quotes.
     let (name, value) = match line.strip_prefix('"').and_then(|line| line.split_once("\" ")) {
         Some(quoted) => quoted,
         None => line.split_once(' ').unwrap_or((line, "")),
     };
-    let texts = |list: &str| -> String {
-        list.split(" | ").map(|text| property("0", text)).collect()
-    };
+    let texts =
+        |list: &str| -> String { list.split(" | ").map(|text| property("0", text)).collect() };
     if let Some(name) = name.strip_suffix("[[]]") {
         let lists = value.split(" ; ").map(texts);
         let lists = lists.map(|list| format!("<collectionProp name='0'>{list}</collectionProp>"));
-        return format!("<collectionProp name='{name}'>{}</collectionProp>", lists.collect::<String>());
+        return format!(
+            "<collectionProp name='{name}'>{}</collectionProp>",
+            lists.collect::<String>()
+        );
     }
     if let Some(name) = name.strip_suffix("[]") {
         return format!("<collectionProp name='{name}'>{}</collectionProp>", texts(value));
@@ -36,7 +38,8 @@ fn written(line: &str) -> String {
             let (key, value) = one.split_once('=').unwrap_or((one, ""));
             property(key, value)
         });
-        let element = format!("<elementProp name='x'>{}</elementProp>", properties.collect::<String>());
+        let element =
+            format!("<elementProp name='x'>{}</elementProp>", properties.collect::<String>());
         // `outer/list` is a list in an element.
         return match name.split_once('/') {
             None => format!("<collectionProp name='{name}'>{element}</collectionProp>"),
@@ -140,9 +143,8 @@ fn result(case: &str) -> String {
 
 /// A plan with the elements of all cases that have no thread group of their own.
 pub(super) fn everything() -> String {
-    let cases = include_str!("plan_cases.txt").split("\n=== ").skip(1);
-    let plans = cases.filter_map(|case| case.split_once("--- becomes\n")?.0.split_once('\n'));
-    let plans = plans.map(|(_, plan)| plan).filter(|plan| {
+    let plans = cases(include_str!("plan_cases.txt")).map(|(_, plan, _)| plan);
+    let plans = plans.filter(|plan| {
         // A file whose columns are not known may lack one.
         !plan.contains("ThreadGroup") && !plan.contains("users.txt")
     });
@@ -152,10 +154,8 @@ pub(super) fn everything() -> String {
 #[test]
 fn plans_become_sessions() {
     let mut count = 0;
-    for case in include_str!("plan_cases.txt").split("\n=== ").skip(1) {
-        let (head, expected) = case.split_once("--- becomes\n").expect("two parts");
-        let (name, plan) = head.split_once('\n').expect("a name");
-        assert_eq!(result(plan).trim_end(), expected.trim_end(), "{name}");
+    for (name, plan, expected) in cases(include_str!("plan_cases.txt")) {
+        assert_eq!(result(plan).trim_end(), expected, "{name}");
         count += 1;
     }
     assert!(count >= 50, "{count}");

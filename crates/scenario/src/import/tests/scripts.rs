@@ -106,8 +106,8 @@ fn samplers_of_jmeter_are_steps() {
         imported.left_out,
         [
             "line 58: HTTPSamplerProxy 'Post': nothing here sets ${token}: it is sent as this text",
-            "line 22: ThreadGroup 'Users': passes of each of 12 threads: 5; here its duration ends the \
-             run",
+            "line 22: ThreadGroup 'Users': passes of each of 12 threads: 5; here its duration ends \
+             the run",
             "elements that are disabled in the plan: 1",
         ]
     );
