@@ -442,8 +442,8 @@ pub(super) fn effect(kind: &str) -> Option<&'static str> {
         "Summariser",
         "UserParameters",
         "AuthManager",
-        "JavaTestListener",
-        "ViewResultsFullVisualizer",
+        "HttpMirrorControl",
+        "ProxyControl",
         "TestPlan",
     ];
     const LISTENS: [&str; 8] = [
@@ -484,7 +484,7 @@ pub(super) fn effect(kind: &str) -> Option<&'static str> {
         _ if ends("Extractor") => Some("its variables are not set"),
         _ if ends("Processor") => Some("it is not done: what it sets or changes is not"),
         _ if ends("Timer") => Some("there is no pause"),
-        _ if ends("Sampler") || ends("Sample") => Some("it is no HTTP request: it is not done"),
+        _ if ends("Sampler") || ends("Sample") => Some("it is not done: only HTTP Requests are"),
         _ if ends("Controller") || ends("Control") => {
             Some("its steps are done once, one after another")
         }

@@ -140,6 +140,15 @@ impl<'a> JmeterReader<'a> {
             if name.is_empty() {
                 continue;
             }
+            if let Some(field) = anywhere(path) {
+                self.leave_out(
+                    element,
+                    &format!("the first '{field}' of the body is taken as text"),
+                );
+                let pattern = format!("\"{field}\"\\s*:\\s*\"?([^\",}}\\]]*)");
+                all.push(self.extract(name, regex_source(&pattern, 1, false), default));
+                continue;
+            }
             let Some((pointer, is_first)) = pointer(path) else {
                 let what = format!("its path '{path}' is no plain one: '{name}' is not set");
                 self.leave_out(element, &what);
@@ -282,6 +291,13 @@ pub(super) fn pointer(path: &str) -> Option<(String, bool)> {
         rest = after;
     }
     Some((pointer, is_first))
+}
+
+/// The field of a path such as `$..token`, which may lie anywhere.
+fn anywhere(path: &str) -> Option<&str> {
+    let field = path.strip_prefix("$..")?;
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
+    (!field.is_empty() && field.bytes().all(is_name)).then_some(field)
 }
 
 /// `//input[@name='x']/@value` as a selector.
