@@ -198,6 +198,11 @@ impl Pattern {
     pub fn groups(&self) -> usize {
         self.regex.captures_len() - 1
     }
+
+    /// Whether it matches a part of a text.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.regex.is_match(text.as_bytes())
+    }
 }
 
 impl fmt::Display for Pattern {

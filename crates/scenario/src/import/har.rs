@@ -1,12 +1,16 @@
 //! A recording of a browser: HTTP Archive (HAR) 1.2.
 
-use super::collect::{Collector, SourceRequest, below};
-use super::{Imported, ImportedBody, ImportedPart, as_text};
+use super::collect::{Collector, FORM, SourceRequest, below};
+use super::url::encoded;
+use super::{Imported, ImportedBody, ImportedPart, ImportedText, as_text};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use knee_load::date::iso8601_ms;
 use knee_load::percent;
 use knee_load::quantity::ParseError;
+use knee_load::spec::Url;
 use knee_load::time::Nanos;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// What comes within this time of the response before was not waited for by a person.
 const THINK_MIN_MS: f64 = 200.0;
@@ -26,22 +30,18 @@ struct HarLog {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HarEntry {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     started_date_time: String,
     #[serde(default)]
     time: Option<f64>,
     request: HarRequest,
     #[serde(default)]
-    response: HarResponse,
-    /// Browsers say so where no server was asked.
+    response: Option<HarResponse>,
+    /// How browsers name what they did not ask the server for.
     #[serde(default, rename = "_fromCache")]
     from_cache: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct HarResponse {
-    #[serde(default)]
-    status: i64,
+    #[serde(default, rename = "_webSocketMessages")]
+    messages: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -49,44 +49,55 @@ struct HarResponse {
 struct HarRequest {
     method: String,
     url: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     headers: Vec<HarPair>,
-    #[serde(default)]
-    post_data: Option<HarPostData>,
-}
-
-#[derive(Deserialize)]
-struct HarPair {
-    name: String,
-    #[serde(default)]
-    value: String,
+    #[serde(default, deserialize_with = "or_default")]
+    post_data: HarPostData,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct HarPostData {
-    #[serde(default)]
-    mime_type: Option<String>,
-    #[serde(default)]
-    text: Option<String>,
-    #[serde(default)]
-    params: Vec<HarParam>,
+struct HarResponse {
+    #[serde(default, deserialize_with = "or_default")]
+    status: f64,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct HarParam {
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct HarPair {
+    #[serde(deserialize_with = "or_default")]
     name: String,
-    #[serde(default)]
-    value: Option<String>,
-    #[serde(default)]
-    file_name: Option<String>,
-    #[serde(default)]
-    content_type: Option<String>,
+    #[serde(deserialize_with = "or_default")]
+    value: String,
+    #[serde(deserialize_with = "or_default")]
+    file_name: String,
+    #[serde(deserialize_with = "or_default")]
+    content_type: String,
 }
 
-/// Imports the requests to the first one's server, in the order in which they began, with the
-/// pauses between them.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct HarPostData {
+    #[serde(deserialize_with = "or_default")]
+    mime_type: String,
+    #[serde(deserialize_with = "or_default")]
+    text: String,
+    #[serde(deserialize_with = "or_default")]
+    params: Vec<HarPair>,
+    #[serde(deserialize_with = "or_default")]
+    encoding: String,
+}
+
+/// Programs write `null` for what they do not have.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// Imports the requests to the first one's server, in the order in which they began. They have the
+/// pauses between them, and expect the statuses that were recorded.
 ///
 /// # Errors
 /// One line: no HAR, no request that a scenario can have.
@@ -104,11 +115,12 @@ pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
         entries.sort_by(|a, b| a.0.unwrap_or(0.0).total_cmp(&b.0.unwrap_or(0.0)));
     }
     let mut all = Collector::default();
+    let mut server: Option<Url> = None;
     // When the last of the responses so far had ended.
     let mut ended: Option<f64> = None;
     for (begun, entry) in entries {
-        if let Some(why) = unanswered(&entry) {
-            all.leave_out(format!("{} {}: {why}", entry.request.method, entry.request.url));
+        if let Some(why) = unsent(&entry, &mut server) {
+            all.leave_out(why);
             continue;
         }
         let pause_ms = begun.zip(ended).map_or(0.0, |(begun, ended)| begun - ended);
@@ -118,12 +130,13 @@ pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
         } else {
             Nanos::ZERO
         };
-        let status = entry.response.status;
-        let mut draft = draft(entry.request, &mut all);
-        // Without this a recorded error would count as a failure.
-        draft.expect.status.extend((400..=599).contains(&status).then(|| status.to_string()));
+        if pause_ms > THINK_MAX_MS {
+            all.leave_out("pauses of more than 5 minutes: they have 5 minutes");
+        }
+        let time_ms = entry.time.unwrap_or(0.0).clamp(0.0, 1e9);
+        let draft = draft(entry, &mut all);
         let is_step = all.request_after(pause, draft);
-        let end = begun.map(|begun| begun + entry.time.unwrap_or(0.0).clamp(0.0, 1e9));
+        let end = begun.map(|begun| begun + time_ms);
         ended = match (ended, end) {
             _ if !is_step => ended,
             (Some(a), Some(b)) => Some(a.max(b)),
@@ -133,19 +146,47 @@ pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
     all.finish("the file has no request that a scenario can have")
 }
 
-/// Why a recorded request had no answer of a server; `None` if it had one, or nobody knows.
-fn unanswered(entry: &HarEntry) -> Option<&'static str> {
-    let is_whole = entry.time.is_some_and(|time| time > 0.0);
-    match (&entry.from_cache, entry.response.status) {
-        (Some(from), _) if !from.is_empty() => Some("it came from the cache of the browser"),
-        // A recording without responses has no times either.
-        (_, ..0) => Some("it was blocked, or failed"),
-        (_, 0) if !is_whole && entry.time.is_some() => Some("it was blocked, or failed"),
-        _ => None,
+/// Why a scenario does not send what was recorded, if it does not.
+fn unsent(entry: &HarEntry, server: &mut Option<Url>) -> Option<String> {
+    let url = encoded(&entry.request.url);
+    let scheme = url.split("://").next().unwrap_or_default();
+    match scheme {
+        "ws" | "wss" => return Some("WebSockets: they are not imported".to_owned()),
+        "data" | "blob" | "chrome-extension" | "about" | "file" => {
+            return Some(format!("what the browser had itself ({scheme}:)"));
+        }
+        _ if entry.messages.is_some() => {
+            return Some("WebSockets: they are not imported".to_owned());
+        }
+        _ if scheme.starts_with("data:") || scheme.starts_with("blob:") => {
+            return Some("what the browser had itself".to_owned());
+        }
+        _ => {}
     }
+    if let Some(cache) = &entry.from_cache {
+        return Some(format!("what the browser had in its cache ({cache})"));
+    }
+    if entry.response.as_ref().is_some_and(|response| response.status <= 0.0) {
+        let HarRequest { method, url, .. } = &entry.request;
+        return Some(format!("{method} {url}: it was blocked, or failed"));
+    }
+    let url = Url::parse(&url).ok()?;
+    match server {
+        None => *server = Some(url),
+        Some(own) if url.endpoint() != own.endpoint() || url.is_secure() != own.is_secure() => {
+            let scheme = if url.is_secure() { "https" } else { "http" };
+            let (other, own) = (url.host(), own.host());
+            return Some(format!(
+                "requests to {scheme}://{other}: a scenario has one target, {own}"
+            ));
+        }
+        Some(_) => {}
+    }
+    None
 }
 
-fn draft(request: HarRequest, all: &mut Collector) -> SourceRequest {
+fn draft(entry: HarEntry, all: &mut Collector) -> SourceRequest {
+    let HarEntry { request, response, .. } = entry;
     let headers = request.headers.into_iter();
     let mut draft = SourceRequest {
         method: request.method,
@@ -154,40 +195,63 @@ fn draft(request: HarRequest, all: &mut Collector) -> SourceRequest {
         drops_cookies: true,
         ..SourceRequest::default()
     };
-    let data = request.post_data.unwrap_or_default();
-    let media = data.mime_type.unwrap_or_default();
-    let is_multipart = media.trim().to_ascii_lowercase().starts_with("multipart/form-data");
-    if is_multipart && !data.params.is_empty() {
-        // The recorded boundary is not that of the new body.
-        draft.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
-        let parts = data.params.into_iter().filter_map(|param| {
-            let file = param.file_name.filter(|file| !file.is_empty());
-            let content = match &file {
-                None => Ok(param.value.unwrap_or_default().into()),
-                Some(file) => match below(file) {
-                    Some(path) => Err(path),
-                    None => {
-                        all.leave_out(format!("the file of '{}' in a form", param.name));
-                        return None;
-                    }
-                },
-            };
-            if let Err(file) = &content {
-                all.remark(format!("Put the file {file} beside the scenario: a form sends it."));
-            }
-            let media = param.content_type.filter(|media| file.is_some() && !media.is_empty());
-            Some((param.name, ImportedPart { content, media, filename: None }))
-        });
-        draft.content = ImportedBody::Multipart(parts.collect());
-        return draft;
+    let status = response.map_or(0.0, |response| response.status);
+    if (100.0..600.0).contains(&status) && status.fract() == 0.0 {
+        match status {
+            // The page that a cache still had is the whole one now.
+            304.0 => draft.expect.status = vec!["200".to_owned(), "304".to_owned()],
+            status => draft.expect.status = vec![status.to_string()],
+        }
     }
-    if !media.is_empty() && !draft.has_header("content-type") {
-        draft.header("Content-Type", media);
-    }
-    let pairs = data.params.iter();
-    let pairs =
-        pairs.map(|param| percent::pair(&param.name, param.value.as_deref().unwrap_or_default()));
-    let body = data.text.unwrap_or_else(|| pairs.collect::<Vec<_>>().join("&"));
-    draft.body = body.into_bytes();
+    body(request.post_data, &mut draft, all);
     draft
+}
+
+/// The body: its text, or else its parameters.
+fn body(data: HarPostData, draft: &mut SourceRequest, all: &mut Collector) {
+    let media = data.mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_multipart = media == "multipart/form-data";
+    if is_multipart && data.text.is_empty() && !data.params.is_empty() {
+        draft.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+        let params = data.params.into_iter();
+        draft.content = ImportedBody::Multipart(params.map(|param| part(param, all)).collect());
+        return;
+    }
+    if !data.mime_type.is_empty() && !draft.has_header("content-type") {
+        draft.header("Content-Type", data.mime_type.as_str());
+    }
+    if data.text.is_empty() {
+        let pairs = data.params.iter().map(|param| percent::pair(&param.name, &param.value));
+        draft.body = pairs.collect::<Vec<_>>().join("&").into_bytes();
+        if !draft.body.is_empty() && media != FORM {
+            all.leave_out(format!(
+                "parameters of a body of type '{media}': they are sent as a form"
+            ));
+        }
+        return;
+    }
+    draft.body = match data.encoding.as_str() {
+        "base64" => match BASE64.decode(data.text.trim()) {
+            Ok(bytes) => bytes,
+            Err(_) => {
+                all.leave_out("a body that is no base64: it is sent as its text");
+                data.text.into_bytes()
+            }
+        },
+        _ => data.text.into_bytes(),
+    };
+}
+
+/// A part of a form. A recording has the names of files, and hardly ever their content.
+fn part(param: HarPair, all: &mut Collector) -> (String, ImportedPart) {
+    let file = below(&param.file_name).filter(|_| param.value.is_empty());
+    if let Some(file) = &file {
+        all.remark(format!("Put the file {file} beside the scenario: a form sends it."));
+    }
+    let part = ImportedPart {
+        content: file.map_or_else(|| Ok(ImportedText::from(param.value)), Err),
+        media: Some(param.content_type).filter(|media| !media.is_empty()),
+        filename: Some(param.file_name).filter(|name| !name.is_empty()),
+    };
+    (param.name, part)
 }

@@ -5,10 +5,15 @@ use super::{Imported, ImportedText, as_text, error};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use knee_load::quantity::ParseError;
+use knee_load::time::Nanos;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 use super::data::ReadFile;
+
+/// What vegeta has unless its command line says otherwise.
+const REDIRECTS: u32 = 10;
+const TIMEOUT: Nanos = Nanos::from_secs(30);
 
 #[derive(Deserialize)]
 struct VegetaTarget {
@@ -63,7 +68,7 @@ fn json(text: &str, all: &mut Collector) -> Result<(), ParseError> {
             url: line.url.into(),
             headers: headers.collect(),
             body,
-            ..SourceRequest::default()
+            ..targeted()
         });
     }
     Ok(())
@@ -115,11 +120,19 @@ fn is_begin(line: &str) -> bool {
 fn begin(line: &str, number: usize) -> Result<SourceRequest, ParseError> {
     let mut words = line.split_whitespace();
     match (words.next(), words.next(), words.next()) {
-        (Some(method), Some(url), None) => Ok(SourceRequest {
-            method: method.to_owned(),
-            url: url.into(),
-            ..SourceRequest::default()
-        }),
+        (Some(method), Some(url), None) => {
+            Ok(SourceRequest { method: method.to_owned(), url: url.into(), ..targeted() })
+        }
         _ => error(format!("line {number}: no target: expected METHOD URL")),
+    }
+}
+
+/// What vegeta does with each target: it has no part in the others.
+fn targeted() -> SourceRequest {
+    SourceRequest {
+        redirects: REDIRECTS,
+        timeout: Some(TIMEOUT),
+        goes_on: true,
+        ..SourceRequest::default()
     }
 }

@@ -4,71 +4,110 @@ use super::error;
 use knee_load::quantity::ParseError;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
+use std::collections::HashMap;
 
 /// The deepest nesting.
 const DEPTH_MAX: usize = 100;
-/// The most values.
+/// The most values, those that aliases repeat among them.
 const NODES_MAX: usize = 1_000_000;
 /// The largest file.
 const FILE_MAX: usize = 32 << 20;
 
-/// A list or a map that is not at its end.
+/// A list or a map that is not at its end, with the number of its anchor; 0 is none.
 enum Open {
-    List(Vec<Value>),
+    List(Vec<Value>, usize),
     /// With the key whose value is next.
-    Map(Map<String, Value>, Option<String>),
+    Map(Map<String, Value>, Option<String>, usize),
 }
 
 /// The first document of a text.
 ///
 /// # Errors
-/// One line: no YAML, an alias, too much of it.
+/// One line: no YAML, too much of it.
 pub(super) fn parse(text: &str) -> Result<Value, ParseError> {
     if text.len() > FILE_MAX {
         return error("the file is larger than 32 MiB");
     }
     let mut open: Vec<Open> = Vec::new();
-    for (nodes, event) in Parser::new_from_str(text).enumerate() {
+    let mut anchors: HashMap<usize, Value> = HashMap::new();
+    let mut nodes = 0;
+    for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|e| {
             let what: String = e.to_string().chars().filter(|c| !c.is_control()).collect();
             super::wrong(format!("the file is neither JSON nor YAML: {what}"))
         })?;
         let line = span.start.line();
+        nodes += 1;
         if nodes > NODES_MAX || open.len() > DEPTH_MAX {
             return error(format!("line {line}: the file is nested too deeply or too large"));
         }
-        let done = match event {
-            Event::Scalar(text, style, ..) => Some(scalar(&text, style)),
-            Event::SequenceStart(..) => {
-                open.push(Open::List(Vec::new()));
-                None
+        let (done, anchor) = match event {
+            Event::Scalar(text, style, anchor, _) => (Some(scalar(&text, style)), anchor),
+            Event::SequenceStart(anchor, _) => {
+                open.push(Open::List(Vec::new(), anchor));
+                (None, 0)
             }
-            Event::MappingStart(..) => {
-                open.push(Open::Map(Map::new(), None));
-                None
+            Event::MappingStart(anchor, _) => {
+                open.push(Open::Map(Map::new(), None, anchor));
+                (None, 0)
             }
-            Event::SequenceEnd | Event::MappingEnd => open.pop().map(|open| match open {
-                Open::List(list) => Value::Array(list),
-                Open::Map(map, _) => Value::Object(map),
-            }),
-            Event::Alias(_) => return error(format!("line {line}: aliases are not read")),
-            _ => None,
+            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
+                Some(Open::List(list, anchor)) => (Some(Value::Array(list)), anchor),
+                Some(Open::Map(map, _, anchor)) => (Some(Value::Object(map)), anchor),
+                None => (None, 0),
+            },
+            Event::Alias(anchor) => {
+                let Some(value) = anchors.get(&anchor) else {
+                    return error(format!("line {line}: an alias within what it names"));
+                };
+                nodes += size(value);
+                let is_fit = nodes <= NODES_MAX && open.len() + depth(value) <= DEPTH_MAX;
+                (is_fit.then(|| value.clone()), 0)
+            }
+            _ => (None, 0),
         };
         let Some(value) = done else {
             continue;
         };
+        if anchor > 0 {
+            nodes += size(&value);
+            anchors.insert(anchor, value.clone());
+        }
         match open.last_mut() {
             None => return Ok(value),
-            Some(Open::List(list)) => list.push(value),
-            Some(Open::Map(map, key)) => match key.take() {
-                Some(key) => drop(map.insert(key, value)),
-                None => *key = Some(named(value)),
+            Some(Open::List(list, _)) => list.push(value),
+            Some(Open::Map(map, key, _)) => match (key.take(), value) {
+                // A merge: what the map has itself wins.
+                (Some(key), Value::Object(other)) if key == "<<" => {
+                    for (key, value) in other {
+                        map.entry(key).or_insert(value);
+                    }
+                }
+                (Some(key), value) => drop(map.insert(key, value)),
+                (None, value) => *key = Some(named(value)),
             },
         }
     }
     error("the file is empty")
 }
 
+/// How many values are in one, itself among them.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => 1 + list.iter().map(size).sum::<usize>(),
+        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// How deep a value is nested.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
 /// A value as a key: statuses are written as numbers.
 fn named(value: Value) -> String {
     match value {

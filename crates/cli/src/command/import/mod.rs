@@ -62,8 +62,8 @@ enum RawFormat {
 
     /// Import the operations of an OpenAPI description, in JSON or YAML
     ///
-    /// Each operation becomes a step, with the examples and defaults of the description as its
-    /// values.
+    /// Each operation becomes a step. Its values are the examples and defaults of the description,
+    /// or made by its schemas.
     #[command(after_help = "Example:\n  \
         knee import openapi openapi.yaml --target http://127.0.0.1:8080 -o api.yaml")]
     Openapi {
@@ -89,10 +89,11 @@ enum RawFormat {
         knee import k6 script.js -o script.yaml")]
     K6(FileToFile),
 
-    /// Import the requests of a JMeter test plan
+    /// Import a JMeter test plan
     ///
-    /// Taken over: HTTP requests with their headers and defaults, constant timers, number of
-    /// threads and duration.
+    /// Thread groups become sessions with their load, and controllers steps around steps.
+    /// Extractors and assertions are what a step takes and expects. What has no place is named with
+    /// its line.
     #[command(after_help = "Example:\n  \
         knee import jmeter plan.jmx -o plan.yaml")]
     Jmeter(FileToFile),

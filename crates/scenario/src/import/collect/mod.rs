@@ -259,15 +259,15 @@ impl Collector {
         })
     }
 
-    /// The steps so far are a kind of session.
-    pub(super) fn end_session(&mut self, name: &str, weight: u32) {
+    /// The steps so far are a kind of session, unless they send nothing.
+    pub(super) fn end_session(&mut self, name: &str, weight: u32) -> Option<&ImportedSession> {
         let steps = self.end_steps();
         self.known.clear();
         if !steps.iter().any(ImportedStep::sends) {
             if !steps.is_empty() {
                 self.leave_out(format!("session '{name}': it sends nothing"));
             }
-            return;
+            return None;
         }
         let name = step_name(name).unwrap_or_else(|| "imported".to_owned());
         let is_taken = |name: &str| self.sessions.iter().any(|session| session.name == name);
@@ -286,6 +286,15 @@ impl Collector {
         };
         let data = self.data.iter().filter(is_used).map(|set| set.name.clone()).collect();
         self.sessions.push(ImportedSession { name: unique, weight: weight.max(1), data, steps });
+        self.sessions.last()
+    }
+
+    /// Changes the share of a kind of session.
+    pub(super) fn weigh(&mut self, name: &str, weight: u32) {
+        let mut sessions = self.sessions.iter_mut();
+        if let Some(session) = sessions.find(|session| session.name == name) {
+            session.weight = weight.max(1);
+        }
     }
 
     /// What follows is done once, up to `end_setup` or `end_teardown`.

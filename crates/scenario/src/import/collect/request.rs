@@ -91,6 +91,10 @@ impl Collector {
             if is_dropped && !is_other_host {
                 continue;
             }
+            if !is_header_name(&name) {
+                self.leave_out(format!("header '{name}': that is no name of a header"));
+                continue;
+            }
             if drops_cookies && lower == "cookie" {
                 self.leave_out("header Cookie: sessions keep the cookies that the server sets");
                 continue;
@@ -114,4 +118,10 @@ impl Collector {
         }
         headers
     }
+}
+
+/// Whether a name is a token (RFC 9110 §5.6.2).
+fn is_header_name(name: &str) -> bool {
+    let is_sign = |b: u8| b"!#$%&'*+-.^_`|~".contains(&b);
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || is_sign(b))
 }

@@ -1,241 +1,493 @@
-//! Controllers: what is repeated, chosen, grouped or done under a condition.
+//! Controllers: what is repeated, asked, chosen and reported as a whole.
 
-use super::scope::PlanScope;
-use super::{DEPTH_MAX, PlanItem, PlanWalk, items, property};
+use super::JmeterReader;
+use super::condition::JmeterDecision;
+use super::element::{JmeterElement, JmeterScope};
+use super::timers::RATES;
+use crate::import::collect::Collector;
 use crate::import::{
     ImportedCondition, ImportedRelation, ImportedRepeat, ImportedStep, ImportedText,
 };
-use roxmltree::Node;
+use std::rc::Rc;
 
-/// The most passes of a loop by a condition.
-const PASSES_MAX: u32 = 1_000;
+/// How often steps are done that are done forever.
+pub(super) const FOREVER: &str = "1000000000";
+/// The most passes of a loop whose condition says how many.
+const PASSES_MAX: u32 = 1000;
 
-/// Controllers whose steps are done in another way than the plan says, and in which.
-const OTHERWISE: [(&str, &str); 5] = [
-    ("OnceOnlyController", "once in each session, not in each thread"),
-    ("RandomOrderController", "its parts are done in the order of the plan"),
-    ("ForeachController", "its steps are done once, all of them"),
-    ("RuntimeController", "its steps are done once, all of them"),
-    ("SwitchController", "its steps are done once, all of them"),
-];
-
-impl PlanWalk {
-    /// Imports the elements of a tree. Settings hold for all beside them, before or after.
-    pub(super) fn steps(&mut self, tree: Node, outer: &PlanScope, depth: usize) {
-        if depth > DEPTH_MAX {
-            return self.all.leave_out("what lies more than 100 levels deep");
-        }
-        let (items, disabled) = items(tree);
-        self.disabled += disabled;
-        let mut scope = outer.clone();
-        items.iter().for_each(|(element, _)| scope.take(*element, &mut self.all));
-        items.into_iter().for_each(|item| self.item(item, &scope, depth));
+impl<'a> JmeterReader<'a> {
+    /// Imports what lies below an element.
+    pub(super) fn below(&mut self, element: JmeterElement<'a>, outer: &Rc<JmeterScope<'a>>) {
+        self.elements(&element.children(), outer);
     }
 
-    /// One element.
-    fn item(&mut self, (element, below): PlanItem, scope: &PlanScope, depth: usize) {
-        let tag = element.tag_name().name();
-        let constant =
-            |scope: &PlanScope, name| scope.constant(&property(element, name).unwrap_or_default());
-        match tag {
-            "HTTPSamplerProxy" | "HTTPSampler" => self.sample(element, below, scope),
-            "GenericController" | "hashTree" | "CriticalSectionController" => {
-                self.inside(below, scope, depth);
-            }
-            "TransactionController" => {
-                let name = element.attribute("testname").unwrap_or_default().to_owned();
-                let steps = self.collected(below, scope, depth);
-                self.all.push(ImportedStep::Group { name, steps });
-            }
-            "LoopController" => match constant(scope, "LoopController.loops").trim().parse::<u64>()
-            {
-                Ok(times @ 1..=1_000_000_000) => {
-                    let steps = self.collected(below, scope, depth);
-                    let times = ImportedRepeat::Times(times.to_string().into());
-                    self.all.push(ImportedStep::Repeat { times, variable: None, steps });
-                }
-                Ok(0) => {}
-                _ => {
-                    self.once(element, below, (scope, depth), "an endless loop, or one by a value")
-                }
-            },
-            "IfController" => self.when(element, below, scope, depth),
-            "WhileController" => self.while_so(element, below, scope, depth),
-            "RandomController" | "InterleaveControl" => {
-                if tag == "InterleaveControl" {
-                    self.leave_out(element, "one of its parts by chance in place of in turn");
-                }
-                self.one_of(below, scope, depth);
-            }
-            "ThroughputController" => self.share(element, below, scope, depth),
-            tag if PlanScope::takes(tag) => {}
-            "ConstantThroughputTimer" | "PreciseThroughputTimer" => {
-                let per_minute = constant(scope, "throughput");
-                self.leave_out(element, &format!("'{per_minute}': write a rate under load"));
-            }
-            tag => {
-                let others = OTHERWISE.iter().find(|(other, _)| *other == tag);
-                let effect = others.map_or("there is nothing of its kind; it is not done", |o| o.1);
-                self.once(element, below, (scope, depth), effect);
-            }
+    fn elements(&mut self, own: &[JmeterElement<'a>], outer: &Rc<JmeterScope<'a>>) {
+        self.settle(own);
+        let scope = self.scope_of(own, outer);
+        for element in own {
+            self.element(*element, &scope);
         }
     }
 
-    fn inside(&mut self, below: Option<Node>, scope: &PlanScope, depth: usize) {
-        if let Some(below) = below {
-            self.steps(below, scope, depth + 1);
-        }
-    }
-
-    /// The steps below an element, which are not yet among those of the session.
-    fn collected(
+    /// The steps of an element, in a list of their own.
+    fn steps_of(
         &mut self,
-        below: Option<Node>,
-        scope: &PlanScope,
-        depth: usize,
+        element: JmeterElement<'a>,
+        scope: &Rc<JmeterScope<'a>>,
     ) -> Vec<ImportedStep> {
         self.all.open();
-        self.inside(below, scope, depth);
+        self.element(element, scope);
         self.all.close()
     }
 
-    /// Steps that are done in another way than the plan says.
-    fn once(
+    fn steps_below(
         &mut self,
-        element: Node,
-        below: Option<Node>,
-        (scope, depth): (&PlanScope, usize),
-        effect: &str,
-    ) {
-        self.leave_out(element, effect);
-        self.inside(below, scope, depth);
+        element: JmeterElement<'a>,
+        scope: &Rc<JmeterScope<'a>>,
+    ) -> Vec<ImportedStep> {
+        self.all.open();
+        self.below(element, scope);
+        self.all.close()
     }
 
-    fn while_so(&mut self, element: Node, below: Option<Node>, scope: &PlanScope, depth: usize) {
-        let text = property(element, "WhileController.condition").unwrap_or_default();
-        let steps = self.collected(below, scope, depth);
-        match condition_of(&text, scope) {
-            Some(condition) => {
-                let times = ImportedRepeat::While(condition, PASSES_MAX);
-                self.all.push(ImportedStep::Repeat { times, variable: None, steps });
+    /// Imports an element with all below it.
+    pub(super) fn element(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        if self.depth > super::DEPTH_MAX {
+            return self.all.leave_out("what lies more than 60 levels deep");
+        }
+        self.depth += 1;
+        match element.kind() {
+            "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => self.request(element, scope),
+            "TestAction" => {
+                let scope = self.scope_of(&element.children(), scope);
+                self.pauses(&scope);
+                self.action(element);
             }
-            None => {
-                self.leave_out(element, &format!("'{text}': its steps are done once"));
-                steps.into_iter().for_each(|step| self.all.push(step));
+            "GenericController" | "RecordingController" => self.below(element, scope),
+            "TransactionController" => self.transaction(element, scope),
+            "LoopController" => self.loop_of(element, scope),
+            "WhileController" => self.while_of(element, scope),
+            "ForeachController" => self.for_each(element, scope),
+            "IfController" => self.if_of(element, scope),
+            "OnceOnlyController" => self.once_only(element, scope),
+            "SwitchController" => self.switch(element, scope),
+            "ThroughputController" => self.throughput(element, scope),
+            "RandomController" | "InterleaveControl" => self.one_of(element, scope),
+            "RandomOrderController" => {
+                self.leave_out(element, "its steps are done in their order, not in any");
+                self.below(element, scope);
+            }
+            "RunTime" => {
+                self.leave_out(element, "its steps are done once, not again for a time");
+                self.below(element, scope);
+            }
+            "CriticalSectionController" => {
+                self.leave_out(element, "several sessions are in it at the same time");
+                self.below(element, scope);
+            }
+            "ParallelSampler" => {
+                self.leave_out(element, "its requests are sent one after another");
+                self.below(element, scope);
+            }
+            "ModuleController" => self.module(element, scope),
+            "IncludeController" => {
+                self.leave_out(element, "the plan that it includes is not read");
+            }
+            "TestFragmentController" => {}
+            _ => self.other(element, scope),
+        }
+        self.depth -= 1;
+    }
+
+    fn transaction(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let steps = self.steps_below(element, scope);
+        self.all.push(ImportedStep::Group { name: element.name().to_owned(), steps });
+    }
+
+    /// The variable that numbers the passes of a loop, where something asks for it.
+    fn pass_variable(&self, element: JmeterElement<'a>) -> Option<String> {
+        let name = format!("__jm__{}__idx", element.name());
+        if self.used.contains(name.as_str()) {
+            return Some(Collector::variable(&name));
+        }
+        let asks = |e: &JmeterElement<'a>| e.kind() == "OnceOnlyController";
+        let asks_below = |e: JmeterElement<'a>| e.children().iter().any(asks);
+        let is_asked = asks_below(element) || element.children().into_iter().any(asks_below);
+        is_asked.then(|| match self.passes.iter().flatten().count() {
+            0 => "pass".to_owned(),
+            outer => format!("pass{}", outer + 1),
+        })
+    }
+
+    /// Repeats what lies below an element.
+    pub(super) fn repeated(
+        &mut self,
+        element: JmeterElement<'a>,
+        times: ImportedText,
+        scope: &Rc<JmeterScope<'a>>,
+    ) {
+        let variable = self.pass_variable(element);
+        variable.iter().for_each(|name| self.all.know(name));
+        self.passes.push(variable.clone());
+        let steps = self.steps_below(element, scope);
+        self.passes.pop();
+        let times = ImportedRepeat::Times(times);
+        self.all.push(ImportedStep::Repeat { times, variable, steps });
+    }
+
+    fn loop_of(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let text = element.text("LoopController.loops").trim();
+        let is_forever = element.flag("LoopController.continue_forever") && text.is_empty();
+        let times = if is_forever { "-1".into() } else { self.filled(text, element) };
+        self.set_what_is_needed();
+        match times.literal().map(str::trim) {
+            Some("1") if self.pass_variable(element).is_none() => self.below(element, scope),
+            Some("0") => self.leave_out(element, "it has no pass: its steps are left out"),
+            Some(text) if text.starts_with('-') => self.repeated(element, FOREVER.into(), scope),
+            Some(text) if text.parse::<u32>().is_err() => {
+                self.leave_out(element, "its number of passes is not known: one is done");
+                self.below(element, scope);
+            }
+            _ => self.repeated(element, times, scope),
+        }
+    }
+
+    fn while_of(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let text = element.text("WhileController.condition").trim();
+        // Variables that its own steps set are empty before the first pass.
+        let names: Vec<String> = self.names_in(text);
+        let is_new = |name: &String| !self.all.is_known(name);
+        let unknown: Vec<String> = names.into_iter().filter(is_new).collect();
+        let variable = self.pass_variable(element);
+        variable.iter().for_each(|name| self.all.know(name));
+        self.passes.push(variable.clone());
+        let steps = self.steps_below(element, scope);
+        self.passes.pop();
+        let condition = match text {
+            "" | "LAST" => Err("it asks whether the last request failed".to_owned()),
+            _ => self.lasting(text),
+        };
+        let empty = |name: &String| (name.clone(), ImportedText::default());
+        let set = unknown.iter().filter(|name| self.all.is_known(name)).map(empty).collect();
+        match condition {
+            Ok(JmeterDecision::Asked(condition)) => {
+                self.set(set);
+                self.set_what_is_needed();
+                let times = ImportedRepeat::While(condition, PASSES_MAX);
+                self.all.push(ImportedStep::Repeat { times, variable, steps });
+            }
+            Ok(JmeterDecision::Known(false)) => {
+                self.leave_out(element, "its condition never holds: its steps are left out");
+            }
+            Ok(JmeterDecision::Known(true)) => {
+                let times = ImportedRepeat::Times(FOREVER.into());
+                self.all.push(ImportedStep::Repeat { times, variable, steps });
+            }
+            Err(why) => {
+                self.leave_out(element, &format!("{why}: its steps are done once"));
+                let times = ImportedRepeat::Times("1".into());
+                self.all.push(ImportedStep::Repeat { times, variable, steps });
             }
         }
     }
 
-    fn when(&mut self, element: Node, below: Option<Node>, scope: &PlanScope, depth: usize) {
-        let text = property(element, "IfController.condition").unwrap_or_default();
-        let steps = self.collected(below, scope, depth);
-        match condition_of(&text, scope) {
-            Some(condition) => {
+    /// A While controller goes on as long as its text is not `false`.
+    fn lasting(&mut self, text: &str) -> Result<JmeterDecision, String> {
+        if text.trim_start().starts_with("${__") {
+            return self.decision(text, false);
+        }
+        let (value, unknown) = self.resolved(text);
+        match (unknown.first(), value.literal()) {
+            (Some(what), _) => Err(format!("nothing here sets {what}")),
+            (None, Some(text)) => Ok(JmeterDecision::Known(text.trim() != "false")),
+            (None, None) => Ok(JmeterDecision::Asked(ImportedCondition::Compare(
+                value,
+                ImportedRelation::NotEqual,
+                "false".into(),
+            ))),
+        }
+    }
+
+    /// The variables that a text names.
+    fn names_in(&self, text: &str) -> Vec<String> {
+        let names = text.split("${").skip(1).filter_map(|rest| rest.split(['}', '(']).next());
+        let names = names.filter(|name| self.set_by_steps.contains(name.trim()));
+        names.map(|name| Collector::variable(name.trim())).collect()
+    }
+
+    /// Once for each of the variables `name_1`, `name_2`, ….
+    fn for_each(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let input = self.constant(element.text("ForeachController.inputVal")).unwrap_or_default();
+        let variable = Collector::variable(element.text("ForeachController.returnVal").trim());
+        let separator = element.given("ForeachController.useSeparator") != Some("false");
+        let name = |number: u32| format!("{input}{}{number}", if separator { "_" } else { "" });
+        let begin = self.number::<u32>(element.text("ForeachController.startIndex")).unwrap_or(0);
+        let end = self.number(element.text("ForeachController.endIndex")).unwrap_or(1000_u32);
+        let list = Collector::variable(&format!("{input}_ALL"));
+        let mut values = Vec::new();
+        for number in begin.saturating_add(1)..=end.min(1000) {
+            match self.variables.get(&name(number)).cloned() {
+                Some(value) => values.push(value),
+                None => break,
+            }
+        }
+        let times = if !values.is_empty() {
+            ImportedRepeat::Each(values)
+        } else if self.all.is_known(&list) && begin == 0 && end == 1000 {
+            ImportedRepeat::Elements(ImportedText::value(list))
+        } else {
+            let what = format!("the values of {} are not a list here: one pass is done", name(1));
+            self.leave_out(element, &what);
+            return self.below(element, scope);
+        };
+        self.all.know(&variable);
+        self.passes.push(None);
+        let steps = self.steps_below(element, scope);
+        self.passes.pop();
+        self.all.push(ImportedStep::Repeat { times, variable: Some(variable), steps });
+    }
+
+    fn if_of(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let is_script = !element.flag("IfController.useExpression");
+        let decision = self.decision(element.text("IfController.condition"), is_script);
+        self.set_what_is_needed();
+        match decision {
+            Ok(JmeterDecision::Known(true)) => self.below(element, scope),
+            Ok(JmeterDecision::Known(false)) => {
+                self.leave_out(element, "its condition never holds: its steps are left out");
+            }
+            Ok(JmeterDecision::Asked(condition)) => {
+                if element.flag("IfController.evaluateAll") {
+                    self.leave_out(element, "its condition is asked once, not before each step");
+                }
+                let steps = self.steps_below(element, scope);
                 self.all.push(ImportedStep::When { condition, steps, otherwise: Vec::new() });
             }
-            None => self.leave_out(element, &format!("'{text}': its steps are not done")),
+            Err(why) => {
+                self.leave_out(element, &format!("{why}: its steps are always done"));
+                self.below(element, scope);
+            }
         }
     }
 
-    /// One of the elements below, each as likely.
-    fn one_of(&mut self, below: Option<Node>, scope: &PlanScope, depth: usize) {
-        let Some(below) = below else { return };
-        let (items, disabled) = items(below);
-        self.disabled += disabled;
-        let mut scope = scope.clone();
-        items.iter().for_each(|(element, _)| scope.take(*element, &mut self.all));
-        let mut choices = Vec::new();
-        for item in items {
-            self.all.open();
-            self.item(item, &scope, depth + 1);
-            choices.push((1, self.all.close()));
+    fn once_only(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let Some(Some(pass)) = self.passes.last().cloned() else {
+            if self.passes.is_empty() {
+                self.leave_out(
+                    element,
+                    "its steps are done in each session, not once in each thread",
+                );
+            }
+            return self.below(element, scope);
+        };
+        let first = ImportedCondition::Compare(
+            ImportedText::value(pass),
+            ImportedRelation::Equal,
+            "0".into(),
+        );
+        let steps = self.steps_below(element, scope);
+        self.all.push(ImportedStep::When { condition: first, steps, otherwise: Vec::new() });
+    }
+
+    /// The child with the number or the name that a value has.
+    fn switch(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let value = self.filled(element.text("SwitchController.value").trim(), element);
+        self.set_what_is_needed();
+        let own = element.children();
+        self.settle(&own);
+        let scope = self.scope_of(&own, scope);
+        let children: Vec<JmeterElement<'a>> = own.into_iter().filter(is_step).collect();
+        if let Some(text) = value.literal() {
+            let number = text.parse::<usize>().ok().filter(|n| *n < children.len());
+            let named = || children.iter().position(|child| child.name() == text);
+            let is_number = text.is_empty() || text.bytes().all(|b| b.is_ascii_digit());
+            let at = number.or_else(|| if is_number { Some(0) } else { named() });
+            if let Some(child) = at.and_then(|at| children.get(at)) {
+                self.element(*child, &scope);
+            }
+            return;
         }
-        choices.retain(|(_, steps)| !steps.is_empty());
+        for (number, child) in children.iter().enumerate() {
+            let is = |text: &str| {
+                ImportedCondition::Compare(value.clone(), ImportedRelation::Equal, text.into())
+            };
+            let number = number.to_string();
+            let condition = ImportedCondition::Any(vec![is(&number), is(child.name())]);
+            let steps = self.steps_of(*child, &scope);
+            self.all.push(ImportedStep::When { condition, steps, otherwise: Vec::new() });
+        }
+        self.leave_out(element, "a value that is none of its children does nothing");
+    }
+
+    /// A share of the passes, or a number of them.
+    fn throughput(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let is_percent = element.text("ThroughputController.style").trim() == "1";
+        let setting = ["percentThroughput", "maxThroughput"]
+            .map(|name| element.inner(&format!("ThroughputController.{name}")).is_some());
+        let percent =
+            if setting[0] { element.text("ThroughputController.percentThroughput") } else { "100" };
+        let Some(percent) = self.number::<f64>(percent).filter(|_| is_percent) else {
+            let what = if is_percent {
+                "its share is not known: its steps are always done"
+            } else {
+                "its steps are done in each session, not a number of times in all"
+            };
+            self.leave_out(element, what);
+            return self.below(element, scope);
+        };
+        let share = (percent * 100.0).round().clamp(0.0, 10_000.0) as u32;
+        match share {
+            0 => self.leave_out(element, "its share is 0 %: its steps are left out"),
+            10_000 => self.below(element, scope),
+            share => {
+                let steps = self.steps_below(element, scope);
+                let unit = if share % 100 == 0 { 100 } else { 1 };
+                let others = (10_000 - share) / unit;
+                if !steps.is_empty() {
+                    let choices = vec![(share / unit, steps), (others, Vec::new())];
+                    self.all.push(ImportedStep::Choose(choices));
+                }
+            }
+        }
+    }
+
+    /// One of the children, by chance.
+    fn one_of(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        if element.kind() == "InterleaveControl" {
+            self.leave_out(element, "one of its children is chosen by chance, not in turn");
+        }
+        let own = element.children();
+        self.settle(&own);
+        let scope = self.scope_of(&own, scope);
+        let mut choices = Vec::new();
+        for child in own.into_iter().filter(is_step) {
+            let steps = self.steps_of(child, &scope);
+            if !steps.is_empty() {
+                choices.push((1, steps));
+            }
+        }
         if !choices.is_empty() {
             self.all.push(ImportedStep::Choose(choices));
         }
     }
 
-    /// Steps that are done in a share of the sessions.
-    fn share(&mut self, element: Node, below: Option<Node>, scope: &PlanScope, depth: usize) {
-        let number = |name: &str| {
-            let of_name = element.descendants().filter(|n| n.attribute("name") == Some(name));
-            let mut texts = of_name.filter_map(|n| n.text()).map(str::trim);
-            texts.find_map(|text| text.parse::<f64>().ok())
+    /// What another place of the plan has.
+    fn module(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let path = element.texts("ModuleController.node_path");
+        let Some(tree) = self.root.children().find(|node| node.has_tag_name("hashTree")) else {
+            return;
         };
-        let is_percent = number("ThroughputController.style") == Some(1.0);
-        // The number stands in an element of its own.
-        let value = element
-            .descendants()
-            .filter(|n| n.has_tag_name("value"))
-            .find_map(|n| n.text()?.trim().parse::<f64>().ok());
-        let percent = number("ThroughputController.percentThroughput").or(value);
-        match percent.filter(|percent| is_percent && (0.0..=100.0).contains(percent)) {
-            Some(100.0) => self.inside(below, scope, depth),
-            Some(0.0) => {}
-            Some(percent) => {
-                let steps = self.collected(below, scope, depth);
-                let weight = (percent * 100.0).round() as u32;
-                let choices = vec![(weight.max(1), steps), ((10_000 - weight).max(1), Vec::new())];
-                if !choices[0].1.is_empty() {
-                    self.all.push(ImportedStep::Choose(choices));
+        let mut found: Option<JmeterElement<'a>> = None;
+        for (depth, name) in path.iter().enumerate() {
+            let among = match found {
+                Some(at) => at.children(),
+                None => JmeterElement::list(tree, &mut 0),
+            };
+            match among.into_iter().find(|element| element.name() == *name) {
+                Some(next) => found = Some(next),
+                // The first is the root that the program itself has.
+                None if depth == 0 => {}
+                None => {
+                    found = None;
+                    break;
                 }
             }
-            None => {
-                self.once(element, below, (scope, depth), "a number of executions: done each time")
-            }
+        }
+        match found {
+            Some(found) if found.kind() == "TestFragmentController" => self.below(found, scope),
+            Some(found) => self.element(found, scope),
+            None => self.leave_out(element, "what it stands for is not in the plan"),
+        }
+    }
+
+    /// An element that is neither a request nor a controller of JMeter itself.
+    fn other(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let kind = element.kind();
+        match effect(kind) {
+            Some(effect) => self.leave_out(element, effect),
+            // Those beside the steps of a thread group are the rate of its sessions.
+            None if RATES.contains(&kind) && self.depth > 1 => self.no_rate(element),
+            None => {}
+        }
+        let is_around = kind.ends_with("Controller") || kind.ends_with("Control");
+        if is_around {
+            self.below(element, scope);
         }
     }
 }
 
-/// `"${x}" == "y"`, also as the text of `__jexl3`, `__jexl2` or `__groovy`, joined by `&&` or `||`.
-fn condition_of(text: &str, scope: &PlanScope) -> Option<ImportedCondition> {
-    let text = text.trim();
-    let inner = ["${__jexl3(", "${__jexl2(", "${__groovy("].into_iter().find_map(|call| {
-        let rest = text.strip_prefix(call)?;
-        rest.strip_suffix(")}").or_else(|| rest.strip_suffix(",)}"))
-    });
-    let text = inner.unwrap_or(text).trim().trim_end_matches(',').trim();
-    let parts = |sign| text.split(sign).collect::<Vec<_>>();
-    let (all, any) = (parts("&&"), parts("||"));
-    match (all.len(), any.len()) {
-        (1, 1) => comparison(text, scope),
-        (2.., 1) => {
-            let all = all.into_iter().map(|part| comparison(part, scope));
-            all.collect::<Option<_>>().map(ImportedCondition::All)
-        }
-        (1, 2..) => {
-            let any = any.into_iter().map(|part| comparison(part, scope));
-            any.collect::<Option<_>>().map(ImportedCondition::Any)
-        }
-        _ => None,
-    }
+/// Whether an element is done, as a request or a controller is.
+pub(super) fn is_step(element: &JmeterElement<'_>) -> bool {
+    let kind = element.kind();
+    let ends =
+        ["Controller", "Control", "Sampler", "SamplerProxy", "Sampler2", "Action", "RunTime"];
+    ends.iter().any(|end| kind.ends_with(end))
 }
 
-fn comparison(text: &str, scope: &PlanScope) -> Option<ImportedCondition> {
-    const RELATIONS: [(&str, ImportedRelation); 6] = [
-        ("==", ImportedRelation::Equal),
-        ("!=", ImportedRelation::NotEqual),
-        ("<=", ImportedRelation::AtMost),
-        (">=", ImportedRelation::AtLeast),
-        ("<", ImportedRelation::Less),
-        (">", ImportedRelation::Greater),
+/// What it means that an element is not taken over. `None` where it is used elsewhere, or where
+/// it changes nothing that is sent.
+pub(super) fn effect(kind: &str) -> Option<&'static str> {
+    const WITHOUT: [&str; 17] = [
+        "Arguments",
+        "ConfigTestElement",
+        "CookieManager",
+        "CounterConfig",
+        "CSVDataSet",
+        "DebugPostProcessor",
+        "DebugSampler",
+        "HeaderManager",
+        "RandomCSVDataSetConfig",
+        "RandomVariableConfig",
+        "ResultCollector",
+        "Summariser",
+        "UserParameters",
+        "AuthManager",
+        "HttpMirrorControl",
+        "ProxyControl",
+        "TestPlan",
     ];
-    let (at, (sign, relation)) = RELATIONS
-        .into_iter()
-        .filter_map(|relation| Some((text.find(relation.0)?, relation)))
-        .min_by_key(|(at, (sign, _))| (*at, std::cmp::Reverse(sign.len())))?;
-    let side = |text: &str| -> Option<ImportedText> {
-        let text = text.trim();
-        let quoted =
-            ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
-        let is_plain = quoted.is_some()
-            || text.parse::<f64>().is_ok()
-            || text.starts_with("${") && text.ends_with('}');
-        let mut unknown = Vec::new();
-        let filled = scope.text(quoted.unwrap_or(text), &mut unknown);
-        (is_plain && unknown.is_empty()).then_some(filled)
-    };
-    let (left, right) = (side(&text[..at])?, side(&text[at + sign.len()..])?);
-    Some(ImportedCondition::Compare(left, relation, right))
+    const LISTENS: [&str; 8] = [
+        "Listener",
+        "Collector",
+        "Visualizer",
+        "Reporter",
+        "Writer",
+        "ResultSaver",
+        "Logger",
+        "Uploader",
+    ];
+    let ends = |end: &str| kind.ends_with(end);
+    let is_used = super::timers::TIMERS.contains(&kind)
+        || super::timers::RATES.contains(&kind)
+        || super::extractors::EXTRACTORS.contains(&kind)
+        || super::assertions::ASSERTIONS.contains(&kind)
+        || WITHOUT.contains(&kind);
+    let is_script =
+        kind.starts_with("BeanShell") || kind.starts_with("BSF") || kind.starts_with("JSR223");
+    match kind {
+        _ if is_used => None,
+        _ if is_script && ends("Listener") => {
+            Some("its script is not run: what it sets or changes is not")
+        }
+        _ if LISTENS.iter().any(|end| ends(end)) => None,
+        "CacheManager" => Some("what is cached is asked for again"),
+        "DNSCacheManager" => Some("names are resolved as knee does"),
+        "KeystoreConfig" => Some("its certificates are not sent"),
+        "SyncTimer" => Some("requests do not wait for one another"),
+        "ResultAction" => Some("what follows a failure is not changed by it"),
+        "URLRewritingModifier" | "AnchorModifier" | "ParamModifier" | "RegExUserParameters" => {
+            Some("requests are not changed by it")
+        }
+        "AutoStop" => Some("the load is not ended by it: write fail_if"),
+        _ if is_script => Some("its script is not run: what it sets or changes is not"),
+        _ if ends("Assertion") => Some("it is not asked of responses"),
+        _ if ends("Extractor") => Some("its variables are not set"),
+        _ if ends("Processor") => Some("it is not done: what it sets or changes is not"),
+        _ if ends("Timer") => Some("there is no pause"),
+        _ if ends("Sampler") || ends("Sample") => Some("it is not done: only HTTP Requests are"),
+        _ if ends("Controller") || ends("Control") => {
+            Some("its steps are done once, one after another")
+        }
+        _ => Some("it has no effect here"),
+    }
 }

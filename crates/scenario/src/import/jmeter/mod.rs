@@ -1,41 +1,41 @@
-//! A test plan of JMeter (.jmx).
+//! A test plan of JMeter (.jmx): thread groups, controllers, HTTP requests and what is around them.
+//!
+//! The tree of the plan is walked in its order. What holds for a request is looked up in the
+//! scopes around it, as JMeter does. What has no place in a scenario is named with its line.
 
-mod checks;
+mod assertions;
+mod body;
+mod condition;
 mod controllers;
-mod sampler;
-mod scope;
-mod values;
+mod data;
+mod element;
+mod expression;
+mod extractors;
+mod functions;
+mod groups;
+mod load;
+mod request;
+mod timers;
 
 use super::collect::Collector;
-use super::{Imported, ImportedStage, as_text, error};
+use super::{Imported, ImportedStep, ImportedText, as_text, error};
+use element::{JmeterElement, JmeterLines, JmeterScope};
 use knee_load::quantity::ParseError;
-use knee_load::time::Nanos;
 use roxmltree::{Document, Node, ParsingOptions};
-use scope::PlanScope;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// The largest plan: the tree of it takes several times as much.
 const PLAN_MAX: usize = 32 << 20;
 /// The most elements, and the deepest tree of them that is walked.
 const NODES_MAX: u32 = 1_000_000;
-const DEPTH_MAX: usize = 100;
+const DEPTH_MAX: usize = 60;
+/// The most elements of one controller that hold for its requests.
+const SCOPED_MAX: usize = 500;
+/// The longest value of a variable that has others in it, in bytes.
+const VALUE_MAX: usize = 1000;
 
-/// Elements that change nothing in the requests, or that sessions have by themselves.
-const WITHOUT_EFFECT: [&str; 11] = [
-    "BackendListener",
-    "CacheManager",
-    "CookieManager",
-    "DebugPostProcessor",
-    "DebugSampler",
-    "ResultCollector",
-    "Summariser",
-    "TestPlan",
-    "ViewResultsFullVisualizer",
-    "hashTree",
-    "kg.apc.jmeter.reporters.LoadosophiaUploader",
-];
-
-/// Imports the thread groups as kinds of sessions.
+/// Imports the plan: each thread group becomes a kind of session.
 ///
 /// # Errors
 /// One line: no XML, no plan, no request that a scenario can have.
@@ -51,199 +51,244 @@ pub fn jmeter(bytes: &[u8]) -> Result<Imported, ParseError> {
     if root.tag_name().name() != "jmeterTestPlan" {
         return error("the file is no test plan of JMeter: it has no jmeterTestPlan");
     }
-    let mut plan = PlanWalk::default();
-    for tree in root.children().filter(|n| n.has_tag_name("hashTree")) {
-        plan.find_groups(tree, &PlanScope::default(), 0);
-    }
-    plan.end()
+    // The target is the server of most requests.
+    let mut reader = JmeterReader::new(root, JmeterLines::of(&document));
+    reader.plan();
+    let urls = std::mem::take(&mut reader.urls);
+    let mut reader = JmeterReader::new(root, reader.lines);
+    reader.all.set_target_of(urls.iter());
+    reader.plan();
+    reader.all.finish("the plan has no HTTP request that a scenario can have")
 }
 
-/// What is collected of a plan.
-#[derive(Default)]
-struct PlanWalk {
+/// The plan, and what is known at the place up to which it is read.
+struct JmeterReader<'a> {
     all: Collector,
-    /// Thread groups so far.
-    groups: Vec<ThreadGroup>,
-    disabled: usize,
+    lines: JmeterLines,
+    root: Node<'a, 'a>,
+    plan_name: String,
+    /// Values of the plan's variables, which are the same for all sessions.
+    variables: HashMap<String, ImportedText>,
+    /// Variables of the plan that something else sets too, or that are drawn.
+    first: Vec<(String, ImportedText)>,
+    /// Names in references, and variables that steps set.
+    used: HashSet<&'a str>,
+    set_by_steps: HashSet<&'a str>,
+    /// Columns of records by the name of their variable, and the set whose columns are not known.
+    columns: HashMap<String, String>,
+    nameless_set: Option<String>,
+    /// Properties that `setup` sets, with the variable that they are of.
+    properties: HashMap<String, String>,
+    /// What is set before the step that is read.
+    before: Vec<(String, ImportedText)>,
+    /// The thread group that is read, and whether its sessions go on after failures.
+    group: String,
+    goes_on: bool,
+    /// Whether its sessions are whole threads.
+    is_thread: bool,
+    /// The variables that number the passes of the loops around, where something asks for one.
+    passes: Vec<Option<String>>,
+    /// How many requests were taken over, and where all of them go.
+    requests: usize,
+    urls: Vec<ImportedText>,
+    depth: usize,
 }
 
-/// The load of a group of threads.
-#[derive(Clone, Copy, Debug, Default)]
-struct ThreadGroup {
-    threads: u32,
-    ramp_s: u32,
-    duration_s: Option<u32>,
-}
-
-/// An element with the tree of its children, which stands after it.
-type PlanItem<'a, 'b> = (Node<'a, 'b>, Option<Node<'a, 'b>>);
-
-/// The enabled elements of a tree.
-fn items<'a, 'b>(tree: Node<'a, 'b>) -> (Vec<PlanItem<'a, 'b>>, usize) {
-    let mut elements = tree.children().filter(Node::is_element).peekable();
-    let (mut items, mut disabled) = (Vec::new(), 0);
-    while let Some(element) = elements.next() {
-        let below = elements.next_if(|next| next.has_tag_name("hashTree"));
-        if element.attribute("enabled") == Some("false") {
-            disabled += 1;
-        } else if element.has_tag_name("hashTree") {
-            items.push((element, Some(element)));
-        } else {
-            items.push((element, below));
+impl<'a> JmeterReader<'a> {
+    fn new(root: Node<'a, 'a>, lines: JmeterLines) -> JmeterReader<'a> {
+        JmeterReader {
+            all: Collector::default(),
+            lines,
+            root,
+            plan_name: String::new(),
+            variables: HashMap::new(),
+            first: Vec::new(),
+            used: HashSet::new(),
+            set_by_steps: HashSet::new(),
+            columns: HashMap::new(),
+            nameless_set: None,
+            properties: HashMap::new(),
+            before: Vec::new(),
+            group: String::new(),
+            goes_on: true,
+            is_thread: false,
+            passes: Vec::new(),
+            requests: 0,
+            urls: Vec::new(),
+            depth: 0,
         }
     }
-    (items, disabled)
-}
 
-impl PlanWalk {
-    /// Walks through what lies above the thread groups.
-    fn find_groups(&mut self, tree: Node, outer: &PlanScope, depth: usize) {
-        if depth > DEPTH_MAX {
-            return self.all.leave_out("what lies more than 100 levels deep");
-        }
-        let (items, disabled) = items(tree);
-        self.disabled += disabled;
-        let mut scope = outer.clone();
-        items.iter().for_each(|(element, _)| scope.take(*element, &mut self.all));
-        // What is done before the load is known before the sessions that use it.
-        let is_setup = |item: &&PlanItem| item.0.has_tag_name("SetupThreadGroup");
-        let (setup, others): (Vec<_>, Vec<_>) = items.iter().partition(|item| is_setup(item));
-        for (element, below) in setup.into_iter().chain(others) {
-            match element.tag_name().name() {
-                name if name.ends_with("ThreadGroup") => self.group(element, below, &scope),
-                "TestPlan" | "hashTree" => {
-                    if let Some(below) = below {
-                        let mut inner = scope.clone();
-                        inner.take_plan(element);
-                        self.find_groups(below, &inner, depth + 1);
-                    }
-                }
-                name if !PlanScope::takes(name) => {
-                    self.leave_out(element, "it stands outside of all thread groups");
-                }
-                _ => {}
+    fn plan(&mut self) {
+        let mut disabled = 0;
+        let tree = self.root.children().find(|node| node.has_tag_name("hashTree"));
+        let top = tree.map_or_else(Vec::new, |tree| JmeterElement::list(tree, &mut disabled));
+        let is_plan = |element: &&JmeterElement<'a>| element.kind() == "TestPlan";
+        let plan = top.iter().find(is_plan).copied();
+        let trees = plan.map(|plan| plan.tree());
+        let elements = match trees {
+            Some(tree) => {
+                tree.map_or_else(Vec::new, |tree| JmeterElement::list(tree, &mut disabled))
             }
-        }
-    }
-
-    /// A group of threads is a kind of session.
-    fn group(&mut self, element: Node, below: Option<Node>, scope: &PlanScope) {
-        let name = element.attribute("testname").unwrap_or("threads").to_owned();
-        let number = |key: &str| {
-            let text = property(element, key).map(|text| scope.constant(&text));
-            text.and_then(|text| text.trim().parse::<u32>().ok())
+            None => top,
         };
-        let mut scope = PlanScope { extracted: Rc::default(), ..scope.clone() };
-        let on_error = property(element, "ThreadGroup.on_sample_error").unwrap_or_default();
-        scope.goes_on = !on_error.starts_with("st");
-        if on_error.starts_with("stop") {
-            self.leave_out(
-                element,
-                "a failed request ends its session, not the thread or the test",
-            );
-        }
-        let kind = element.tag_name().name();
-        let is_once = matches!(kind, "SetupThreadGroup" | "PostThreadGroup");
-        if is_once {
-            self.all.begin_once();
-        }
-        if let Some(below) = below {
-            self.steps(below, &scope, 0);
-        }
-        match kind {
-            "SetupThreadGroup" => return self.all.end_setup(),
-            "PostThreadGroup" => return self.all.end_teardown(),
-            "ThreadGroup" => {}
-            _ => self.leave_out(element, "only its number of threads is taken over, if any"),
-        }
-        let is_timed = property(element, "ThreadGroup.scheduler").as_deref() == Some("true");
-        let group = ThreadGroup {
-            threads: number("ThreadGroup.num_threads").filter(|n| *n <= 1_000_000).unwrap_or(1),
-            ramp_s: number("ThreadGroup.ramp_time").unwrap_or_default(),
-            duration_s: number("ThreadGroup.duration").filter(|s| *s > 0 && is_timed),
-        };
-        self.loops(element, group);
-        self.all.end_session(&name, group.threads.clamp(1, 1_000_000));
-        self.groups.push(group);
-    }
-
-    /// How often each thread does its steps.
-    fn loops(&mut self, element: Node, group: ThreadGroup) {
-        let is_loops = |n: &Node| n.attribute("name") == Some("LoopController.loops");
-        let loops = element.descendants().find(is_loops).and_then(|n| n.text());
-        match loops.and_then(|text| text.trim().parse::<i64>().ok()) {
-            Some(loops) if loops > 0 && group.duration_s.is_none() => {
-                let sessions = u64::from(group.threads).saturating_mul(loops as u64);
-                self.leave_out(
-                    element,
-                    &format!("each thread does its steps {loops} times: write -n {sessions}"),
-                );
+        self.names();
+        if let Some(plan) = plan {
+            self.plan_name = plan.name().to_owned();
+            if let Some(variables) = plan.inner("TestPlan.user_defined_variables") {
+                self.define(variables);
             }
-            Some(loops) if loops > 1 => {
-                self.leave_out(element, &format!("{loops} loops: only its duration ends it"));
+            if plan.flag("TestPlan.serialize_threadgroups") {
+                let told = self.told(plan);
+                self.all.leave_out(format!(
+                    "{told}: its thread groups follow one another; their sessions run side by side"
+                ));
             }
-            _ => {}
+        }
+        self.define_below(&elements, 0);
+        self.groups(&elements);
+        for element in &elements {
+            disabled += self.disabled_below(*element, 0);
+        }
+        if disabled > 0 {
+            self.all.leave_out(format!("elements that are disabled in the plan: {disabled}"));
         }
     }
 
-    fn end(mut self) -> Result<Imported, ParseError> {
-        let users: u64 = self.groups.iter().map(|group| u64::from(group.threads)).sum();
-        let users = users.min(1_000_000) as u32;
-        let ramp_s = self.groups.iter().map(|group| group.ramp_s).max().unwrap_or_default();
-        let lasts_s = self.groups.iter().filter_map(|group| group.duration_s).max();
-        let s = |s: u32| Nanos::from_secs(u64::from(s));
-        if users > 0 {
-            self.all.load.vusers = Some(users);
-        }
-        self.all.load.duration = lasts_s.map(s);
-        match lasts_s {
-            Some(lasts) if ramp_s > 1 && ramp_s < lasts && users > 1 => {
-                let stage = |from, to, s| ImportedStage { from, to, length: s };
-                let most = f64::from(users);
-                self.all.load.stages =
-                    vec![stage(0.0, most, s(ramp_s)), stage(most, most, s(lasts - ramp_s))];
-                self.all.load.stages_of_users = true;
+    /// How many elements below one are disabled.
+    fn disabled_below(&self, element: JmeterElement<'a>, depth: usize) -> usize {
+        let mut disabled = 0;
+        if let Some(tree) = element.tree().filter(|_| depth < DEPTH_MAX) {
+            for child in JmeterElement::list(tree, &mut disabled) {
+                disabled += self.disabled_below(child, depth + 1);
             }
-            None if ramp_s > 1 && users > 1 => self.all.leave_out(format!(
-                "the ramp of {ramp_s} s: without a duration of the plan all users come at once"
-            )),
-            _ => {}
         }
-        if self.groups.len() > 1 {
-            self.all.remark(
-                "The thread groups run at the same time, with all users shared among them.",
-            );
-        }
-        if self.disabled > 0 {
-            self.all.remark(format!("{} disabled elements are left out.", self.disabled));
-        }
-        self.all.finish("the plan has no HTTP request that a scenario can have")
+        disabled
     }
 
-    /// Names an element that is not taken over, and the effect of that.
-    fn leave_out(&mut self, element: Node, effect: &str) {
-        let tag = element.tag_name().name();
-        if WITHOUT_EFFECT.contains(&tag) {
-            return;
+    /// Collects the names that references have, and those that steps set.
+    fn names(&mut self) {
+        const SETS: [&str; 11] = [
+            "RegexExtractor.refname",
+            "BoundaryExtractor.refname",
+            "HtmlExtractor.refname",
+            "XPathExtractor.refname",
+            "XPathExtractor2.refname",
+            "JSONPostProcessor.referenceNames",
+            "CounterConfig.name",
+            "ForeachController.returnVal",
+            "variableName",
+            "VAR",
+            "UserParameters.names",
+        ];
+        for node in self.root.descendants() {
+            if let Some(text) = node.text().filter(|_| node.is_text()) {
+                for reference in text.split("${").skip(1) {
+                    let end = reference.find(['}', '(']).unwrap_or(reference.len());
+                    self.used.insert(reference[..end].trim());
+                }
+                let quotes = text.split("vars.get(").skip(1);
+                let named = quotes.filter_map(|rest| rest.split(['"', '\'']).nth(1));
+                self.used.extend(named);
+            }
+            let name = node.attribute("name").unwrap_or_default();
+            if SETS.contains(&name) {
+                let texts = node.descendants().filter(Node::is_text).filter_map(|n| n.text());
+                let names = texts.flat_map(|text| text.split(';')).map(str::trim);
+                self.set_by_steps.extend(names.filter(|name| !name.is_empty()));
+            }
         }
-        let line = element.document().text_pos_at(element.range().start).row;
-        let name = element.attribute("testname").unwrap_or_default();
-        self.all.leave_out(format!("line {line}: {tag} '{name}': {effect}"));
+    }
+
+    /// Takes the variables of all elements that define some, wherever they stand.
+    fn define_below(&mut self, elements: &[JmeterElement<'a>], depth: usize) {
+        for element in elements {
+            if element.kind() == "Arguments" {
+                self.define(*element);
+            }
+            if depth < DEPTH_MAX {
+                self.define_below(&element.children(), depth + 1);
+            }
+        }
+    }
+
+    /// Takes variables. Each may have those before it in its value.
+    fn define(&mut self, arguments: JmeterElement<'a>) {
+        for argument in arguments.listed("Arguments.arguments") {
+            let name = argument.text("Argument.name").trim();
+            let raw = argument.text("Argument.value");
+            let (value, unknown) = self.resolved(raw);
+            for what in unknown {
+                self.all.leave_out(format!("variable '{name}': nothing here sets {what}"));
+            }
+            let is_short = value.template().len() <= VALUE_MAX;
+            let value = if is_short { value } else { raw.into() };
+            let is_drawn = value.literal().is_none() && !value.template().starts_with("${env(");
+            if is_drawn {
+                let told = format!("The variable {name} is drawn for each session, not once.");
+                self.all.remark(told);
+            }
+            if !is_drawn && !self.set_by_steps.contains(name) {
+                self.variables.insert(name.to_owned(), value);
+            } else if self.used.contains(name) {
+                let variable = Collector::variable(name);
+                self.first.retain(|(other, _)| *other != variable);
+                self.first.push((variable, value));
+            }
+        }
+    }
+
+    /// What an element is, for a line about it.
+    fn told(&self, element: JmeterElement<'a>) -> String {
+        element.told(&self.lines)
+    }
+
+    /// Names an element that a scenario cannot have, with what that changes.
+    fn leave_out(&mut self, element: JmeterElement<'a>, effect: &str) {
+        let told = self.told(element);
+        self.all.leave_out(format!("{told}: {effect}"));
+    }
+
+    /// Sets what the step that was read needs.
+    fn set_what_is_needed(&mut self) {
+        let before = std::mem::take(&mut self.before);
+        self.set(before);
+    }
+
+    fn set(&mut self, variables: Vec<(String, ImportedText)>) {
+        if !variables.is_empty() {
+            self.all.push(ImportedStep::Set(variables));
+        }
+    }
+
+    /// The scope of a tree: what holds for the requests in it.
+    fn scope_of(
+        &mut self,
+        elements: &[JmeterElement<'a>],
+        outer: &Rc<JmeterScope<'a>>,
+    ) -> Rc<JmeterScope<'a>> {
+        let mut own = elements.iter().filter(|element| !controllers::is_step(element)).copied();
+        let scope = outer.with(own.by_ref().take(SCOPED_MAX).collect());
+        if own.next().is_some() {
+            self.all.leave_out(format!("managers after the first {SCOPED_MAX} of a controller"));
+        }
+        scope
     }
 }
 
-/// The elements of this type below another.
-fn below_named<'a, 'b>(
-    element: Node<'a, 'b>,
-    kind: &'static str,
-) -> impl Iterator<Item = Node<'a, 'b>> {
-    let is_it = move |n: &Node| n.attribute("elementType") == Some(kind);
-    element.descendants().filter(is_it)
+/// A text as a regular expression that matches it.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        if "\\.+*?()|[]{}^$#&-~".contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
 }
 
-/// The value of a property of an element.
-fn property(element: Node, name: &str) -> Option<String> {
-    let mut children = element.children();
-    let property = children.find(|n| n.attribute("name") == Some(name))?;
-    Some(property.text().unwrap_or_default().to_owned())
+/// Whether a regular expression has no sign that means something.
+fn is_plain(pattern: &str) -> bool {
+    !pattern.contains(|c| "\\.+*?()|[]{}^$".contains(c))
 }

@@ -1,6 +1,6 @@
 //! Descriptions of APIs.
 
-use super::{header, read, requests};
+use super::{cases, header, read, requests};
 use crate::import::openapi;
 
 pub(super) const YAML: &str = r##"
@@ -69,15 +69,15 @@ fn each_operation_is_a_step() {
         ]
     );
     let body = String::from_utf8_lossy(&all[0].body);
-    let first = r#"{"name":"cup","parent":{"name":"cup","#;
-    assert!(body.starts_with(first) && body.contains(r#""tags":["a"]"#), "{body}");
+    assert_eq!(body, r#"{"name":"cup","tags":["a"]}"#);
     assert_eq!(header(&all[1], "x-key"), Some("k"));
     assert_eq!(&*all[3].body, b"n=1&name=ann");
     assert_eq!(
         imported.left_out,
         [
+            "optional parameters of an operation",
             "the body of PUT /raw, of type application/xml",
-            "security 'token' (http): write its header into 'defaults'",
+            "security 'token' (http): no operation asks for it",
         ]
     );
     let plan = read(&imported).plan;
@@ -104,7 +104,8 @@ fn what_is_no_description_is_refused() {
         ("a: 1", "the file is no OpenAPI description"),
         ("paths: {}", "the description names no server: give --target URL"),
         ("paths: {}\nhost: h", "the description has no operation"),
-        ("a: &x [1]\nb: *x", "line 2: aliases are not read"),
+        ("a: &x [1]\nb: *x", "the file is no OpenAPI description"),
+        ("a: &x [*x]", "line 1: an alias within what it names"),
     ] {
         let refused = openapi(text.as_bytes(), None).unwrap_err().0;
         assert!(refused.starts_with(wrong) && !refused.contains('\n'), "{text}: {refused}");
@@ -133,7 +134,7 @@ fn lists_in_parameters_are_joined_by_their_style() {
         ("", "query", "/a?p=x%20y&p=z"),
         (r#", "explode": false"#, "query", "/a?p=x%20y,z"),
         (r#", "style": "spaceDelimited", "explode": false"#, "query", "/a?p=x%20y%20z"),
-        (r#", "style": "pipeDelimited", "explode": false"#, "query", "/a?p=x%20y|z"),
+        (r#", "style": "pipeDelimited", "explode": false"#, "query", "/a?p=x%20y%7Cz"),
         ("", "path", "/a/x%20y,z"),
         (r##", "style": "label""##, "path", "/a/.x%20y,z"),
         (r#", "style": "matrix", "explode": true"#, "path", "/a/;p=x%20y;p=z"),
@@ -163,6 +164,166 @@ fn forms_in_parts_have_files_for_bytes() {
     let imported = openapi(text.as_bytes(), None).unwrap();
     let yaml = imported.to_yaml("a description");
     assert!(yaml.contains("\"title\": \"text\""), "{yaml}");
-    assert!(yaml.contains("\"photo\": {file: \"photo.bin\"}"), "{yaml}");
-    assert!(yaml.contains("Put a file photo.bin beside the scenario"), "{yaml}");
+    let photo =
+        "\"photo\": {text: \"text\", type: \"application/octet-stream\", filename: \"photo.bin\"}";
+    assert!(yaml.contains(photo), "{yaml}");
+    assert_eq!(imported.left_out, ["the file 'photo' of POST /up: a text in its place"]);
+}
+
+/// Schemas that others name.
+const SCHEMAS: &str = r##"{"Cat": {"type": "object", "properties": {"meow": {"type": "boolean"}}},
+    "Must": {"type": "object", "required": ["self"], "properties": {"self": {"$ref":
+    "#/components/schemas/Must"}}}, "May": {"type": "object", "properties": {"n": {"type":
+    "integer"}, "self": {"$ref": "#/components/schemas/May"}, "all": {"type": "array", "items":
+    {"$ref": "#/components/schemas/May"}}}}}"##;
+
+/// The JSON of a body that a schema makes, and what is left out.
+fn made(schema: &str) -> (String, Vec<String>) {
+    let text = format!(
+        "{{\"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a\": {{\"post\": \
+         {{\"requestBody\": {{\"content\": {{\"application/json\": {{\"schema\": {schema}}}}}}}}}\
+         }}}}, \"components\": {{\"schemas\": {SCHEMAS}}}}}"
+    );
+    let imported = openapi(text.as_bytes(), None).unwrap_or_else(|wrong| panic!("{}", wrong.0));
+    let body = requests(&imported)[0].body.to_vec();
+    (String::from_utf8(body).unwrap(), imported.left_out)
+}
+
+#[test]
+fn values_are_within_their_bounds() {
+    for (schema, body) in [
+        (r#"{"type": "integer", "minimum": 3}"#, "3"),
+        (r#"{"type": "integer", "minimum": 3, "exclusiveMinimum": true}"#, "4"),
+        (r#"{"type": "integer", "exclusiveMinimum": 3}"#, "4"),
+        (r#"{"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}"#, "0.5"),
+        (r#"{"type": "number", "minimum": 0, "exclusiveMaximum": 1}"#, "0"),
+        (r#"{"type": "integer", "maximum": -2, "multipleOf": 5}"#, "-5"),
+        (r#"{"type": "integer", "minimum": 3, "multipleOf": 5}"#, "5"),
+        (r#"{"type": ["null", "integer"]}"#, "1"),
+        (r#"{"type": "string", "minLength": 6}"#, "\"textte\""),
+        (r#"{"type": "string", "maxLength": 2}"#, "\"te\""),
+        (r#"{"type": "string", "pattern": "^[A-Z]{2}-\\d{3}$"}"#, "\"AA-111\""),
+        (r#"{"type": "string", "pattern": "^[a-f]+$", "minLength": 3}"#, "\"aaa\""),
+        (r#"{"type": "string", "format": "ipv4"}"#, "\"192.0.2.1\""),
+        (r#"{"type": "string", "format": "date-time"}"#, "\"2026-01-01T00:00:00Z\""),
+        (r#"{"enum": ["a", "b"]}"#, "\"a\""),
+        (r#"{"const": 7}"#, "7"),
+        (r#"{"examples": [8], "type": "integer"}"#, "8"),
+        (
+            r#"{"type": "array", "minItems": 3, "uniqueItems": true,
+                "items": {"type": "integer"}}"#,
+            "[1,2,3]",
+        ),
+        (
+            r#"{"type": "array", "minItems": 2, "uniqueItems": true,
+                "items": {"enum": ["a", "b"]}}"#,
+            r#"["a","b"]"#,
+        ),
+        (r#"{"type": "array", "prefixItems": [{"const": 1}, {"const": 2}]}"#, "[1,2]"),
+        (
+            r##"{"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/Cat"}],
+                "discriminator": {"propertyName": "kind", "mapping": {"cat":
+                "#/components/schemas/Cat"}}}"##,
+            r#"{"kind":"cat","meow":true}"#,
+        ),
+        (
+            r##"{"allOf": [{"$ref": "#/components/schemas/Cat"}, {"required": ["x"]}],
+                "properties": {"y": {"type": "integer"}}}"##,
+            r#"{"meow":true,"x":"text","y":1}"#,
+        ),
+        (r#"{"type": "object", "additionalProperties": {"type": "integer"}}"#, r#"{"key1":1}"#),
+        (r##"{"$ref": "#/components/schemas/May"}"##, r#"{"all":[],"n":1}"#),
+    ] {
+        let (made, left_out) = made(schema);
+        assert_eq!((made.as_str(), left_out.as_slice()), (body, &[][..]), "{schema}");
+    }
+}
+
+#[test]
+fn values_that_no_schema_permits_are_named() {
+    for (schema, body, wrong) in [
+        (
+            r##"{"$ref": "#/components/schemas/Must"}"##,
+            r#"{"self":null}"#,
+            "schema #/components/schemas/Must: it has itself in it: null there",
+        ),
+        (
+            r#"{"type": "string", "pattern": "(?=a)b"}"#,
+            "\"text\"",
+            "pattern (?=a)b: no text for it was found: 'text' here",
+        ),
+        (
+            r#"{"type": "integer", "minimum": 3, "maximum": 2}"#,
+            "1",
+            "a number whose bounds no value meets: 1 here",
+        ),
+        (
+            r#"{"$ref": "other.yaml#/A"}"#,
+            "\"text\"",
+            "schema other.yaml#/A: it is in another file: a text here",
+        ),
+    ] {
+        let (made, left_out) = made(schema);
+        assert_eq!((made.as_str(), left_out), (body, vec![wrong.to_owned()]), "{schema}");
+    }
+}
+
+const SCHEMES: &str = r#", "components": {"securitySchemes": {
+    "token": {"type": "http", "scheme": "bearer"}, "basic": {"type": "http", "scheme": "basic"},
+    "my key": {"type": "apiKey", "in": "query", "name": "k"}, "tls": {"type": "mutualTLS"},
+    "session": {"type": "apiKey", "in": "cookie", "name": "sid"}}}"#;
+
+#[test]
+fn operations_ask_for_what_they_need() {
+    for (name, operation, expected) in cases(include_str!("operation_cases.txt")) {
+        let schemes = if operation.contains("security") { SCHEMES } else { "" };
+        let text = format!(
+            "{{\"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a\": {{\"post\": \
+             {operation}}}}}{schemes}}}"
+        );
+        let imported = openapi(text.as_bytes(), None).unwrap_or_else(|wrong| panic!("{}", wrong.0));
+        read(&imported);
+        let yaml = imported.to_yaml("a description");
+        let lines = yaml.lines().skip(2).filter(|line| line.starts_with("# "));
+        let told: String = lines.map(|line| format!("{line}\n")).collect();
+        let (_, steps) = yaml.split_once("    steps:\n").unwrap();
+        assert_eq!((told + steps).trim_end(), expected, "{name}");
+    }
+}
+
+#[test]
+fn forms_of_swagger_2() {
+    let of = |parameters: &str, consumes: &str| {
+        let text = format!(
+            "{{\"swagger\": \"2.0\", \"host\": \"h\", \"schemes\": [\"http\"], \"paths\": {{\
+             \"/a\": \
+             {{\"post\": {{\"consumes\": [\"{consumes}\"], \"parameters\": [{parameters}]}}}}}}}}"
+        );
+        let imported = openapi(text.as_bytes(), None).unwrap();
+        read(&imported);
+        imported.to_yaml("a description")
+    };
+    let list = r#"{"in": "formData", "name": "l", "type": "array", "collectionFormat": "multi",
+        "items": {"type": "string"}, "minItems": 2}"#;
+    let yaml = of(list, "application/x-www-form-urlencoded");
+    assert!(yaml.contains("body: \"l=text&l=text\""), "{yaml}");
+    let file = r#"{"in": "formData", "name": "f", "type": "file"}"#;
+    let yaml = of(file, "multipart/form-data");
+    assert!(yaml.contains("\"f\": {text: \"text\", type:"), "{yaml}");
+}
+
+#[test]
+fn aliases_and_merges_are_what_they_name() {
+    let text = "servers: [{url: 'http://h'}]\nx-a: &a {get: {operationId: one}}\n\
+                paths:\n  /a: *a\n  /b: {<<: *a, post: {operationId: two}}\n";
+    let imported = openapi(text.as_bytes(), None).unwrap();
+    let all = requests(&imported);
+    let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
+    assert_eq!(told, ["GET /a", "GET /b", "POST /b"]);
+    // Each is ten of the one before.
+    let doubled =
+        |n: usize| format!("x-{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "));
+    let bomb: String = (1..12).map(doubled).collect();
+    let refused = openapi(format!("x-0: &a0 [1]\n{bomb}").as_bytes(), None).unwrap_err().0;
+    assert!(refused.ends_with("too large"), "{refused}");
 }

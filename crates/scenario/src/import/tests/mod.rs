@@ -5,25 +5,50 @@ mod k6_scripts;
 mod mutated;
 mod nested;
 mod plans;
+mod recordings;
 mod scripts;
 
 use super::*;
 use crate::{Scenario, ScenarioInputs, parse_scenario};
 use knee_load::spec::HttpRequest;
 
-struct Nothing;
+/// What the variables of an environment may be: a whole target, its host or its port.
+const VALUES: [&str; 3] = ["http://h", "h", "80"];
 
-impl ScenarioInputs for Nothing {
-    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
-        Err("is missing".to_owned())
+/// An environment in which each variable is one of these.
+#[derive(Default)]
+pub(super) struct Environment {
+    names: Vec<String>,
+    /// Which one each has, in the order of their names: a digit for each.
+    digits: usize,
+}
+
+impl Environment {
+    /// All that can be, for up to four variables.
+    pub(super) fn all() -> impl Iterator<Item = Environment> {
+        (0..VALUES.len().pow(4)).map(|digits| Environment { names: Vec::new(), digits })
+    }
+}
+
+impl ScenarioInputs for Environment {
+    fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        match name.rsplit('.').next() {
+            Some("csv") => Ok(b"user,pass\nann,a1\n".to_vec()),
+            _ => Ok(b"bytes".to_vec()),
+        }
     }
 
     fn program(&mut self, _: &str) -> Result<(String, String), String> {
         Err("cannot be started: there is none".to_owned())
     }
 
-    fn variable(&mut self, _: &str) -> Option<String> {
-        None
+    fn variable(&mut self, name: &str) -> Option<String> {
+        let at = self.names.iter().position(|other| other == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        let digit = self.digits / VALUES.len().pow(at.min(8) as u32) % VALUES.len();
+        Some(VALUES[digit].to_owned())
     }
 }
 
@@ -34,14 +59,28 @@ pub(super) fn no_file(name: &str) -> Result<Vec<u8>, String> {
     }
 }
 
+/// The cases of a file: their names, sources, and what they become.
+pub(super) fn cases(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    text.split("\n=== ").skip(1).map(|case| {
+        let (head, expected) = case.split_once("--- becomes\n").expect("two parts");
+        let (name, source) = head.split_once('\n').expect("a name");
+        (name, source, expected.trim_end())
+    })
+}
+
 /// The scenario that is written, read again.
 #[track_caller]
 pub(super) fn read(imported: &Imported) -> Scenario {
     let yaml = imported.to_yaml("a test");
-    match parse_scenario(yaml.as_bytes(), "f", &mut Nothing) {
-        Ok(scenario) => scenario,
-        Err(wrong) => panic!("{wrong}\n{yaml}"),
+    let read = |mut environment| parse_scenario(yaml.as_bytes(), "f", &mut environment);
+    let mut wrong = None;
+    for environment in Environment::all() {
+        match read(environment) {
+            Ok(scenario) => return scenario,
+            Err(other) => wrong = wrong.or(Some(other)),
+        }
     }
+    panic!("{}\n{yaml}", wrong.map_or_else(String::new, |wrong| wrong.0))
 }
 
 #[track_caller]
@@ -166,7 +205,7 @@ fn a_recording_is_a_session_with_its_pauses() {
     assert_eq!(header(&requests[1], "user-agent"), Some("U, U2"));
     assert_eq!(imported.sessions[0].steps[1], ImportedStep::Think("2899ms".to_owned()));
     assert_eq!(imported.left_out.len(), 2, "{:?}", imported.left_out);
-    assert!(imported.left_out[1].starts_with("GET https://cdn.test/a.js: a scenario has one"));
+    assert!(imported.left_out[1].starts_with("requests to https://cdn.test: a scenario has one"));
     for bad in ["", "[]", "{}", r#"{"log":{"entries":[]}}"#, "\u{0}"] {
         assert!(har(bad.as_bytes()).is_err(), "{bad}");
     }
@@ -189,7 +228,9 @@ const VEGETA: &str = "# targets\nGET http://h:8080/a\nX-A: 1\nX-A: 2\n\n\
 #[test]
 fn targets_of_vegeta_are_steps_in_their_order() {
     let imported = vegeta(VEGETA.as_bytes(), &mut no_file).unwrap();
-    let all = requests(&imported);
+    // Beside each is what it is redirected to.
+    let mut all = requests(&imported);
+    all.retain(|request| !request.path.is_empty());
     let paths: Vec<&str> = all.iter().map(|r| r.path.as_str()).collect();
     assert_eq!(paths, ["/a", "/b", "/c"]);
     assert_eq!(header(&all[0], "x-a"), Some("1, 2"));

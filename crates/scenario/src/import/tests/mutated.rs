@@ -2,15 +2,20 @@
 
 use super::described::{JSON, YAML};
 use super::k6_scripts::{K6, imported};
+use super::plans::everything;
 use super::scripts::JMETER;
 use super::{HAR, VEGETA, no_file, read};
 use crate::import::{Imported, curl_line, har, jmeter, openapi, vegeta};
 use knee_load::quantity::ParseError;
 use proptest::prelude::*;
+use std::sync::LazyLock;
 
 const CURL: &str = "curl 'http://h/a?b=1' -X POST -H 'a: b' -b 'c=d' \
                     --data-raw $'{\"e\":\"\\u0041\"}' \
                     -F 'g=h;type=i' --next http://h/ -u j:k | l";
+
+/// A plan with elements of all kinds.
+static PLAN: LazyLock<String> = LazyLock::new(everything);
 
 /// A source with some of its bytes replaced.
 fn damaged(source: &'static str) -> impl Strategy<Value = Vec<u8>> {
@@ -57,6 +62,11 @@ proptest! {
 
     #[test]
     fn plans(bytes in damaged(JMETER)) {
+        check(jmeter(&bytes));
+    }
+
+    #[test]
+    fn large_plans(bytes in damaged(&PLAN)) {
         check(jmeter(&bytes));
     }
 

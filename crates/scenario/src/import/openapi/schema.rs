@@ -1,0 +1,347 @@
+//! Values that schemas permit.
+
+use super::{ApiDescription, DEPTH_MAX};
+use crate::import::collect::Collector;
+use serde_json::{Map, Number, Value, json};
+
+/// How many values one that is made of a schema may have.
+const VALUES_MAX: usize = 1_000;
+/// How many schemas may hold for one value together.
+const SCHEMAS_MAX: usize = 100;
+/// The longest list or text that a bound asks for.
+const LENGTH_MAX: u64 = 10_000;
+
+/// Makes values of schemas.
+pub(super) struct ValueMaker<'a, 'c> {
+    description: &'a ApiDescription<'a>,
+    all: &'c mut Collector,
+    left: usize,
+    /// The references that the value lies in.
+    within: Vec<&'a str>,
+}
+
+/// All schemas that hold for one value.
+struct ApiSchemas<'a>(Vec<&'a Value>);
+
+impl<'a> ApiSchemas<'a> {
+    fn get(&self, key: &str) -> Option<&'a Value> {
+        self.0.iter().find_map(|schema| schema.get(key))
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        self.get(key).and_then(Value::as_f64)
+    }
+
+    fn count(&self, key: &str) -> Option<u64> {
+        self.get(key).and_then(Value::as_u64)
+    }
+
+    /// The type; of several the first that is not `null`. Without one, what the other keys say.
+    fn kind(&self) -> &'a str {
+        let own = self.get("type").map(|kind| match kind {
+            Value::Array(kinds) => {
+                let mut kinds = kinds.iter().filter_map(Value::as_str);
+                kinds.find(|kind| *kind != "null").unwrap_or("null")
+            }
+            kind => kind.as_str().unwrap_or_default(),
+        });
+        let has = |key: &str| self.get(key).is_some();
+        own.unwrap_or(match () {
+            () if has("properties") || has("additionalProperties") => "object",
+            () if has("items") || has("prefixItems") => "array",
+            () if has("minimum") || has("maximum") || has("multipleOf") => "number",
+            () => "string",
+        })
+    }
+}
+
+impl<'a, 'c> ValueMaker<'a, 'c> {
+    pub(super) fn new(description: &'a ApiDescription<'a>, all: &'c mut Collector) -> Self {
+        ValueMaker { description, all, left: VALUES_MAX, within: Vec::new() }
+    }
+
+    /// A value that a schema permits.
+    pub(super) fn made(&mut self, schema: &'a Value) -> Value {
+        self.left = self.left.saturating_sub(1);
+        if self.within.len() > DEPTH_MAX || self.left == 0 {
+            self.all.leave_out("values of schemas that are nested deeply: null in their place");
+            return Value::Null;
+        }
+        let reference = schema.get("$ref").and_then(Value::as_str).unwrap_or_default();
+        if !reference.is_empty() && !reference.starts_with('#') {
+            self.all.leave_out(format!("schema {reference}: it is in another file: a text here"));
+        }
+        if !reference.is_empty() && self.within.contains(&reference) {
+            self.all.leave_out(format!("schema {reference}: it has itself in it: null there"));
+            return Value::Null;
+        }
+        self.within.push(reference);
+        let mut schemas = ApiSchemas(Vec::new());
+        let discriminator = self.gather(schema, &mut schemas, 0);
+        let value = self.of_schemas(&schemas, discriminator);
+        self.within.pop();
+        value
+    }
+
+    /// The schema of a property of an object.
+    pub(super) fn property(&self, schema: &'a Value, name: &str) -> Option<&'a Value> {
+        let mut schemas = ApiSchemas(Vec::new());
+        self.gather(schema, &mut schemas, 0);
+        let properties = schemas.0.iter().filter_map(|schema| schema.get("properties"));
+        let mut own = properties.filter_map(|properties| properties.get(name));
+        own.next().map(|property| self.description.resolved(property))
+    }
+
+    /// Puts all schemas that hold for a value: itself, the parts of `allOf`, and one of several.
+    /// What a discriminator says of that one comes back.
+    fn gather(
+        &self,
+        schema: &'a Value,
+        into: &mut ApiSchemas<'a>,
+        depth: usize,
+    ) -> Option<(String, Value)> {
+        let schema = self.description.resolved(schema);
+        if depth > DEPTH_MAX || into.0.len() >= SCHEMAS_MAX {
+            return None;
+        }
+        into.0.push(schema);
+        let mut told = None;
+        for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            told = self.gather(part, into, depth + 1).or(told);
+        }
+        for key in ["oneOf", "anyOf"] {
+            let list = schema.get(key).and_then(Value::as_array);
+            let is_null =
+                |one: &&Value| self.description.resolved(one).get("type") == Some(&json!("null"));
+            let Some(one) = list.and_then(|list| list.iter().find(|one| !is_null(one))) else {
+                continue;
+            };
+            let discriminator = schema.get("discriminator");
+            told = self.gather(one, into, depth + 1).or(told);
+            let reference = one.get("$ref").and_then(Value::as_str);
+            let name = discriminator.and_then(|d| d.get("propertyName")).and_then(Value::as_str);
+            if let Some((reference, name)) = reference.zip(name) {
+                let mapping =
+                    discriminator.and_then(|d| d.get("mapping")).and_then(Value::as_object);
+                let mut mapping = mapping.into_iter().flatten();
+                let mapped = mapping.find(|(_, to)| to.as_str() == Some(reference));
+                let last = reference.rsplit('/').next().unwrap_or(reference);
+                let value = mapped.map_or_else(|| last.to_owned(), |(value, _)| value.clone());
+                told = Some((name.to_owned(), Value::String(value)));
+            }
+        }
+        told
+    }
+
+    fn of_schemas(
+        &mut self,
+        schemas: &ApiSchemas<'a>,
+        discriminator: Option<(String, Value)>,
+    ) -> Value {
+        let first = |key: &str| schemas.get(key).and_then(|list| list.get(0));
+        let given = ["example", "default", "const"].into_iter().find_map(|key| schemas.get(key));
+        let given = given.or_else(|| first("examples")).or_else(|| first("enum"));
+        let is_one_kind = schemas.0.len() < 2 || !matches!(given, Some(Value::Object(_)));
+        if let Some(value) = given.filter(|_| is_one_kind) {
+            return value.clone();
+        }
+        match schemas.kind() {
+            "integer" => self.number(schemas, true),
+            "number" => self.number(schemas, false),
+            "boolean" => json!(true),
+            "null" => Value::Null,
+            "array" => self.list(schemas),
+            "object" => {
+                let mut object = self.object(schemas);
+                // Examples of the parts, as far as they have no such value.
+                for example in schemas.0.iter().filter_map(|schema| schema.get("example")) {
+                    if let Value::Object(example) = example {
+                        object.extend(example.clone());
+                    }
+                }
+                object.extend(discriminator);
+                Value::Object(object)
+            }
+            _ => Value::String(self.text(schemas)),
+        }
+    }
+
+    fn number(&mut self, schemas: &ApiSchemas<'a>, is_whole: bool) -> Value {
+        // `exclusiveMinimum` is a number since 3.1, and before that it says what `minimum` is.
+        let bound = |key: &str, exclusive: &str| {
+            let is_exclusive = schemas.get(exclusive) == Some(&Value::Bool(true));
+            let own = schemas.number(key).map(|bound| (bound, is_exclusive));
+            schemas.number(exclusive).map(|bound| (bound, true)).or(own)
+        };
+        let (least, most) =
+            (bound("minimum", "exclusiveMinimum"), bound("maximum", "exclusiveMaximum"));
+        let step = schemas.number("multipleOf").filter(|step| *step > 0.0);
+        let is_fine = |value: f64| {
+            let above = least.is_none_or(|(b, open)| value > b || (!open && value == b));
+            let below = most.is_none_or(|(b, open)| value < b || (!open && value == b));
+            let multiple =
+                step.is_none_or(|step| ((value / step) - (value / step).round()).abs() < 1e-9);
+            above && below && multiple && (!is_whole || value.fract() == 0.0)
+        };
+        let (low, high) = (least.map(|(bound, _)| bound), most.map(|(bound, _)| bound));
+        let mut tries = vec![1.0];
+        if let Some(low) = low {
+            tries.extend([low, low.ceil(), low.floor() + 1.0, low + 0.5]);
+        }
+        if let Some(high) = high {
+            tries.extend([high, high.floor(), high.ceil() - 1.0]);
+        }
+        tries.extend(low.zip(high).map(|(low, high)| (low + high) / 2.0));
+        if let Some(step) = step {
+            let from = low.unwrap_or(step) / step;
+            let to = high.unwrap_or(step) / step;
+            tries.extend(
+                [from.ceil(), from.floor() + 1.0, to.floor(), to.ceil() - 1.0].map(|n| n * step),
+            );
+        }
+        let found = tries.into_iter().find(|value| is_fine(*value));
+        let value = found.unwrap_or_else(|| {
+            self.all.leave_out("a number whose bounds no value meets: 1 here");
+            1.0
+        });
+        if value.fract() == 0.0 && value.abs() < 9e15 {
+            return json!(value as i64);
+        }
+        Number::from_f64(value).map_or(json!(1), Value::Number)
+    }
+
+    fn list(&mut self, schemas: &ApiSchemas<'a>) -> Value {
+        let mut list = Vec::new();
+        for item in schemas.get("prefixItems").and_then(Value::as_array).into_iter().flatten() {
+            list.push(self.made(item));
+        }
+        let Some(items) = schemas.get("items") else {
+            return Value::Array(list);
+        };
+        // What has itself in it ends where it may.
+        let reference = items.get("$ref").and_then(Value::as_str);
+        let is_own = reference.is_some_and(|reference| self.within.contains(&reference));
+        if is_own && schemas.count("minItems").unwrap_or(0) == 0 {
+            return Value::Array(list);
+        }
+        let most = schemas.count("maxItems").unwrap_or(LENGTH_MAX);
+        let wanted = schemas.count("minItems").unwrap_or(1).max(1).min(most).min(LENGTH_MAX);
+        let is_unique = schemas.get("uniqueItems") == Some(&Value::Bool(true));
+        let choices = self.description.resolved(items).get("enum").and_then(Value::as_array);
+        while (list.len() as u64) < wanted && self.left > 0 {
+            let value = match choices.and_then(|choices| choices.get(list.len())) {
+                Some(choice) if is_unique => choice.clone(),
+                _ => self.made(items),
+            };
+            // A part that would have itself in it is left out.
+            if value.is_null() {
+                break;
+            }
+            let value = if is_unique { another(value, list.len()) } else { value };
+            list.push(value);
+        }
+        Value::Array(list)
+    }
+
+    fn object(&mut self, schemas: &ApiSchemas<'a>) -> Map<String, Value> {
+        let mut object = Map::new();
+        let required = |name: &str| {
+            let lists = schemas.0.iter().filter_map(|schema| schema.get("required"));
+            let mut lists = lists.filter_map(Value::as_array);
+            lists.any(|list| list.iter().any(|one| one.as_str() == Some(name)))
+        };
+        for schema in &schemas.0 {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            for (name, property) in properties.into_iter().flatten() {
+                let is_read_only =
+                    self.description.resolved(property).get("readOnly") == Some(&Value::Bool(true));
+                if is_read_only || object.contains_key(name) {
+                    continue;
+                }
+                // What has itself in it ends where it may.
+                let reference = property.get("$ref").and_then(Value::as_str);
+                let is_own = reference.is_some_and(|reference| self.within.contains(&reference));
+                if is_own && !required(name) {
+                    continue;
+                }
+                let value = self.made(property);
+                object.insert(name.clone(), value);
+            }
+        }
+        let lists = schemas.0.iter().filter_map(|schema| schema.get("required"));
+        let names = lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+        let is_described = |name: &str| {
+            schemas
+                .0
+                .iter()
+                .any(|schema| schema.get("properties").is_some_and(|p| p.get(name).is_some()))
+        };
+        let more = schemas.get("additionalProperties").filter(|more| more.is_object());
+        for name in names.filter(|name| !is_described(name)) {
+            let value = more.map_or(json!("text"), |more| self.made(more));
+            object.insert(name.to_owned(), value);
+        }
+        let least = schemas.count("minProperties").unwrap_or(u64::from(more.is_some())).min(100);
+        while let Some(more) = more.filter(|_| (object.len() as u64) < least && self.left > 0) {
+            let value = self.made(more);
+            object.insert(format!("key{}", object.len() + 1), value);
+        }
+        object
+    }
+
+    fn text(&mut self, schemas: &ApiSchemas<'a>) -> String {
+        let least = schemas.count("minLength").unwrap_or(0).min(LENGTH_MAX) as usize;
+        let most = schemas.count("maxLength").unwrap_or(LENGTH_MAX) as usize;
+        let format = schemas.get("format").and_then(Value::as_str);
+        if let Some(pattern) = schemas.get("pattern").and_then(Value::as_str) {
+            match super::pattern::text_of(pattern, least) {
+                Some(text) if text.chars().count() <= most => return text,
+                _ => {
+                    let what = format!("pattern {pattern}: no text for it was found: 'text' here");
+                    self.all.leave_out(what);
+                }
+            }
+        }
+        let text = of_format(format.unwrap_or_default());
+        let length = text.chars().count();
+        if format.is_some_and(|format| of_format(format) != "text")
+            || (least..=most).contains(&length)
+        {
+            return text.to_owned();
+        }
+        text.chars().cycle().take(length.clamp(least, most)).collect()
+    }
+}
+
+/// Another value of the same kind, for a list without two that are the same.
+fn another(value: Value, number: usize) -> Value {
+    match value {
+        value if number == 0 => value,
+        Value::Number(from) => match from.as_i64() {
+            Some(from) => json!(from.saturating_add(number as i64)),
+            None => json!(from.as_f64().unwrap_or(0.0) + number as f64),
+        },
+        Value::String(text) if text.starts_with("text") => json!(format!("text{number}")),
+        other => other,
+    }
+}
+
+/// A text of a format.
+fn of_format(format: &str) -> &'static str {
+    match format {
+        "date" => "2026-01-01",
+        "date-time" | "datetime" => "2026-01-01T00:00:00Z",
+        "time" => "00:00:00Z",
+        "duration" => "PT1S",
+        "uuid" | "guid" => "00000000-0000-4000-8000-000000000001",
+        "email" | "idn-email" => "user@example.com",
+        "hostname" | "idn-hostname" => "example.com",
+        "ipv4" | "ip" => "192.0.2.1",
+        "ipv6" => "2001:db8::1",
+        "uri" | "url" | "iri" => "https://example.com/",
+        "uri-reference" | "iri-reference" | "json-pointer" => "/text",
+        "byte" | "base64" => "dGV4dA==",
+        "int32" | "int64" | "number" => "1",
+        _ => "text",
+    }
+}
