@@ -12,7 +12,9 @@ fn example(url: &str) -> TempPath {
     assert_eq!(written.status, Some(0), "{written:?}");
     let text = written.stdout.replace("http://127.0.0.1:8080", url.trim_end_matches('/'));
     assert!(text.contains(url.trim_end_matches('/')), "{text}");
-    let file = TempPath::new("shop.yaml");
+    // No two servers have one port, and tests run side by side.
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
+    let file = TempPath::new(&format!("shop-{port}.yaml"));
     std::fs::write(&file.0, text).unwrap();
     file
 }
