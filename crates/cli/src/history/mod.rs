@@ -25,13 +25,17 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// The reference is none, nothing of that name is kept, or the history cannot be read.
 pub fn load(reference: &str) -> Result<Report, Failure> {
+    let (store, id) = find(reference)?;
+    store.report(id).map_err(|wrong| Failure::argument(reference, wrong))
+}
+
+/// The history, and the id of the run that is meant.
+fn find(reference: &str) -> Result<(HistoryStore, i64), Failure> {
     let wrong = |wrong: String| Failure::argument(reference, wrong);
     let parsed = RunReference::parse(reference).map_err(wrong)?;
-    let Some(store) = open()? else {
-        return Err(wrong(NOTHING_KEPT.to_string()));
-    };
+    let store = open()?.ok_or_else(|| wrong(NOTHING_KEPT.to_string()))?;
     let id = store.id(&parsed).map_err(wrong)?;
-    store.report(id).map_err(wrong)
+    Ok((store, id))
 }
 
 /// Most earlier runs that tell how fast the host was.
@@ -42,7 +46,7 @@ pub fn earlier(report: &Report) -> Vec<Report> {
     let store = open().ok().flatten();
     let found = store.map(|store| {
         let target = write::target(&report.spec);
-        store.latest(&report.command.to_string(), target, EARLIER_MAX)
+        store.latest(&report.command.to_string(), target, i64::MAX, EARLIER_MAX)
     });
     let found = found.and_then(Result::ok).unwrap_or_default();
     found.into_iter().map(|(_, report)| report).collect()
@@ -55,12 +59,11 @@ pub fn earlier(report: &Report) -> Vec<Report> {
 /// As of [`load`].
 pub fn until(reference: &str, most: usize) -> Result<Vec<(i64, Report)>, Failure> {
     let wrong = |wrong: String| Failure::argument(reference, wrong);
-    let last = load(reference)?;
-    let store = open()?.ok_or_else(|| wrong(NOTHING_KEPT.to_string()))?;
-    let id = store.id(&RunReference::parse(reference).map_err(wrong)?).map_err(wrong)?;
+    let (store, id) = find(reference)?;
+    let last = store.report(id).map_err(wrong)?;
     let target = write::target(&last.spec);
-    let runs = store.latest(&last.command.to_string(), target, usize::MAX >> 1).map_err(wrong)?;
-    let mut runs: Vec<_> = runs.into_iter().filter(|(own, _)| *own <= id).take(most).collect();
+    let runs = store.latest(&last.command.to_string(), target, id, most);
+    let mut runs = runs.map_err(wrong)?;
     runs.reverse();
     Ok(runs)
 }

@@ -127,18 +127,20 @@ impl HistoryStore {
         rows.and_then(Iterator::collect).map_err(in_words)
     }
 
-    /// The latest whole reports of this command and target with their ids, at most this number of
-    /// them. Those that cannot be read are left out.
+    /// The latest whole reports of this command and target with their ids, of ids up to `last`, at
+    /// most `most` of them. Those that cannot be read are left out.
     pub fn latest(
         &self,
         command: &str,
         target: &str,
+        last: i64,
         most: usize,
     ) -> Result<Vec<(i64, Report)>, String> {
         let sql = "SELECT id FROM runs WHERE command = ? AND target = ? AND state = 'closed' \
-                   ORDER BY id DESC LIMIT ?";
+                   AND id <= ? ORDER BY id DESC LIMIT ?";
         let mut statement = self.connection.prepare(sql).map_err(in_words)?;
-        let ids = statement.query_map(params![command, target, most as i64], |row| row.get(0));
+        let ids =
+            statement.query_map(params![command, target, last, most as i64], |row| row.get(0));
         let ids: Vec<i64> = ids.and_then(Iterator::collect).map_err(in_words)?;
         Ok(ids.into_iter().filter_map(|id| Some((id, self.document(id).ok()?))).collect())
     }
