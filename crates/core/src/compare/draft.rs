@@ -93,13 +93,10 @@ impl RowDraft {
     fn finish(self, is_significant: bool, rows: usize) -> ComparisonRow {
         let [a, b] = self.values;
         let grew = a.zip(b).is_some_and(|(a, b)| b > a);
-        let verdict = match (&self.test, self.subject.better) {
-            (RowTest::Unknown(_), _) => ComparisonVerdict::Unknown,
-            (_, _) if !is_significant => ComparisonVerdict::Same,
-            (_, Better::Neither) => ComparisonVerdict::Different,
-            (_, Better::More) if grew => ComparisonVerdict::Better,
-            (_, Better::Less) if !grew => ComparisonVerdict::Better,
-            (_, _) => ComparisonVerdict::Worse,
+        let verdict = match self.test {
+            RowTest::Unknown(_) => ComparisonVerdict::Unknown,
+            _ if !is_significant => ComparisonVerdict::Same,
+            _ => ComparisonVerdict::of_change(self.subject.better, grew),
         };
         let because = self.because(is_significant, rows);
         let smallest_seen_percent = self.smallest_seen(rows);

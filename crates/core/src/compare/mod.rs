@@ -37,7 +37,7 @@ use host_speed::host_speed;
 pub use host_speed::{has_host_speed, state_host_speed};
 use levels::MatchedLevel;
 pub use live::{LiveSide, ROUNDS_MIN, compare_live, is_b_first, is_known};
-pub use trend::{History, TREND_SCHEMA};
+pub use trend::History;
 
 /// A report with the name that the user gave.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Result of a comparison.
 
 use crate::trial::report::Verdict;
-use crate::trial::statistics::{Better, statistic};
+use crate::trial::statistics::Better;
 use crate::trial::timing::AnatomyGroup;
 use knee_load::measure::{Stage, known_keys};
 use knee_load::spec::Level;
@@ -100,6 +100,17 @@ pub enum ComparisonVerdict {
     /// Unknown, for the reason given.
     #[default]
     Unknown,
+}
+
+impl ComparisonVerdict {
+    /// What a change beyond chance means; `grew`: the value became larger.
+    pub(super) fn of_change(better: Better, grew: bool) -> ComparisonVerdict {
+        match (better, grew) {
+            (Better::Neither, _) => ComparisonVerdict::Different,
+            (Better::More, true) | (Better::Less, false) => ComparisonVerdict::Better,
+            (Better::More, false) | (Better::Less, true) => ComparisonVerdict::Worse,
+        }
+    }
 }
 
 /// One metric at one level.
@@ -201,20 +212,15 @@ pub struct TrendRow {
 }
 
 impl TrendRow {
-    /// The figure of this row of a comparison, with its value for B.
-    pub(super) fn of(row: ComparisonRow) -> TrendRow {
-        let ComparisonRow { metric, unit, label, b, .. } = row;
-        TrendRow { metric, unit, label, values: vec![b], mean: None, changes: Vec::new() }
+    /// The figure of this row of a comparison, still without values.
+    pub(super) fn of(row: &ComparisonRow) -> TrendRow {
+        let ComparisonRow { metric, unit, label, .. } = row.clone();
+        TrendRow { metric, unit, label, ..TrendRow::default() }
     }
 
-    /// Which direction of change is an improvement.
-    pub(super) fn better(&self) -> Better {
-        match (statistic(&self.metric), self.unit.as_str()) {
-            (Some(row), _) => row.better,
-            (None, "per_s" | "bytes_per_s" | "kib_per_s") => Better::More,
-            (None, "ns") => Better::Less,
-            _ => Better::Neither,
-        }
+    /// Whether that row is of this figure.
+    pub(super) fn is_of(&self, row: &ComparisonRow) -> bool {
+        (&self.metric, &self.label) == (&row.metric, &row.label)
     }
 }
 

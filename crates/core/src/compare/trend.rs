@@ -4,14 +4,14 @@ use super::report::{
     ComparisonRow, ComparisonVerdict, TrendChange, TrendReport, TrendRow, TrendRun,
 };
 use super::warnings::{differences, unlike_generators};
-use super::{NamedReport, compare};
+use super::{NamedReport, compare, drafts, levels, nothing_in_common};
 use crate::report::Report;
 use crate::trial::report::Verdict;
 use crate::trial::statistics::Better;
 use knee_load::stats::change_points::{ALPHA, SEGMENT_MIN, VALUES_MAX, change_points};
 
 /// The schema of a [`TrendReport`] as JSON.
-pub const TREND_SCHEMA: &str = "knee.trend/1";
+const TREND_SCHEMA: &str = "knee.trend/1";
 
 /// Figures that are followed unless others are asked for, as far as a command has them.
 const FOLLOWED: [&str; 6] =
@@ -67,8 +67,8 @@ impl<'a> History<'a> {
                 self.invalid, self.unlike
             ));
         }
-        let series = self.series(metrics, knee_version)?;
-        let rows = series.into_iter().map(|row| self.row(row, knee_version));
+        let series = self.series(metrics)?;
+        let rows = series.into_iter().map(|(better, row)| self.row(better, row, knee_version));
         let runs = self.runs.iter().map(|named| TrendRun {
             name: named.name.to_owned(),
             started_at: named.report.started_at.clone(),
@@ -88,35 +88,39 @@ impl<'a> History<'a> {
         self.runs[0].report
     }
 
-    /// The figures of all runs, metric by metric.
-    fn series(&self, metrics: &[String], version: &str) -> Result<Vec<TrendRow>, String> {
-        let mut series: Vec<TrendRow> = Vec::new();
+    /// The figures of all runs, metric by metric, and which way is better.
+    fn series(&self, metrics: &[String]) -> Result<Vec<(Better, TrendRow)>, String> {
+        let mut series: Vec<(Better, TrendRow)> = Vec::new();
         for (number, run) in self.runs.iter().enumerate() {
             // A run against the first has the figures of both.
-            let compared = compare(&self.runs[..1], std::slice::from_ref(run), version)?;
-            let rows = compared.rows.into_iter().filter(is_of_the_whole);
-            if number == 0 {
-                series = rows.map(TrendRow::of).collect();
-                continue;
+            let (first, own) = ([self.first()], [run.report]);
+            let (matched, only) = levels::matched(&first, &own);
+            let mut drafts = drafts(&first, &own, &matched);
+            if drafts.is_empty() {
+                return Err(nothing_in_common(&self.runs[..1], &[*run], &only));
             }
-            let values: Vec<_> = rows.map(|row| (row.metric, row.label, row.b)).collect();
-            for row in &mut series {
-                let own = values.iter().find(|(m, l, _)| (m, l) == (&row.metric, &row.label));
-                row.values.push(own.and_then(|(.., value)| *value));
+            drafts.retain(|draft| is_of_the_whole(&draft.subject.row));
+            if number == 0 {
+                let rows = drafts.iter().map(|d| (d.subject.better, TrendRow::of(&d.subject.row)));
+                series = rows.collect();
+            }
+            for (_, row) in &mut series {
+                let own = drafts.iter().find(|d| row.is_of(&d.subject.row));
+                row.values.push(own.and_then(|draft| draft.values[1]));
             }
         }
-        let known: Vec<String> = series.iter().map(|row| row.metric.clone()).collect();
+        let known: Vec<String> = series.iter().map(|(_, row)| row.metric.clone()).collect();
         if let Some(unknown) = metrics.iter().find(|metric| !known.contains(metric)) {
             return Err(format!("--metric: no figure '{unknown}': expected {}", known.join(", ")));
         }
-        series.retain(|row| match metrics {
+        series.retain(|(_, row)| match metrics {
             [] => FOLLOWED.contains(&row.metric.as_str()),
             metrics => metrics.contains(&row.metric),
         });
         Ok(series)
     }
 
-    fn row(&self, row: TrendRow, version: &str) -> TrendRow {
+    fn row(&self, better: Better, row: TrendRow, version: &str) -> TrendRow {
         // A run without the figure says nothing.
         let known = row.values.iter().enumerate();
         let known = known.filter_map(|(at, value)| Some((at, (*value)?)));
@@ -140,7 +144,10 @@ impl<'a> History<'a> {
                 runs(at, to.min(at + COMPARED_MAX)),
             ];
             let (before, after) = (mean(from, at), mean(at, to));
-            let (verdict, because) = verdict(&row, &sides, after / before, version);
+            let (verdict, because) = match explained(&row, &sides, version) {
+                Some(because) => (ComparisonVerdict::Unknown, because),
+                None => (ComparisonVerdict::of_change(better, after > before), String::new()),
+            };
             let first = known[at].0;
             TrendChange {
                 first_run: self.runs[first].name.to_owned(),
@@ -164,31 +171,18 @@ fn is_of_the_whole(row: &ComparisonRow) -> bool {
     !is_part && row.unit != "percent"
 }
 
-/// What a change means, and why it says nothing of the target.
-fn verdict(
+/// Why a change says nothing of the target: the speed of the host explains it, or the runs do not
+/// tell enough.
+fn explained(
     row: &TrendRow,
     [before, after]: &[Vec<NamedReport<'_>>; 2],
-    ratio: f64,
     version: &str,
-) -> (ComparisonVerdict, String) {
-    let compared = compare(before, after, version).ok();
-    let same = compared.iter().flat_map(|compared| &compared.rows);
-    let mut same = same.filter(|other| (&other.metric, &other.label) == (&row.metric, &row.label));
-    // The speed of the host explains it, or the runs do not tell enough.
-    if let Some(unknown) = same.find(|other| other.verdict == ComparisonVerdict::Unknown)
-        && !unknown.because.is_empty()
-        && unknown.ratio.is_some()
-    {
-        return (ComparisonVerdict::Unknown, unknown.because.clone());
-    }
-    let is_more = ratio > 1.0;
-    let verdict = match row.better() {
-        Better::Neither => ComparisonVerdict::Different,
-        Better::More if is_more => ComparisonVerdict::Better,
-        Better::Less if !is_more => ComparisonVerdict::Better,
-        Better::More | Better::Less => ComparisonVerdict::Worse,
-    };
-    (verdict, String::new())
+) -> Option<String> {
+    let compared = compare(before, after, version).ok()?;
+    let unknown = compared.rows.into_iter().find(|other| {
+        row.is_of(other) && other.verdict == ComparisonVerdict::Unknown && other.ratio.is_some()
+    })?;
+    Some(unknown.because).filter(|because| !because.is_empty())
 }
 
 #[cfg(test)]
