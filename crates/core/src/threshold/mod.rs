@@ -308,36 +308,33 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
     let is_named = |step: &str| {
         step == name || step.strip_suffix(name).is_some_and(|before| before.ends_with(": "))
     };
-    let mut steps = http.traffic.targets.iter();
-    if let Some(step) = steps.find(|step| is_named(&step.target)) {
-        part.response_time_ns = step.response_time_ns.clone();
-        part.outcomes = step.outcomes.clone();
-        part.throughput_per_s = per_s(step.completed);
-        part.goodput_per_s = per_s(step.outcomes.count(Outcome::Ok));
-        return Some(part);
-    }
-    let mut groups = http.sessions.iter().flat_map(|sessions| &sessions.groups);
-    if let Some(group) = groups.find(|group| is_named(&group.group)) {
-        let mut outcomes = Outcomes::default();
-        outcomes.add_many(Outcome::Ok, group.completed);
-        part.response_time_ns = group.time_ns.clone();
+    let mut set = |times: &TimesReport, outcomes: Outcomes, completed: u64| {
+        part.response_time_ns = times.clone();
+        part.throughput_per_s = per_s(completed);
+        part.goodput_per_s = per_s(outcomes.count(Outcome::Ok));
         part.outcomes = outcomes;
-        part.throughput_per_s = per_s(group.completed);
-        part.goodput_per_s = per_s(group.completed);
-        return Some(part);
-    }
-    let mut sessions = http.sessions.iter().flat_map(|sessions| &sessions.kinds);
-    let Some(session) = sessions.find(|session| session.session == name) else {
-        // One alone has no figures of its own: they are those of the trial.
-        return http.traffic.targets.is_empty().then_some(part);
     };
-    let mut outcomes = Outcomes::default();
-    outcomes.add_many(Outcome::Ok, session.completed);
-    outcomes.add_many(Outcome::Unexpected, session.failed);
-    part.response_time_ns = session.session_time_ns.clone();
-    part.outcomes = outcomes;
-    part.throughput_per_s = per_s(session.completed + session.failed);
-    part.goodput_per_s = per_s(session.completed);
+    // Walks through several steps have these ends.
+    let ends = |completed: u64, failed: u64| {
+        let mut outcomes = Outcomes::default();
+        outcomes.add_many(Outcome::Ok, completed);
+        outcomes.add_many(Outcome::Unexpected, failed);
+        outcomes
+    };
+    let sessions = http.sessions.as_ref();
+    let group = || sessions?.groups.iter().find(|group| is_named(&group.group));
+    let kind = || sessions?.kinds.iter().find(|kind| kind.session == name);
+    if let Some(step) = http.traffic.targets.iter().find(|step| is_named(&step.target)) {
+        set(&step.response_time_ns, step.outcomes.clone(), step.completed);
+    } else if let Some(group) = group() {
+        set(&group.time_ns, ends(group.completed, 0), group.completed);
+    } else if let Some(kind) = kind() {
+        let ended = kind.completed + kind.failed;
+        set(&kind.session_time_ns, ends(kind.completed, kind.failed), ended);
+    } else if !http.traffic.targets.is_empty() {
+        // One step alone has no figures of its own: they are those of the trial.
+        return None;
+    }
     Some(part)
 }
 
