@@ -85,24 +85,38 @@ pub fn compare_targets(raw: &RawCompare) -> Result<Comparison, Failure> {
     let [url_a, url_b] = raw.targets()?;
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
-    let budget = Duration::from_nanos(raw.budget().0);
     let mut sides = [LiveTarget::new(url_a, raw)?, LiveTarget::new(url_b, raw)?];
+    let measured = measure(&mut sides, Duration::from_nanos(raw.budget().0), stop);
+    sides.iter().for_each(LiveTarget::tear_down);
+    measured?;
+    finish(sides)
+}
+
+/// Measures rounds until the difference is known, the time is spent or the user ends it.
+fn measure(
+    sides: &mut [LiveTarget; 2],
+    budget: Duration,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    for side in sides.iter_mut() {
+        side.prepare(stop)?;
+    }
     let begin = Instant::now();
     for round in 0.. {
         let round_begin = Instant::now();
         let first = usize::from(is_b_first(sides[0].spec.trial.seed, round));
         for number in [first, 1 - first] {
             if !sides[number].slice(round, stop)? {
-                return finish(sides);
+                return Ok(());
             }
         }
-        let [a, b] = &sides;
+        let [a, b] = &*sides;
         let is_spent = begin.elapsed() + round_begin.elapsed() > budget;
         if is_spent || is_known(&a.live.slices, &b.live.slices) {
             break;
         }
     }
-    finish(sides)
+    Ok(())
 }
 
 fn finish([mut a, mut b]: [LiveTarget; 2]) -> Result<Comparison, Failure> {
@@ -117,6 +131,8 @@ fn finish([mut a, mut b]: [LiveTarget; 2]) -> Result<Comparison, Failure> {
 struct LiveTarget {
     spec: RunSpec,
     runner: HttpRunner,
+    /// Whether its server answers and the steps before the load are done.
+    is_prepared: bool,
     live: LiveSide,
 }
 
@@ -148,15 +164,29 @@ impl LiveTarget {
         if spec.trial.duration < SLICE_MIN {
             return Err(Failure::argument("--duration", "expected at least 500ms"));
         }
-        let mut runner = spec.runner(false);
+        let runner = spec.runner(false);
         spec.trial.engine.margins = margins::of_this_machine(Notes { quiet: true });
-        TrialRunner::<SingleRun>::prepare(&mut runner, &AtomicBool::new(false))?;
         let live = LiveSide {
             target: spec.hidden(url),
             started_at: started_at::now(),
             slices: Vec::new(),
         };
-        Ok(LiveTarget { spec, runner, live })
+        Ok(LiveTarget { spec, runner, is_prepared: false, live })
+    }
+
+    fn prepare(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
+        TrialRunner::<SingleRun>::prepare(&mut self.runner, stop)?;
+        self.is_prepared = true;
+        Ok(())
+    }
+
+    /// Does the steps after the load; one that fails costs a line, not the comparison.
+    fn tear_down(&self) {
+        if self.is_prepared
+            && let Err(e) = self.runner.tear_down()
+        {
+            Notes { quiet: false }.tell(&self.spec.hidden(&e.to_string()));
+        }
     }
 
     /// Measures a slice; `false` where the user ended it.

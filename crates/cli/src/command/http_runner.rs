@@ -17,6 +17,7 @@ use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use knee_fleet::Fleet;
 use knee_load::measure::IntervalWatcher;
+use knee_load::session::SessionPlan;
 use knee_load::spec::{HttpVersion, Level, Target, TrialSpec};
 use knee_load::time::Nanos;
 use std::borrow::Cow;
@@ -69,8 +70,9 @@ pub fn report_setup(
 pub struct HttpRunner {
     /// What trials are made of.
     base: TrialSpec,
-    /// What the steps before the load gave to all sessions.
-    given: Vec<Vec<u8>>,
+    /// The plan of the sessions with what the steps before the load gave them; `None` where there
+    /// are no such steps.
+    set_up: Option<Arc<SessionPlan>>,
     /// Whether a line follows each trial.
     tells_levels: bool,
     /// Trials are slices of an experiment in rounds, which began then.
@@ -105,7 +107,7 @@ impl HttpRunner {
     pub fn new(spec: &TrialSpec, tells_levels: bool, observe: ObserveArgs) -> HttpRunner {
         HttpRunner {
             base: spec.clone(),
-            given: Vec::new(),
+            set_up: None,
             tells_levels,
             slices: None,
             observe,
@@ -133,22 +135,37 @@ impl HttpRunner {
     /// # Errors
     /// One of them failed.
     pub fn set_up(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
-        let setup = self.base.target.sessions.as_ref().and_then(|plan| plan.setup);
-        if let Some(kind) = setup {
-            self.given = once::walk_once(&self.base, kind, stop)?;
+        let Some(plan) = &self.base.target.sessions else {
+            return Ok(());
+        };
+        if let Some(kind) = plan.setup {
+            let given = once::walk_once(&self.base, kind, stop)?;
+            self.set_up = Some(Arc::new(SessionPlan { given, ..(**plan).clone() }));
         }
         Ok(())
     }
 
+    /// Does the steps after the load, if the target has any. They are done from this machine.
+    ///
+    /// # Errors
+    /// One of them failed.
+    pub fn tear_down(&self) -> Result<(), RunError> {
+        let teardown = self.base.target.sessions.as_ref().and_then(|plan| plan.teardown);
+        match teardown {
+            Some(kind) => {
+                once::walk_once(&self.given(&self.base), kind, &AtomicBool::new(false)).map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The trial with what the steps before the load gave to its sessions.
     fn given<'a>(&self, spec: &'a TrialSpec) -> Cow<'a, TrialSpec> {
-        if self.given.is_empty() {
+        let Some(plan) = &self.set_up else {
             return Cow::Borrowed(spec);
-        }
+        };
         let mut spec = spec.clone();
-        if let Some(plan) = &mut spec.target.sessions {
-            Arc::make_mut(plan).given.clone_from(&self.given);
-        }
+        spec.target.sessions = Some(Arc::clone(plan));
         Cow::Owned(spec)
     }
 
@@ -174,13 +191,7 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for Ht
     }
 
     fn finish(&mut self) -> Result<(), RunError> {
-        let teardown = self.base.target.sessions.as_ref().and_then(|plan| plan.teardown);
-        match teardown {
-            Some(kind) => {
-                once::walk_once(&self.given(&self.base), kind, &AtomicBool::new(false)).map(drop)
-            }
-            None => Ok(()),
-        }
+        self.tear_down()
     }
 
     fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
