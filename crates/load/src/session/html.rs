@@ -56,18 +56,22 @@ impl From<CssSelector> for String {
     }
 }
 
-/// The value of an attribute of the first element that `selector` matches. Without one it is its
-/// text and that of all elements in it, trimmed. The page is read as browsers read it.
-pub(super) fn find_element(
-    page: &[u8],
-    selector: &CssSelector,
-    attribute: Option<&str>,
-) -> Option<Vec<u8>> {
-    let page = Html::parse_document(&String::from_utf8_lossy(page));
-    let element = page.select(&selector.parsed).next()?;
-    match attribute {
-        Some(name) => element.attr(name).map(|value| value.as_bytes().to_vec()),
-        None => Some(element.text().collect::<String>().trim().as_bytes().to_vec()),
+/// A page as elements, read as browsers read it.
+pub(super) struct HtmlPage(Html);
+
+impl HtmlPage {
+    pub(super) fn read(page: &[u8]) -> HtmlPage {
+        HtmlPage(Html::parse_document(&String::from_utf8_lossy(page)))
+    }
+
+    /// The value of an attribute of the first element that `selector` matches. Without one it is
+    /// its text and that of all elements in it, trimmed.
+    pub(super) fn value(&self, selector: &CssSelector, attribute: Option<&str>) -> Option<Vec<u8>> {
+        let element = self.0.select(&selector.parsed).next()?;
+        match attribute {
+            Some(name) => element.attr(name).map(|value| value.as_bytes().to_vec()),
+            None => Some(element.text().collect::<String>().trim().as_bytes().to_vec()),
+        }
     }
 }
 
@@ -92,7 +96,7 @@ mod tests {
 
     fn found(selector: &str, attribute: Option<&str>) -> Option<String> {
         let selector = CssSelector::parse(selector).unwrap();
-        let value = find_element(PAGE.as_bytes(), &selector, attribute)?;
+        let value = HtmlPage::read(PAGE.as_bytes()).value(&selector, attribute)?;
         Some(String::from_utf8(value).unwrap())
     }
 

@@ -1,6 +1,6 @@
 //! Values that are looked for in responses while they arrive.
 
-use super::html::{CssSelector, find_element, unescaped};
+use super::html::{CssSelector, HtmlPage, unescaped};
 use super::jar;
 use super::json::{CaptureState, JsonScan, Pointer, VALUE_BYTES_MAX, ValueCapture};
 use super::judge::Pattern;
@@ -81,29 +81,35 @@ impl Probes {
         let extracted = step.extract.iter().map(|e| Some(&e.source));
         let sources: Vec<Option<&Source>> = expected.chain(extracted).collect();
         let mut probes = Probes { wants_location: step.redirects > 0, ..Probes::default() };
+        let mut others: Vec<&Source> = Vec::new();
         for source in sources.iter().copied().flatten() {
-            if let Source::Json(pointer) = source {
-                let pointer = Pointer::new(pointer);
-                if !probes.pointers.contains(&pointer) {
-                    probes.pointers.push(pointer);
+            match source {
+                Source::Status => {}
+                Source::Json(pointer) => {
+                    let pointer = Pointer::new(pointer);
+                    if !probes.pointers.contains(&pointer) {
+                        probes.pointers.push(pointer);
+                    }
+                }
+                other if others.contains(&other) => {}
+                other => {
+                    others.push(other);
+                    probes.others.extend(BodyProbe::new(other));
                 }
             }
         }
-        let count = probes.pointers.len();
-        for source in sources {
-            let place = match source {
-                None | Some(Source::Status) => None,
-                Some(Source::Json(pointer)) => {
-                    let pointer = Pointer::new(pointer);
-                    probes.pointers.iter().position(|p| *p == pointer)
-                }
-                Some(other) => {
-                    probes.others.extend(BodyProbe::new(other));
-                    Some(count + probes.others.len() - 1)
-                }
-            };
-            probes.places.push(place);
-        }
+        let place = |source: Option<&Source>| match source? {
+            Source::Status => None,
+            Source::Json(pointer) => {
+                let pointer = Pointer::new(pointer);
+                probes.pointers.iter().position(|p| *p == pointer)
+            }
+            other => {
+                let at = others.iter().position(|known| *known == other)?;
+                Some(probes.pointers.len() + at)
+            }
+        };
+        probes.places = sources.into_iter().map(place).collect();
         probes.wants_page = probes.others.iter().any(BodyProbe::is_of_page);
         probes
     }
@@ -135,8 +141,9 @@ impl BodyProbe {
         matches!(self, BodyProbe::Regex { .. } | BodyProbe::Css { .. })
     }
 
-    /// Ends the search with the end of the body.
-    fn end(&self, page: &[u8], found: &mut ValueCapture) {
+    /// Ends the search with the end of the body. `tree` is the page as elements, once one of the
+    /// probes has made it.
+    fn end(&self, page: &[u8], tree: &mut Option<HtmlPage>, found: &mut ValueCapture) {
         match self {
             BodyProbe::Body if found.state == CaptureState::Coming => {
                 found.state = CaptureState::Whole;
@@ -155,7 +162,8 @@ impl BodyProbe {
                 }
             }
             BodyProbe::Css { selector, attribute } => {
-                if let Some(value) = find_element(page, selector, attribute.as_deref()) {
+                let tree = tree.get_or_insert_with(|| HtmlPage::read(page));
+                if let Some(value) = tree.value(selector, attribute.as_deref()) {
                     found.set(&value);
                 }
             }
@@ -239,46 +247,45 @@ pub(super) struct ReadResponse<'a> {
 impl ReadResponse<'_> {
     /// The value for expectation or extraction number `number`, expectations first.
     pub(super) fn value(&self, number: usize) -> Option<&[u8]> {
-        let place = (*self.probes.places.get(number)?)?;
-        self.reading.found.get(place)?.value()
+        self.searched(number)?.0.value()
     }
 
     /// Why there is no such value, in words.
     pub(super) fn missing_because(&self, number: usize) -> &'static str {
-        let place = self.probes.places.get(number).copied().flatten();
-        let found = place.and_then(|place| self.reading.found.get(place));
-        match found.map(|f| f.state) {
+        let searched = self.searched(number);
+        match searched.map(|(found, _)| found.state) {
             Some(CaptureState::TooLong) => "its value is longer than 64 KiB",
             _ if self.reading.is_encoded => "the body is compressed",
-            _ if self.is_cut(number) => "there is none in the first 1 MiB of the body",
+            _ if self.is_cut(searched) => "there is none in the first 1 MiB of the body",
             _ => "there is none",
         }
     }
 
     /// Whether it may have such a value that could not be read.
     pub(super) fn is_unknown(&self, number: usize) -> bool {
-        let Some(place) = self.probes.places.get(number).copied().flatten() else {
+        let searched = self.searched(number);
+        let Some((found, probe)) = searched else {
             return false;
         };
-        let is_of_body = match place.checked_sub(self.probes.pointers.len()) {
-            None => true,
-            Some(other) => match self.probes.others.get(other) {
-                Some(BodyProbe::Header(_) | BodyProbe::Cookie(_)) | None => false,
-                Some(_) => true,
-            },
-        };
-        match self.reading.found.get(place).map(|found| found.state) {
-            Some(CaptureState::TooLong) => true,
-            Some(CaptureState::Whole) => false,
-            _ => is_of_body && self.reading.is_encoded || self.is_cut(number),
+        let is_of_head = matches!(probe, Some(BodyProbe::Header(_) | BodyProbe::Cookie(_)));
+        match found.state {
+            CaptureState::TooLong => true,
+            CaptureState::Whole => false,
+            _ => !is_of_head && self.reading.is_encoded || self.is_cut(searched),
         }
     }
 
-    /// Whether only the begin of the body was searched for this.
-    fn is_cut(&self, number: usize) -> bool {
-        let place = self.probes.places.get(number).copied().flatten();
-        let other = place.and_then(|place| place.checked_sub(self.probes.pointers.len()));
+    /// What was found for a number, and by which probe if not at a JSON Pointer.
+    fn searched(&self, number: usize) -> Option<(&ValueCapture, Option<&BodyProbe>)> {
+        let place = (*self.probes.places.get(number)?)?;
+        let other = place.checked_sub(self.probes.pointers.len());
         let probe = other.and_then(|other| self.probes.others.get(other));
+        Some((self.reading.found.get(place)?, probe))
+    }
+
+    /// Whether only the begin of the body was searched for this.
+    fn is_cut(&self, searched: Option<(&ValueCapture, Option<&BodyProbe>)>) -> bool {
+        let probe = searched.and_then(|(_, probe)| probe);
         self.reading.is_page_cut && probe.is_some_and(BodyProbe::is_of_page)
     }
 
@@ -322,8 +329,9 @@ impl ResponseReader {
     fn end(&mut self, probes: &Probes) {
         let (json, others) = self.found.split_at_mut(probes.pointers.len());
         self.json.end(json);
+        let mut tree = None;
         for (probe, found) in probes.others.iter().zip(others) {
-            probe.end(&self.page, found);
+            probe.end(&self.page, &mut tree, found);
         }
     }
 

@@ -101,10 +101,12 @@ impl UserStage {
 
     /// The first time at or after `now` at which there are `users`; `None` if there never are. All
     /// are there where there are no stages.
+    #[inline]
     pub fn first(stages: &[UserStage], users: u32, now: Nanos) -> Option<Nanos> {
-        if stages.is_empty() {
-            return Some(now);
-        }
+        if stages.is_empty() { Some(now) } else { UserStage::first_of(stages, users, now) }
+    }
+
+    fn first_of(stages: &[UserStage], users: u32, now: Nanos) -> Option<Nanos> {
         let mut begin = Nanos::ZERO;
         for stage in stages {
             let has = stage.has(users, now - begin);
