@@ -303,10 +303,10 @@ fn multipart(node: &Node, scope: &mut TemplateScope<'_>) -> Read<(MultipartBody,
     for part in parts {
         let mut head = format!(
             "--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"",
-            in_quotes(part.name)
+            form_name(part.name)
         );
         if let Some(filename) = &part.filename {
-            head += &format!("; filename=\"{}\"", in_quotes(filename));
+            head += &format!("; filename=\"{}\"", form_name(filename));
         }
         if let Some(content_type) = &part.content_type {
             head += &format!("\r\nContent-Type: {content_type}");
@@ -328,7 +328,7 @@ fn multipart(node: &Node, scope: &mut TemplateScope<'_>) -> Read<(MultipartBody,
 }
 
 /// A name as browsers write it between quotes (HTML §4.10.21.8).
-fn in_quotes(name: &str) -> String {
+pub(super) fn form_name(name: &str) -> String {
     name.replace('\n', "%0A").replace('\r', "%0D").replace('"', "%22")
 }
 

@@ -1,5 +1,6 @@
 //! Bodies as curl puts them together: data in pieces, forms in parts.
 
+use crate::body::form_name;
 use knee_load::percent;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -176,10 +177,10 @@ impl<'a> FormPart<'a> {
         };
         let mut head = "Content-Disposition: form-data".to_owned();
         if !self.name.is_empty() {
-            let _ = write!(head, "; name=\"{}\"", quotable(self.name));
+            let _ = write!(head, "; name=\"{}\"", form_name(self.name));
         }
         if let Some(filename) = &filename {
-            let _ = write!(head, "; filename=\"{}\"", quotable(filename));
+            let _ = write!(head, "; filename=\"{}\"", form_name(filename));
         }
         head.push_str("\r\n");
         if let Some(content_type) = &content_type {
@@ -217,11 +218,6 @@ fn word(text: &str) -> (String, &str) {
     }
     let (word, rest) = text.split_at(text.find(';').unwrap_or(text.len()));
     (word.trim_end().to_owned(), rest)
-}
-
-/// As browsers write names in quotes.
-fn quotable(name: &str) -> String {
-    name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 fn type_of(file: &str) -> &'static str {

@@ -10,6 +10,7 @@ mod content;
 mod curl;
 pub mod data;
 mod gather;
+mod grammar;
 mod har;
 mod jmeter;
 mod json_text;

@@ -1,6 +1,7 @@
 //! A request, checked whether a scenario can have it.
 
 use super::super::content::content;
+use super::super::grammar::is_token;
 use super::super::text::ImportedText;
 use super::super::url::split;
 use super::super::{ImportedBody, ImportedRequest};
@@ -91,7 +92,7 @@ impl Collector {
             if is_dropped && !is_other_host {
                 continue;
             }
-            if !is_header_name(&name) {
+            if !is_token(&name) {
                 self.leave_out(format!("header '{name}': that is no name of a header"));
                 continue;
             }
@@ -118,10 +119,4 @@ impl Collector {
         }
         headers
     }
-}
-
-/// Whether a name is a token (RFC 9110 §5.6.2).
-fn is_header_name(name: &str) -> bool {
-    let is_sign = |b: u8| b"!#$%&'*+-.^_`|~".contains(&b);
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || is_sign(b))
 }

@@ -3,7 +3,8 @@
 use super::JmeterReader;
 use super::element::{JmeterElement, JmeterScope};
 use super::extractors::pointer;
-use super::{escaped, is_plain};
+use super::is_plain;
+use crate::import::grammar::status_ranges;
 use crate::import::{ImportedExpect, ImportedMatch, ImportedText};
 use knee_load::session::Pattern;
 use knee_load::time::Nanos;
@@ -93,8 +94,8 @@ impl<'a> JmeterReader<'a> {
         for text in texts {
             let pattern = text.literal().and_then(|text| {
                 Pattern::parse(&match kind & !(NOT | ANY) {
-                    EQUALS => format!("^{}$", escaped(text)),
-                    SUBSTRING => escaped(text),
+                    EQUALS => format!("^{}$", regex_syntax::escape(text)),
+                    SUBSTRING => regex_syntax::escape(text),
                     WHOLE => format!("^(?:{text})$"),
                     _ => text.to_owned(),
                 })
@@ -181,8 +182,8 @@ impl<'a> JmeterReader<'a> {
             return Vec::new();
         }
         let pattern = |text: &str| match kind & !(NOT | ANY) {
-            EQUALS => format!("^{}$", escaped(text)),
-            SUBSTRING => escaped(text),
+            EQUALS => format!("^{}$", regex_syntax::escape(text)),
+            SUBSTRING => regex_syntax::escape(text),
             WHOLE => format!("^(?:{text})$"),
             _ => format!("(?:{text})"),
         };
@@ -235,20 +236,12 @@ fn ranges(statuses: &[bool]) -> Vec<String> {
     if statuses.iter().copied().eq(default) {
         return Vec::new();
     }
-    let mut ranges = Vec::new();
-    let mut begin = None;
-    let ended = std::iter::once(false);
-    for (at, is_fine) in statuses.iter().copied().chain(ended).enumerate() {
-        let status = 100 + at;
-        match (is_fine, begin) {
-            (true, None) => begin = Some(status),
-            (false, Some(from)) => {
-                let to = status - 1;
-                ranges.push(if from == to { from.to_string() } else { format!("{from}-{to}") });
-                begin = None;
-            }
-            _ => {}
-        }
-    }
-    ranges
+    let permitted = (100..).zip(statuses).filter(|(_, is_fine)| **is_fine);
+    let ranges = status_ranges(permitted.map(|(status, _)| status)).into_iter();
+    let written = ranges.map(
+        |(low, high)| {
+            if low == high { low.to_string() } else { format!("{low}-{high}") }
+        },
+    );
+    written.collect()
 }

@@ -403,7 +403,7 @@ impl JmeterScript<'_, '_> {
                     "matches" => whole(of.clone(), &other)?,
                     "startsWith" => {
                         let text = other.literal().ok_or("startsWith of a variable")?;
-                        let pattern = format!("^{}", super::escaped(text));
+                        let pattern = format!("^{}", regex_syntax::escape(text));
                         let pattern = pattern.into();
                         JmeterDecision::Asked(ImportedCondition::Compare(
                             of.clone(),

@@ -3,6 +3,7 @@
 use super::JmeterReader;
 use super::element::{JmeterElement, JmeterScope};
 use crate::import::collect::Collector;
+use crate::import::grammar::pointer_part;
 use crate::import::{ImportedExtract, ImportedSource};
 
 /// What sets variables from responses.
@@ -183,7 +184,7 @@ impl<'a> JmeterReader<'a> {
         let source = match text("useHeaders").trim() {
             "" | "false" => ImportedSource::Between(left.to_owned(), right.to_owned()),
             "unescaped" => {
-                let (left, right) = (super::escaped(left), super::escaped(right));
+                let (left, right) = (regex_syntax::escape(left), regex_syntax::escape(right));
                 regex_source(&format!("(?s){left}(.*?){right}"), 1, true)
             }
             part => {
@@ -253,9 +254,8 @@ pub(super) fn pointer(path: &str) -> Option<(String, bool)> {
     let mut rest = path.trim().strip_prefix('$').unwrap_or(path.trim());
     let (mut pointer, mut is_first) = (String::new(), false);
     let mut add = |name: &str| {
-        let name = name.replace('~', "~0").replace('/', "~1");
         pointer.push('/');
-        pointer.push_str(&name);
+        pointer.push_str(&pointer_part(name));
     };
     if !rest.is_empty() && !rest.starts_with(['.', '[']) {
         return None;

@@ -276,18 +276,6 @@ impl<'a> JmeterReader<'a> {
     }
 }
 
-/// A text as a regular expression that matches it.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        if "\\.+*?()|[]{}^$#&-~".contains(c) {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
-}
-
 /// Whether a regular expression has no sign that means something.
 fn is_plain(pattern: &str) -> bool {
     !pattern.contains(|c| "\\.+*?()|[]{}^$".contains(c))

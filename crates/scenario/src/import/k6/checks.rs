@@ -1,9 +1,9 @@
 //! `check`: what its predicates ask of a response is what the scenario expects of it.
 
+use super::super::grammar::{is_token, status_ranges};
 use super::super::{ImportedExpect, ImportedMatch, ImportedRelation};
 use super::calls::argument;
 use super::interpreter::K6Interpreter;
-use super::responses::is_token;
 use super::value::{JsValue, K6Test, PartPlace, ResponsePart};
 use crate::response::status;
 use knee_load::time::Nanos;
@@ -393,14 +393,7 @@ fn restrict(expect: &mut ImportedExpect, statuses: &[u16]) -> Result<(), String>
     if left.is_empty() {
         return Err("no status is as all checks want it".to_owned());
     }
-    let mut ranges: Vec<(u16, u16)> = Vec::new();
-    for status in left {
-        match ranges.last_mut() {
-            Some((_, high)) if *high + 1 == status => *high = status,
-            _ => ranges.push((status, status)),
-        }
-    }
-    expect.status = ranges
+    expect.status = status_ranges(left.into_iter())
         .into_iter()
         .map(|(low, high)| match (low, high) {
             (low, high) if low == high => low.to_string(),

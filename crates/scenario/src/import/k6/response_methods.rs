@@ -76,10 +76,10 @@ impl<'a> K6Interpreter<'a, '_> {
                 own(PartPlace::Index(Box::new(place.clone()), text.to_owned()))
             }
             (_, "startsWith", _, Some(text)) => {
-                test(Matches, JsValue::text(format!("^{}", escaped(text))))
+                test(Matches, JsValue::text(format!("^{}", regex_syntax::escape(text))))
             }
             (_, "endsWith", _, Some(text)) => {
-                test(Matches, JsValue::text(format!("{}$", escaped(text))))
+                test(Matches, JsValue::text(format!("{}$", regex_syntax::escape(text))))
             }
             (PartPlace::Body, "match", JsValue::Regex(pattern), _) => {
                 own(PartPlace::Match(pattern.to_string()))
@@ -116,16 +116,4 @@ pub(super) fn pointer(path: &str) -> Option<String> {
         path.split('.')
             .fold(String::new(), |pointer, part| super::responses::deeper(&pointer, part)),
     )
-}
-
-/// A text as a regular expression that matches it alone.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        if "\\.+*?()|[]{}^$#&-~".contains(c) {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
 }

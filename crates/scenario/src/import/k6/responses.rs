@@ -1,5 +1,6 @@
 //! Parts of responses, and the variables that have them.
 
+use super::super::grammar::{is_token, pointer_part};
 use super::super::{ImportedExtract, ImportedSource};
 use super::interpreter::{K6Interpreter, K6Phase, K6Request, K6Step};
 use super::value::{JsValue, PartPlace, ResponsePart};
@@ -152,7 +153,7 @@ impl<'a> K6Interpreter<'a, '_> {
 
 /// A JSON Pointer to something in what another points to.
 pub(super) fn deeper(pointer: &str, name: &str) -> String {
-    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+    format!("{pointer}/{}", pointer_part(name))
 }
 
 /// Where a variable has a part from.
@@ -177,11 +178,6 @@ fn source(place: &PartPlace) -> Result<ImportedSource, String> {
         PartPlace::Other(what) => return Err(what.clone()),
         _ => return Err("a part of a response".to_owned()),
     })
-}
-
-pub(super) fn is_token(name: &str) -> bool {
-    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    !name.is_empty() && name.bytes().all(is_part)
 }
 
 /// A name for the variable of a part.

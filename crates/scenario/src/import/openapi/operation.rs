@@ -4,6 +4,7 @@ use super::parameters::ApiStyle;
 use super::schema::ValueMaker;
 use super::{ApiDescription, plain};
 use crate::import::collect::{Collector, FORM, SourceRequest};
+use crate::import::grammar::pointer_part;
 use crate::import::{ImportedBody, ImportedPart, ImportedText};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -189,7 +190,8 @@ impl<'a> ApiOperation<'a> {
             self.json(media, self.value(content, all), draft);
         } else if is_form(media) {
             let fields = self.fields(content, all);
-            let encoding = |name: &str| content.pointer(&format!("/encoding/{}", escaped(name)));
+            let encoding =
+                |name: &str| content.pointer(&format!("/encoding/{}", pointer_part(name)));
             let pairs = fields.iter().flat_map(|(name, value)| {
                 let style = ApiStyle::of(encoding(name).unwrap_or(&Value::Null), "query");
                 style.pairs(name, value)
@@ -219,7 +221,7 @@ impl<'a> ApiOperation<'a> {
             let one = items.map(|items| self.description.resolved(items)).or(property);
             let text = |key: &str| one.and_then(|one| one.get(key)).and_then(Value::as_str);
             let is_file = text("format") == Some("binary") || text("contentMediaType").is_some();
-            let media = content.pointer(&format!("/encoding/{}/contentType", escaped(&name)));
+            let media = content.pointer(&format!("/encoding/{}/contentType", pointer_part(&name)));
             let media = media.and_then(Value::as_str).or(text("contentMediaType"));
             let media = media.and_then(|media| media.split(',').next());
             if is_file {
@@ -279,9 +281,4 @@ fn part(name: &str, value: &Value, is_file: bool, media: Option<&str>) -> Import
         media: media.or(usual).map(str::to_owned),
         filename: is_file.then(|| format!("{name}.bin")),
     }
-}
-
-/// A name as a part of a JSON Pointer.
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
