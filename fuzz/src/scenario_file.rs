@@ -85,7 +85,8 @@ fn check_scenario(scenario: &Scenario) {
                 Instruction::Pass { repetition, end: to } => {
                     assert!(usize::from(*repetition) < kind.repetitions.len() && *to <= end);
                 }
-                Instruction::Jump(to) => assert!(*to <= end),
+                Instruction::Jump(to) | Instruction::Join(to) => assert!(*to <= end),
+                Instruction::Fork(begins) => assert!(begins.iter().all(|to| *to < end)),
                 Instruction::Choose(arms) => {
                     assert!(arms.iter().all(|(sum, to)| *sum > 0 && *to < end));
                 }

@@ -87,7 +87,8 @@ pub fn run_observed(
     vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
     // No more workers than there is work for.
-    let workers = spec.engine.workers.clamp(1, connections_of(spec).max(1));
+    let users_max = connections_of(spec) / spec.target.lanes_per_user();
+    let workers = spec.engine.workers.clamp(1, users_max.max(1));
     let mut show = |interval: &Interval, part: &IntervalPart| {
         observer.on_interval(interval, part.response.as_ref());
     };
@@ -410,7 +411,7 @@ pub fn connections_of(spec: &TrialSpec) -> u32 {
         Load::Open(open) => open.connections_max,
         Load::Closed { vusers, .. } => {
             let shared = spec.target.shared_by().and(spec.target.connections_max);
-            shared.unwrap_or(*vusers)
+            shared.unwrap_or(vusers.saturating_mul(spec.target.lanes_per_user()))
         }
         Load::Overload(load) => load.scheme.connecting_max(),
     }

@@ -54,6 +54,8 @@ pub(super) struct SessionDraft {
     /// How often a step had this name.
     pub(super) step_names: HashMap<String, u32>,
     pub(super) has_request: bool,
+    /// It is within a branch of several.
+    pub(super) is_branch: bool,
 }
 
 impl PlanBuilder<'_> {
@@ -98,7 +100,9 @@ pub(super) fn foresee(steps: &Node, names: &mut Names, are_known: bool) -> Read<
         };
         for entry in entries {
             match (&*entry.key, &entry.value.value) {
-                ("steps" | "else" | "choose", _) => foresee(&entry.value, names, are_known)?,
+                ("steps" | "else" | "choose" | "parallel", _) => {
+                    foresee(&entry.value, names, are_known)?
+                }
                 ("gives", Value::List(_) | Value::Scalar(_)) => {
                     for node in one_or_more(&entry.value) {
                         if let Some(name) = node.scalar() {

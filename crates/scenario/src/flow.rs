@@ -19,6 +19,8 @@ const PASSES_DEFAULT: u64 = 1_000;
 /// The most groups of a scenario, choices of a step, and values that a step repeats over.
 const GROUPS_MAX: usize = 1_000;
 const CHOICES_MAX: usize = 1_000;
+/// The most branches of a step. Each may have a connection; browsers have 6 per server.
+pub(super) const BRANCHES_MAX: usize = 32;
 const VALUES_MAX: usize = 10_000;
 
 /// The steps that have other keys beside their own, and which.
@@ -69,6 +71,39 @@ impl PlanBuilder<'_> {
         }
         kind.program[at] = Instruction::Choose(arms);
         ends.into_iter().for_each(|end| kind.goes_on_here(end));
+        Ok(())
+    }
+
+    pub(super) fn parallel(&mut self, node: &Node, kind: &mut SessionDraft) -> Read<()> {
+        let Value::List(branches) = &node.value else {
+            bail!(node.at, "'parallel' is a list of steps: write [{{get: /a}}, {{get: /b}}]");
+        };
+        if branches.is_empty() || branches.len() > BRANCHES_MAX {
+            bail!(node.at, "no step, or too many at the same time: expected 1 to {BRANCHES_MAX}");
+        }
+        if std::mem::replace(&mut kind.is_branch, true) {
+            bail!(node.at, "'parallel' within 'parallel': write all steps in one list");
+        }
+        let at = kind.program.len();
+        kind.program.push(Instruction::Fork(Vec::new()));
+        // No branch knows what another one learns.
+        let before = kind.names.variables.clone();
+        let (mut learnt, mut begins, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for branch in branches {
+            for (variable, (_, was_known)) in kind.names.variables.iter_mut().zip(&before) {
+                variable.1 = *was_known;
+            }
+            begins.push(kind.program.len() as u32);
+            self.step(branch, kind)?;
+            ends.push(kind.program.len());
+            kind.program.push(Instruction::Join(0));
+            let known = kind.names.variables.iter().zip(0..);
+            learnt.extend(known.filter(|((_, is_known), _)| *is_known).map(|(_, at)| at));
+        }
+        learnt.into_iter().for_each(|at: usize| kind.names.variables[at].1 = true);
+        kind.program[at] = Instruction::Fork(begins.split_off(1));
+        ends.into_iter().for_each(|end| kind.goes_on_here(end));
+        kind.is_branch = false;
         Ok(())
     }
 
@@ -199,6 +234,7 @@ impl SessionDraft {
             Some(
                 Instruction::Unless { to, .. }
                 | Instruction::Jump(to)
+                | Instruction::Join(to)
                 | Instruction::Pass { end: to, .. },
             ) => *to = here,
             _ => debug_assert!(false, "{at} leads nowhere"),

@@ -96,6 +96,7 @@ impl PlanBuilder<'_> {
             repetitions: Vec::new(),
             step_names: HashMap::new(),
             has_request: false,
+            is_branch: false,
         }
     }
 
@@ -131,7 +132,7 @@ impl PlanBuilder<'_> {
         steps.iter().try_for_each(|step| self.step(step, kind))
     }
 
-    fn step(&mut self, node: &Node, kind: &mut SessionDraft) -> Read<()> {
+    pub(super) fn step(&mut self, node: &Node, kind: &mut SessionDraft) -> Read<()> {
         let fields = Fields::read(node, STEP)?;
         let one = fields.one()?;
         refuse_other_keys(&fields, one)?;
@@ -144,6 +145,7 @@ impl PlanBuilder<'_> {
             "repeat" => self.repeat(&fields, &one.value, kind),
             "when" => self.when(&fields, &one.value, kind),
             "choose" => self.choose(&one.value, kind),
+            "parallel" => self.parallel(&one.value, kind),
             "set" => self.set(&one.value, kind),
             "group" => self.group(&fields, &one.value, kind),
             _ => self.request(&fields, one, kind),

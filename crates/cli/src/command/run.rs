@@ -375,7 +375,8 @@ impl RawRun {
             (None, Some(connections)) => ("--connections", connections),
             (vusers, _) => ("--vusers", vusers.unwrap_or(10)),
         };
-        let connections = target.connections_max.unwrap_or(vusers);
+        let of_users = vusers.saturating_mul(target.lanes_per_user());
+        let connections = target.connections_max.unwrap_or(of_users);
         machine.check_connections(argument, connections)?;
         let stages = self.stages.as_ref().and_then(|load| load.stages.of_users());
         let stages = stages.map_or(Vec::new(), |(_, stages)| stages.to_vec());

@@ -8,7 +8,7 @@ use std::fs;
 
 const SERVER: &str = r#"
 const fs = require('fs');
-let polls = 0;
+let polls = 0, together = [];
 const pages = {
   '/login': () => ['application/json', '{"token": "t-1"}'],
   '/form': () => ['text/html',
@@ -24,8 +24,14 @@ require('http').createServer((request, response) => {
     const seen = [request.method, request.url, request.headers['authorization'] || '', body];
     fs.appendFileSync('SEEN', JSON.stringify(seen) + '\n');
     const [type, text] = (pages[request.url] || (() => ['text/plain', 'ok']))();
-    response.writeHead(request.url === '/missing' ? 404 : 200, {'Content-Type': type});
-    response.end(text);
+    const answer = () => {
+      response.writeHead(request.url === '/missing' ? 404 : 200, {'Content-Type': type});
+      response.end(text);
+    };
+    if (!request.url.startsWith('/of-3/')) return answer();
+    // Three of them have to be there before one is answered.
+    together.push(answer);
+    if (together.length === 3) together.splice(0).forEach((answer) => answer());
   });
 }).listen(PORT, '127.0.0.1');
 "#;
@@ -116,6 +122,41 @@ fn a_user_does_what_the_file_says() {
     let targets = report["trials"][0]["targets"].as_array().unwrap();
     let names: Vec<&Value> = targets.iter().map(|target| &target["target"]).collect();
     assert_eq!(names[..2], [&json!("GET /ids"), &json!("item")], "the setup is in no figure");
+}
+
+const PARALLEL: &str = r#"
+sessions:
+  page:
+    steps:
+      - {post: /login, body: "", extract: {token: {json: /token}}}
+      - parallel:
+          - {get: "/of-3/${token}"}
+          - {get: /of-3/b}
+          - {group: data, steps: [{get: /ids, extract: {n: {json: /n}}}, {get: "/of-3/${n}"}]}
+      - {get: "/end/${n}"}
+"#;
+
+#[test]
+fn steps_in_parallel_are_under_way_at_the_same_time() {
+    let Some(server) = server() else { return };
+    let file = scenario(&server, "parallel.yaml", PARALLEL);
+    asked(&server);
+    let report = measured(&["run", &file, "--vusers", "1", "-n", "2", "--timeout", "20s"]);
+    let asked: Vec<String> = asked(&server).into_iter().map(|[_, url, ..]| url).collect();
+    assert_eq!(asked.len(), 12, "{asked:?}");
+    for one in asked.chunks(6) {
+        assert_eq!((&*one[0], &*one[5]), ("/login", "/end/5"));
+        let mut parts = one[1..5].to_vec();
+        parts.sort();
+        assert_eq!(parts, ["/ids", "/of-3/5", "/of-3/b", "/of-3/t-1"]);
+    }
+    let sessions = &report["trials"][0]["sessions"];
+    assert_eq!(sessions["kinds"][0]["completed"], 2, "{sessions:#}");
+    assert_eq!(sessions["groups"][0]["completed"], 2);
+    assert_eq!(report["trials"][0]["connections_max"], 3);
+    let failed = run(&["overload", &file, "--simple", "1"]);
+    assert_eq!(failed.status, Some(2));
+    assert!(failed.stderr.contains("parallel: in an overload each session has one connection"));
 }
 
 #[test]

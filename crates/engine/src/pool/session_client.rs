@@ -2,6 +2,7 @@
 //! that a [`StepClient`] carries.
 
 mod asking;
+mod branches;
 mod ending;
 mod programs;
 mod seat;
@@ -30,6 +31,8 @@ use std::sync::atomic::AtomicBool;
 pub(crate) struct SessionConfig {
     /// Most sessions under way at once; others wait.
     pub sessions_max: u32,
+    /// The most branches of a session.
+    pub width: u32,
     /// The measured window. No step begins after its end.
     pub window: Window,
     /// Time limit of a step without its own.
@@ -39,7 +42,8 @@ pub(crate) struct SessionConfig {
 }
 
 /// Carries sessions. Each has a number, which is also the lane of its connection unless connections
-/// are shared. So a user keeps a connection, and leaves it to the next with this number. In an
+/// are shared. So a user keeps a connection, and leaves it to the next with this number. Sessions
+/// with branches have numbers for these as well, which follow their own (`branches`). In an
 /// overload each session opens its own connection, fails unless that is established, and closes it
 /// at its end.
 pub(crate) struct SessionClient<C: StepClient> {
@@ -85,7 +89,8 @@ impl<C: StepClient> SessionClient<C> {
         users: Users,
         target: &Target,
     ) -> SessionClient<C> {
-        let count = config.sessions_max.max(1);
+        let sessions = config.sessions_max.max(1);
+        let count = sessions.saturating_mul(config.width);
         let readings = ResponseReaders::new(users.plan(), count as usize);
         inner.read_into(readings, count as usize);
         let measured = SessionsMeasured {
@@ -96,7 +101,7 @@ impl<C: StepClient> SessionClient<C> {
         SessionClient {
             paths: paths.collect(),
             seats: (0..count).map(|_| SessionSeat::free()).collect(),
-            free: (0..count).rev().collect(),
+            free: (0..sessions).rev().map(|session| session * config.width).collect(),
             opened: 0,
             established: Vec::new(),
             waiting: VecDeque::new(),

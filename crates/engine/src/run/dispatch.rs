@@ -123,7 +123,8 @@ impl Dispatch<'_> {
         let users = Users::new(Arc::clone(sessions), worker, spec.seed)
             .of_origin(Origin::new(spec.target.tls.is_some(), host));
         let config = SessionConfig {
-            sessions_max: client.operations_max(),
+            sessions_max: client.operations_max() / spec.target.lanes_per_user(),
+            width: sessions.width(),
             window: self.plan.window(),
             timeout: spec.timeout,
             retries: spec.retry.as_ref().map(|policy| Retries::new(policy, spec, self.share)),
@@ -188,14 +189,19 @@ impl Dispatch<'_> {
 
     fn client_config(&self) -> ClientConfig {
         let spec = self.plan.spec;
-        let connections = self.share.part(connections_of(spec).into()) as u32;
+        let part = |of: u32| self.share.part(of.into()) as u32;
+        let connections = part(connections_of(spec));
         // A session keeps its connection.
         let keeps_lanes =
             matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
         if let Some(streams_max) = spec.target.shared_by() {
             ClientConfig { streams_max, ..self.config_of(connections.max(1)) }
         } else if keeps_lanes {
-            ClientConfig { lanes: connections, ..self.config_of(connections) }
+            let lanes = match spec.target.lanes_per_user() {
+                1 => connections,
+                each => each * part(connections_of(spec) / each).max(1),
+            };
+            ClientConfig { lanes, ..self.config_of(lanes) }
         } else {
             self.config_of(connections.max(1))
         }

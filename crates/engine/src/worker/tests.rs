@@ -74,13 +74,13 @@ impl World {
         let is_multiplexed = chance(&mut rng, 50);
         let load = load(&mut rng, connections_max);
         let is_overload = matches!(load, Load::Overload(_));
-        let with_sessions = chance(&mut rng, 30);
+        let sessions = chance(&mut rng, 40).then(|| plan(chance(&mut rng, 50)));
         let counted = !is_overload && chance(&mut rng, 30);
         let spec = TrialSpec {
             label: String::new(),
             level: load.level(),
             load,
-            target: target(with_sessions && !is_overload, chance(&mut rng, 80)),
+            target: target(sessions.filter(|_| !is_overload), chance(&mut rng, 80)),
             warmup: Nanos::ZERO,
             duration: if counted { Nanos::from_secs(3_600) } else { DURATION },
             operations_max: counted.then(|| 1 + pick(&mut rng, 300)),
@@ -125,9 +125,10 @@ impl World {
         let spec = &self.spec;
         let keeps_lanes =
             matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
+        let each = self.lanes_per_user();
         let lanes = match (&spec.load, self.is_multiplexed) {
-            (Load::Closed { vusers, .. }, false) => *vusers,
-            _ if keeps_lanes && !self.is_multiplexed => self.connections_max,
+            (Load::Closed { vusers, .. }, false) => *vusers * each,
+            _ if keeps_lanes && !self.is_multiplexed => self.connections_max * each,
             _ => 0,
         };
         let connections_max = match &spec.load {
@@ -160,7 +161,8 @@ impl World {
             return self.over_kernel(client, slots, requests);
         };
         let config = SessionConfig {
-            sessions_max: client.operations_max(),
+            sessions_max: client.operations_max() / self.lanes_per_user(),
+            width: plan.width(),
             window: self.window(),
             timeout: self.spec.timeout,
             retries: None,
@@ -168,6 +170,11 @@ impl World {
         let users = Users::new(Arc::clone(plan), (0, 1), self.seed);
         let client = SessionClient::new(client, config, users, &self.spec.target);
         self.over_kernel(client, slots, requests);
+    }
+
+    fn lanes_per_user(&self) -> u32 {
+        let plan = self.spec.target.sessions.as_ref().filter(|_| !self.is_multiplexed);
+        plan.map_or(1, |plan| plan.width())
     }
 
     fn over_kernel<C: Client>(mut self, client: C, slots: usize, requests: WireRequests) {
@@ -265,18 +272,19 @@ fn load(rng: &mut Rng, connections_max: u32) -> Load {
 }
 
 /// A short request and a long one, alone or as the steps of sessions.
-fn target(with_sessions: bool, keep_alive: bool) -> Target {
+fn target(sessions: Option<SessionPlan>, keep_alive: bool) -> Target {
     let url = Url::parse("http://h:81/").unwrap();
     let request = |method, body| HttpRequest::new(method, &url, Vec::new(), body, 1).unwrap();
     let requests = vec![request("GET", Vec::new()), request("POST", vec![b'b'; 90_000])];
     let endpoint = url.endpoint().clone();
     let mut target = Target::new(endpoint, requests, Pick::InOrder, keep_alive).unwrap();
-    target.sessions = with_sessions.then(|| Arc::new(plan()));
+    target.sessions = sessions.map(Arc::new);
     target
 }
 
-/// Users who ask twice, with a pause between; the second step has a time limit of its own.
-fn plan() -> SessionPlan {
+/// Users who ask twice, with a pause between; the second step has a time limit of its own. In
+/// branches they then ask three times at once; one pauses before.
+fn plan(with_branches: bool) -> SessionPlan {
     let pause = Instruction::Think(Law::Fixed(Nanos::from_millis(3)));
     let step = |timeout, goes_on| RequestStep {
         name: "step".to_owned(),
@@ -284,7 +292,19 @@ fn plan() -> SessionPlan {
         goes_on,
         ..RequestStep::default()
     };
-    let program = vec![Instruction::Request(0), pause, Instruction::Request(1)];
+    let mut program = vec![Instruction::Request(0), pause.clone(), Instruction::Request(1)];
+    if with_branches {
+        program.extend([
+            Instruction::Fork(vec![6, 9]),
+            Instruction::Request(0),
+            Instruction::Join(11),
+            pause,
+            Instruction::Request(1),
+            Instruction::Join(11),
+            Instruction::Request(0),
+            Instruction::Join(11),
+        ]);
+    }
     SessionPlan {
         kinds: vec![SessionKind {
             name: "user".to_owned(),

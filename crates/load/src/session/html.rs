@@ -57,11 +57,11 @@ impl From<CssSelector> for String {
 }
 
 /// A page as elements, read as browsers read it.
-pub(super) struct HtmlPage(Html);
+pub(super) struct ParsedPage(Html);
 
-impl HtmlPage {
-    pub(super) fn read(page: &[u8]) -> HtmlPage {
-        HtmlPage(Html::parse_document(&String::from_utf8_lossy(page)))
+impl ParsedPage {
+    pub(super) fn read(page: &[u8]) -> ParsedPage {
+        ParsedPage(Html::parse_document(&String::from_utf8_lossy(page)))
     }
 
     /// The value of an attribute of the first element that `selector` matches. Without one it is
@@ -96,7 +96,7 @@ mod tests {
 
     fn found(selector: &str, attribute: Option<&str>) -> Option<String> {
         let selector = CssSelector::parse(selector).unwrap();
-        let value = HtmlPage::read(PAGE.as_bytes()).value(&selector, attribute)?;
+        let value = ParsedPage::read(PAGE.as_bytes()).value(&selector, attribute)?;
         Some(String::from_utf8(value).unwrap())
     }
 

@@ -96,6 +96,16 @@ impl SessionPlan {
         (0u16..).zip(&self.kinds).filter(|(_, kind)| kind.weight > 0)
     }
 
+    /// The most branches that a session walks through at the same time, at least 1.
+    pub fn width(&self) -> u32 {
+        let programs = self.kinds.iter().flat_map(|kind| &kind.program);
+        let forks = programs.map(|instruction| match instruction {
+            Instruction::Fork(others) => 1 + others.len() as u32,
+            _ => 1,
+        });
+        forks.max().unwrap_or(1)
+    }
+
     /// The same plan in which all users are of this kind, and what they know at the end is kept.
     pub fn only(mut self, number: u16) -> SessionPlan {
         for (other, kind) in (0u16..).zip(&mut self.kinds) {
@@ -161,6 +171,11 @@ pub enum Instruction {
         /// The instruction after it.
         end: u32,
     },
+    /// Goes on with the next instruction and at each of these, all at the same time. Each of these
+    /// branches ends with a `Join`, and none forks again.
+    Fork(Vec<u32>),
+    /// A branch ends. Once all have, the session goes on at this instruction.
+    Join(u32),
     /// Goes on at one of these instructions. Each has the sum of the weights up to its own.
     Choose(Vec<(u64, u32)>),
     /// Sets a variable.

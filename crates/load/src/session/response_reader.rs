@@ -1,6 +1,6 @@
 //! Values that are looked for in responses while they arrive.
 
-use super::html::{CssSelector, HtmlPage, unescaped};
+use super::html::{CssSelector, ParsedPage, unescaped};
 use super::jar;
 use super::json::{CaptureState, JsonScan, Pointer, VALUE_BYTES_MAX, ValueCapture};
 use super::judge::Pattern;
@@ -143,7 +143,7 @@ impl BodyProbe {
 
     /// Ends the search with the end of the body. `tree` is the page as elements, once one of the
     /// probes has made it.
-    fn end(&self, page: &[u8], tree: &mut Option<HtmlPage>, found: &mut ValueCapture) {
+    fn end(&self, page: &[u8], tree: &mut Option<ParsedPage>, found: &mut ValueCapture) {
         match self {
             BodyProbe::Body if found.state == CaptureState::Coming => {
                 found.state = CaptureState::Whole;
@@ -162,7 +162,7 @@ impl BodyProbe {
                 }
             }
             BodyProbe::Css { selector, attribute } => {
-                let tree = tree.get_or_insert_with(|| HtmlPage::read(page));
+                let tree = tree.get_or_insert_with(|| ParsedPage::read(page));
                 if let Some(value) = tree.value(selector, attribute.as_deref()) {
                     found.set(&value);
                 }

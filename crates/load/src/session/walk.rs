@@ -58,6 +58,10 @@ pub enum Next {
     Think(Nanos),
     /// It cannot repeat steps, this request the first of them, because of a value.
     Unfit(u32, UnfitReason),
+    /// It walks through several branches from here on, by this instruction.
+    Fork(u32),
+    /// A branch has ended.
+    Join,
     /// It is over.
     Over,
 }
@@ -144,6 +148,23 @@ impl Walk {
         true
     }
 
+    /// Becomes a branch of another walk, which begins at the instruction `at`. What the user knows
+    /// stays with that one, and is lent (`lend`) for each step.
+    pub fn branch_off(&mut self, of: &Walk, at: u32) {
+        (self.number, self.kind, self.at) = (of.number, of.kind, at);
+        self.repetitions.clone_from(&of.repetitions);
+        self.groups.clear();
+        self.left_groups.clear();
+        self.path.clone_from(&of.path);
+        self.before.clone_from(&of.before);
+        self.redirected_from = None;
+    }
+
+    /// Lends another walk what its user knows, or takes it back.
+    pub fn lend(&mut self, to: &mut Walk) {
+        std::mem::swap(&mut self.learnt, &mut to.learnt);
+    }
+
     /// Its number, which no other session of the run has.
     pub fn number(&self) -> u64 {
         self.number
@@ -214,6 +235,11 @@ impl Walk {
                 Instruction::Set { variable, value } => {
                     let value = self.text(value, users, realtime_ns);
                     self.learnt.set(*variable, value);
+                }
+                Instruction::Fork(_) => return Next::Fork(self.at - 1),
+                Instruction::Join(to) => {
+                    self.at = *to;
+                    return Next::Join;
                 }
                 Instruction::Enter(group) => self.groups.push((*group, due)),
                 Instruction::Leave(_) => {

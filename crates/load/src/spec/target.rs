@@ -83,6 +83,15 @@ impl Target {
         self
     }
 
+    /// The most connections that one user needs: one for each branch of its session. Where
+    /// connections have many operations at a time, one is enough.
+    pub fn lanes_per_user(&self) -> u32 {
+        match (&self.sessions, self.shared_by()) {
+            (Some(plan), None) => plan.width(),
+            _ => 1,
+        }
+    }
+
     /// Most operations under way on a connection; `None` where a connection has one at a time.
     pub fn shared_by(&self) -> Option<u32> {
         self.protocol.shared_by(self.version())

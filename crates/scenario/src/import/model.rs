@@ -81,6 +81,8 @@ pub enum ImportedStep {
     },
     /// Does one of several, by their weights.
     Choose(Vec<(u32, Vec<ImportedStep>)>),
+    /// Does these steps at the same time.
+    Parallel(Vec<ImportedStep>),
     /// Sets variables.
     Set(Vec<(String, ImportedText)>),
     /// Steps that are reported as a whole too.

@@ -41,10 +41,26 @@ impl ImportedStep {
         }
     }
 
+    /// Whether it may be done at the same time as others.
+    pub(super) fn is_branch(&self) -> bool {
+        match self {
+            ImportedStep::Request(_) => true,
+            ImportedStep::Parallel(_) | ImportedStep::Think(_) | ImportedStep::Set(_) => false,
+            other => !other.has_branches(),
+        }
+    }
+
+    fn has_branches(&self) -> bool {
+        let is_parallel = matches!(self, ImportedStep::Parallel(_));
+        is_parallel || self.inner().into_iter().flatten().any(ImportedStep::has_branches)
+    }
+
     /// The lists of steps in it.
     fn inner(&self) -> Vec<&[ImportedStep]> {
         match self {
-            ImportedStep::Repeat { steps, .. } | ImportedStep::Group { steps, .. } => vec![steps],
+            ImportedStep::Repeat { steps, .. }
+            | ImportedStep::Group { steps, .. }
+            | ImportedStep::Parallel(steps) => vec![steps],
             ImportedStep::When { steps, otherwise, .. } => vec![steps, otherwise],
             ImportedStep::Choose(choices) => choices.iter().map(|(_, steps)| &**steps).collect(),
             ImportedStep::Request(_) | ImportedStep::Think(_) | ImportedStep::Set(_) => Vec::new(),
@@ -55,7 +71,9 @@ impl ImportedStep {
     pub(super) fn requests<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedRequest>) {
         match self {
             ImportedStep::Request(request) => into.push(request),
-            ImportedStep::Repeat { steps, .. } | ImportedStep::Group { steps, .. } => {
+            ImportedStep::Repeat { steps, .. }
+            | ImportedStep::Group { steps, .. }
+            | ImportedStep::Parallel(steps) => {
                 steps.iter_mut().for_each(|step| step.requests(into));
             }
             ImportedStep::When { steps, otherwise, .. } => {
@@ -76,7 +94,10 @@ impl ImportedStep {
             ImportedStep::Set(variables) => into.extend(variables.iter().map(|(_, text)| text)),
             ImportedStep::When { condition, .. } => condition.texts(into),
             ImportedStep::Repeat { times, .. } => times.texts(into),
-            ImportedStep::Think(_) | ImportedStep::Choose(_) | ImportedStep::Group { .. } => {}
+            ImportedStep::Think(_)
+            | ImportedStep::Choose(_)
+            | ImportedStep::Parallel(_)
+            | ImportedStep::Group { .. } => {}
         }
         self.inner().into_iter().flatten().for_each(|step| step.texts(into));
     }
@@ -89,6 +110,7 @@ impl ImportedStep {
             ImportedStep::Repeat { .. } => "a repetition",
             ImportedStep::When { .. } => "a condition with its steps",
             ImportedStep::Choose(_) => "a choice",
+            ImportedStep::Parallel(_) => "steps at the same time",
             ImportedStep::Set(_) => "a variable",
             ImportedStep::Group { .. } => "a group",
         }

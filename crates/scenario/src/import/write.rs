@@ -139,6 +139,10 @@ impl YamlLines {
                     self.deeper(6, |file| file.below("steps:", steps));
                 }
             }
+            ImportedStep::Parallel(steps) => {
+                self.put("- parallel:");
+                self.deeper(4, |file| steps.iter().for_each(|step| file.step(step)));
+            }
             ImportedStep::Set(variables) => {
                 self.put("- set:");
                 for (name, value) in variables {

@@ -5,44 +5,69 @@ use knee_load::session::{
     Expectation, Fills, Instruction, Match, Next, Origin, Source, Template, TemplatePiece, Users,
     Walk,
 };
-use knee_load::spec::Part;
+use knee_load::spec::{Cut, Part};
 use knee_load::time::Nanos;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The paths that a session asks for, as many as there are or `most`, with what groups it left.
+/// Of several branches the first is walked last.
 fn walked(steps: &str, most: usize) -> (Vec<String>, Vec<String>) {
     let scenario = parse(&with_steps(steps)).unwrap_or_else(|wrong| panic!("{steps}: {wrong}"));
     let groups = scenario.plan.groups.clone();
     let users = Users::new(Arc::new(scenario.plan), (0, 1), 7);
     let mut users = users.of_origin(Origin::new(false, "h"));
-    let (mut walk, mut fills) = (Walk::default(), Fills::new());
+    let mut walk = Walk::default();
     assert!(walk.begin(&mut users, false));
-    let (mut paths, mut left, mut due) = (Vec::new(), Vec::new(), Nanos::ZERO);
+    let mut paths = Vec::new();
+    let mut requests = scenario.requests.iter().map(|request| request.cut(Part::Path)).collect();
+    walk_on((&mut walk, &mut requests), &mut users, &mut Nanos::default(), (most, &mut paths));
+    let ended = std::iter::from_fn(|| walk.take_left());
+    let left = ended.map(|(group, from, to)| {
+        format!("{}: {} ms", groups[usize::from(group)].name, (to - from).0 / 1_000_000)
+    });
+    (paths, left.collect())
+}
+
+/// Walks on to the end of a session or of a branch.
+fn walk_on(
+    (walk, requests): (&mut Walk, &mut Vec<Vec<Cut>>),
+    users: &mut Users,
+    due: &mut Nanos,
+    (most, paths): (usize, &mut Vec<String>),
+) {
+    let mut is_forked = false;
     loop {
-        let next = walk.next(&mut users, due, 0);
-        let ended = std::iter::from_fn(|| walk.take_left());
-        left.extend(ended.map(|(group, from, to)| {
-            format!("{}: {} ms", groups[usize::from(group)].name, (to - from).0 / 1_000_000)
-        }));
-        match next {
+        match walk.next(users, *due, 0) {
             Next::Request(number) if paths.len() < most => {
-                let cuts = scenario.requests[number as usize].cut(Part::Path);
+                let cuts = &requests[number as usize];
                 let mut path = Vec::new();
-                let holes = cuts.iter().filter(|cut| matches!(cut, knee_load::spec::Cut::Hole(_)));
+                let holes = cuts.iter().filter(|cut| matches!(cut, Cut::Hole(_)));
                 let put = |fills: &Fills, out: &mut Vec<u8>| {
                     cuts.iter().for_each(|cut| cut.put(fills, out));
                     path.clone_from(out);
                 };
-                walk.fill(number, &mut users, 0, &mut fills, (holes.count(), put)).unwrap();
+                walk.fill(number, users, 0, &mut Fills::new(), (holes.count(), put)).unwrap();
                 paths.push(String::from_utf8(path).unwrap());
-                due += Nanos::from_millis(10);
+                *due += Nanos::from_millis(10);
             }
-            Next::Think(time) => due += time,
-            Next::Unfit(_, reason) => {
-                paths.push(format!("{reason:?}"));
-                return (paths, left);
+            Next::Think(time) => *due += time,
+            Next::Unfit(_, reason) => return paths.push(format!("{reason:?}")),
+            Next::Fork(at) => {
+                let plan = Rc::clone(users.plan());
+                let kind = &plan.kinds[usize::from(walk.kind())];
+                let Instruction::Fork(begins) = &kind.program[at as usize] else { panic!("{at}") };
+                for begin in begins {
+                    let mut branch = Walk::default();
+                    branch.branch_off(walk, *begin);
+                    walk.lend(&mut branch);
+                    walk_on((&mut branch, requests), users, due, (most, paths));
+                    walk.lend(&mut branch);
+                }
+                is_forked = true;
             }
-            Next::Request(_) | Next::Over => return (paths, left),
+            Next::Join if is_forked => is_forked = false,
+            Next::Join | Next::Request(_) | Next::Over => return,
         }
     }
 }
@@ -86,6 +111,12 @@ fn steps_are_done_as_the_file_says() {
             "/",
         ),
         ("- {choose: [{steps: [{get: /a}, {get: /b}]}]}\n- {get: /c}", "/a /b /c"),
+        ("- {parallel: [{get: /a}, {get: /b}, {get: /c}]}\n- {get: /d}", "/b /c /a /d"),
+        (
+            "- {repeat: {over: [1, 2], as: i}, steps: [{parallel: [{set: {a: '${i}'}}, {repeat: 2, \
+             steps: [{get: '/b${i}'}]}]}, {get: '/${a}'}]}",
+            "/b1 /b1 /1 /b2 /b2 /2",
+        ),
         ("- {set: {n: x}}\n- {repeat: '${n}', steps: [{get: /}]}", "NoCount"),
         ("- {set: {n: x}}\n- {repeat: {over: '${n}'}, steps: [{get: /}]}", "NoArray"),
     ] {
@@ -97,6 +128,26 @@ fn steps_are_done_as_the_file_says() {
         let indented = steps.lines().map(|line| format!("      {line}\n")).collect::<String>();
         assert_eq!(paths(&indented), want, "{steps}");
     }
+}
+
+#[test]
+fn branches_know_nothing_of_each_other_and_do_not_nest() {
+    let nested = "      - parallel: [{get: /a}, {when: 1 < 2, steps: [{parallel: [{get: /b}]}]}]";
+    let other = "      - parallel: [{get: /a, extract: {t: {header: x}}}, {get: '/${t}'}]";
+    let many = format!("      - parallel: [{}]", ["{get: /}"; 33].join(", "));
+    for (steps, want) in [
+        (nested, "'parallel' within 'parallel': write all steps in one list"),
+        (other, "'t' has no value yet"),
+        (&many, "no step, or too many at the same time: expected 1 to 32"),
+        ("      - parallel: []", "no step, or too many at the same time: expected 1 to 32"),
+        ("      - parallel: {get: /a}", "'parallel' is a list of steps"),
+    ] {
+        let wrong = parse(&with_steps(steps)).err().map(|wrong| wrong.to_string());
+        assert!(wrong.as_ref().is_some_and(|wrong| wrong.contains(want)), "{steps}: {wrong:?}");
+    }
+    let after = "      - parallel: [{get: /a, extract: {t: {header: x}}}, {get: /b}]\n\
+                 \x20     - {get: '/${t}'}";
+    assert!(parse(&with_steps(after)).is_ok());
 }
 
 #[test]

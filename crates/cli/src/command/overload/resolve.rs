@@ -61,6 +61,11 @@ impl RawOverload {
             let wrong = "an overload opens a connection for each request: give http://";
             return Err(Failure::argument("URL", wrong));
         }
+        if target.sessions.as_ref().is_some_and(|plan| plan.width() > 1) {
+            let wrong = "in an overload each session has one connection: write its steps one after \
+                         another";
+            return Err(Failure::argument("parallel", wrong));
+        }
         if target.version() == HttpVersion::Http2 {
             let wrong = "each operation has a connection of its own here: leave it out";
             return Err(Failure::argument("--http2", wrong));

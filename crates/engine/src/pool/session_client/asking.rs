@@ -1,6 +1,7 @@
 //! Steps that get values from programs, and steps that are never sent.
 
 use super::SessionClient;
+use super::branches::InformedWalk;
 use super::programs::ProgramReply;
 use super::seat::{STEPS_AT_ONCE_MAX, SessionEnd};
 use crate::pool::step_client::StepClient;
@@ -58,7 +59,7 @@ impl<C: StepClient> SessionClient<C> {
             let is_over = due >= self.config.window.end;
             let asks = match next {
                 Next::Request(request) => self.program_of(request).map(|_| request),
-                Next::Think(_) | Next::Unfit(..) | Next::Over => None,
+                _ => None,
             };
             if let Some(request) = asks.filter(|_| !is_over)
                 && self.seats[session as usize].awaited.is_none()
@@ -83,6 +84,12 @@ impl<C: StepClient> SessionClient<C> {
                 (Next::Over, _) => return self.leave(io, session, SessionEnd::Completed, now),
                 _ if is_over => return self.leave(io, session, SessionEnd::Unfinished, now),
                 (Next::Think(_), _) => {}
+                (Next::Fork(at), _) => self.fork(io, session, at, times),
+                (Next::Join, _) => {
+                    if !self.join(io, session, times) {
+                        return;
+                    }
+                }
                 (Next::Unfit(request, reason), _) => {
                     let unfit = UnfitValue::of_repetition(request, reason);
                     return self.fail_unfit((session, request), unfit, now);
@@ -96,14 +103,7 @@ impl<C: StepClient> SessionClient<C> {
                     }
                     PendingAction::InVain => {
                         seat.awaited = None;
-                        if !self.fail(session, request, now) {
-                            let end = SessionEnd::Failed(request, Outcome::ProgramFailed);
-                            return self.leave(io, session, end, now);
-                        }
-                        // A step that takes no time would be done over and over at once.
-                        let seat = &mut self.seats[session as usize];
-                        seat.due = now + AFTER_FAILURE;
-                        return self.thinking.push(Reverse((seat.due, session)));
+                        return self.fail(io, session, request, now);
                     }
                 },
             }
@@ -117,8 +117,11 @@ impl<C: StepClient> SessionClient<C> {
         if let Some(next) = seat.planned.take() {
             return next;
         }
-        let (pause, next) = seat.walk.ahead(&mut self.users, seat.due, realtime_ns);
-        seat.due += pause;
+        let due = seat.due;
+        let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+        let (pause, next) = walk.ahead(&mut self.users, due, realtime_ns);
+        drop(walk);
+        self.seats[session as usize].due += pause;
         self.note_left(session);
         next
     }
@@ -137,7 +140,7 @@ impl<C: StepClient> SessionClient<C> {
         let due = self.seats[session as usize].due;
         // The request is made as it will be when it is sent.
         let realtime_ns = self.realtime(due.max(now));
-        self.seats[session as usize].walk.forget_given(ask);
+        InformedWalk::of(&mut self.seats, session, self.config.width).forget_given(ask);
         self.fill(session, request, realtime_ns)?;
         let Some(programs) = &mut self.programs else {
             return Ok(());
@@ -145,10 +148,10 @@ impl<C: StepClient> SessionClient<C> {
         let id = programs.next_id();
         let mut line = std::mem::take(&mut programs.line);
         line.clear();
-        let seat = &mut self.seats[session as usize];
         if let Some(question) = programs.question(request) {
             let fills = (ask, &*self.inner.fills(session));
-            let whose = (&seat.walk, &mut self.users);
+            let walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+            let whose = (&*walk, &mut self.users);
             question.put(id, fills, whose, realtime_ns, &mut line);
         }
         programs.line = line;
@@ -159,7 +162,7 @@ impl<C: StepClient> SessionClient<C> {
         } else if awaited.answered(false) != PendingAction::Still {
             programs.settled.push(session);
         }
-        seat.awaited = Some(awaited);
+        self.seats[session as usize].awaited = Some(awaited);
         Ok(())
     }
 
@@ -195,12 +198,14 @@ impl<C: StepClient> SessionClient<C> {
             programs.measured.answer.record(took);
             programs.measured.late.record(late);
         }
-        match values {
-            Ok(values) => seat.walk.take_given(values),
-            Err(why) => programs.note(ask.program, &why),
-        }
         if awaited.answered(given) != PendingAction::Still {
             programs.settled.push(session);
+        }
+        match values {
+            Ok(values) => {
+                InformedWalk::of(&mut self.seats, session, self.config.width).take_given(values)
+            }
+            Err(why) => programs.note(ask.program, &why),
         }
     }
 
@@ -251,11 +256,18 @@ impl<C: StepClient> SessionClient<C> {
         self.start_step(io, (session, request), from, (now, now));
     }
 
-    /// Ends a step that is never sent. Returns whether its session goes on.
-    fn fail(&mut self, session: u32, request: u32, now: Nanos) -> bool {
+    /// Ends a step that is never sent. Its session ends too, or goes on.
+    fn fail<B: Backend>(&mut self, io: &mut B, session: u32, request: u32, now: Nanos) {
         let due = std::mem::replace(&mut self.seats[session as usize].due, now);
         self.end_unsent(session, (request, due), Outcome::ProgramFailed, now);
-        self.users.plan().requests[request as usize].goes_on
+        if !self.users.plan().requests[request as usize].goes_on {
+            let end = SessionEnd::Failed(request, Outcome::ProgramFailed);
+            return self.leave(io, session, end, now);
+        }
+        // A step that takes no time would be done over and over at once.
+        let seat = &mut self.seats[session as usize];
+        seat.due = now + AFTER_FAILURE;
+        self.thinking.push(Reverse((seat.due, session)));
     }
 
     /// Ends a step that was intended at `due` and never sent.

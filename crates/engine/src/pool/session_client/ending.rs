@@ -16,9 +16,17 @@ impl<C: StepClient> SessionClient<C> {
         end: SessionEnd,
         now: Nanos,
     ) {
+        if self.is_in_branch(session) {
+            if let Some((session, fails)) = self.end_branch(session, Some(end)) {
+                self.leave(io, session, fails.unwrap_or(end), now);
+            }
+            return;
+        }
         let kind = self.seats[session as usize].walk.kind();
         if !C::WAITS || self.users.plan().kinds[usize::from(kind)].new_connection {
-            self.inner.close_lane(io, session);
+            for lane in session..session + self.config.width {
+                self.inner.close_lane(io, lane);
+            }
         }
         self.end(session, end, now);
         if let Some(waits) = self.waiting.pop_front() {
@@ -123,8 +131,8 @@ impl<C: StepClient> SessionClient<C> {
             self.end_held(session, request, now);
         }
         for session in 0..self.seats.len() as u32 {
+            self.cut_off_asked(session, now);
             if self.seats[session as usize].is_taken {
-                self.cut_off_asked(session, now);
                 self.end(session, SessionEnd::Unfinished, now);
             }
         }

@@ -1,6 +1,7 @@
 //! State of one session, and its steps.
 
 use super::SessionClient;
+use super::branches::{InformedWalk, SessionBranches};
 use crate::pool::flight::Flight;
 use crate::pool::step_client::StepClient;
 use crate::reactor::Backend;
@@ -38,6 +39,8 @@ pub(super) struct SessionSeat {
     retries: u32,
     /// The request to send again when it goes on.
     again: Option<u32>,
+    /// Its branches, where it is the first seat of its session.
+    pub(super) branches: SessionBranches,
 }
 
 impl SessionSeat {
@@ -56,7 +59,17 @@ impl SessionSeat {
             first: Nanos::ZERO,
             retries: 0,
             again: None,
+            branches: SessionBranches::default(),
         }
+    }
+
+    /// Walks through a branch of another seat's session from this instruction on.
+    pub(super) fn begin_branch(&mut self, of: &SessionSeat, begin: u32) {
+        self.walk.branch_off(&of.walk, begin);
+        (self.op, self.due) = (of.op, of.due);
+        (self.is_new, self.is_established) = (false, true);
+        (self.retries, self.again) = (0, None);
+        (self.planned, self.awaited, self.ends) = (None, None, None);
     }
 }
 
@@ -82,6 +95,7 @@ impl<C: StepClient> SessionClient<C> {
         (seat.op, seat.due) = (op, op.intended);
         (seat.is_taken, seat.is_new, seat.is_established) = (true, true, false);
         (seat.retries, seat.again) = (0, None);
+        seat.branches = SessionBranches::default();
         let in_warmup = op.intended < self.config.window.start;
         if !seat.walk.begin(&mut self.users, in_warmup) {
             // It has not begun: there is no record for it.
@@ -170,10 +184,10 @@ impl<C: StepClient> SessionClient<C> {
                 realtime_ns,
             };
             let users = &mut self.users;
-            follows = seat.walk.answered(request, answered, readings, users);
+            let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+            follows = walk.answered(request, answered, readings, users);
             match follows {
                 AfterResponse::Unexpected(number) => {
-                    let walk = &seat.walk;
                     self.measured.keep(|| walk.told(number, request, answered, readings, users));
                     outcome = Outcome::Unexpected;
                 }
@@ -182,7 +196,7 @@ impl<C: StepClient> SessionClient<C> {
                 AfterResponse::BadStatus => {}
             }
         }
-        let step = seat.walk.reads_as(request);
+        let step = self.seats[session as usize].walk.reads_as(request);
         completion.outcome = outcome;
         let tries_again = self.tries_again(&completion, now);
         // A redirection belongs to its step.
@@ -227,12 +241,16 @@ impl<C: StepClient> SessionClient<C> {
     }
 
     /// Continues a session.
-    fn go_on<B: Backend>(&mut self, io: &mut B, session: u32, times: (Nanos, Nanos)) {
+    pub(super) fn go_on<B: Backend>(&mut self, io: &mut B, session: u32, times: (Nanos, Nanos)) {
         if let Some(end) = self.seats[session as usize].ends.take() {
             return self.leave(io, session, end, times.1);
         }
         if let Some(request) = self.seats[session as usize].again.take() {
             return self.send(io, session, request, times);
+        }
+        if self.ends_early(session) {
+            self.join(io, session, times);
+            return;
         }
         if self.asks(session) {
             return self.go_on_asking(io, session, times);
@@ -240,8 +258,10 @@ impl<C: StepClient> SessionClient<C> {
         let now = times.1;
         let realtime_ns = self.realtime(now);
         for _ in 0..STEPS_AT_ONCE_MAX {
-            let seat = &mut self.seats[session as usize];
-            let next = seat.walk.next(&mut self.users, seat.due, realtime_ns);
+            let due = self.seats[session as usize].due;
+            let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+            let next = walk.next(&mut self.users, due, realtime_ns);
+            drop(walk);
             self.note_left(session);
             let seat = &mut self.seats[session as usize];
             match next {
@@ -258,6 +278,12 @@ impl<C: StepClient> SessionClient<C> {
                     seat.due += time;
                     if seat.due > now {
                         return self.thinking.push(Reverse((seat.due, session)));
+                    }
+                }
+                Next::Fork(at) => self.fork(io, session, at, times),
+                Next::Join => {
+                    if !self.join(io, session, times) {
+                        return;
                     }
                 }
             }
@@ -348,7 +374,7 @@ impl<C: StepClient> SessionClient<C> {
     ) -> Result<(), UnfitValue> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
-        let walk = &mut self.seats[session as usize].walk;
+        let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
         walk.fill(request, &mut self.users, realtime_ns, fills, path)
     }
 
@@ -361,7 +387,7 @@ impl<C: StepClient> SessionClient<C> {
     ) -> Result<(), UnfitValue> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
-        let walk = &mut self.seats[session as usize].walk;
+        let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
         walk.fill_waiting(request, &mut self.users, realtime_ns, fills, path)
     }
 

@@ -47,14 +47,20 @@ impl Bench {
     /// At most `sessions_max` sessions may be under way. A step may take 100 ns; the window is
     /// 1,000 ns long.
     fn new(sessions_max: u32) -> Bench {
-        let (config, _, mut target) = parts(sessions_max, sessions_max, "GET");
+        Bench::of(plan(), sessions_max)
+    }
+
+    fn of(plan: SessionPlan, sessions_max: u32) -> Bench {
+        let lanes = sessions_max * plan.width();
+        let (config, _, mut target) = parts(lanes, lanes, "GET");
         target.requests.push(target.requests[0].clone());
-        let plan = Arc::new(plan());
+        let plan = Arc::new(plan);
         target.sessions = Some(Arc::clone(&plan));
         let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
         let inner = HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target));
         let config = SessionConfig {
             sessions_max,
+            width: plan.width(),
             window: Window { start: Nanos::ZERO, end: Nanos(1_000) },
             timeout: Nanos(100),
             retries: None,
@@ -72,8 +78,13 @@ impl Bench {
     }
 
     fn event(&mut self, at: u64, event: Event<'_>) {
+        self.event_of(0, at, event);
+    }
+
+    /// An event of the connection in this slot.
+    fn event_of(&mut self, slot: u32, at: u64, event: Event<'_>) {
         let time = EventTime::seen(Nanos(at));
-        self.client.on_event(&mut self.io, 0, event, time);
+        self.client.on_event(&mut self.io, slot, event, time);
     }
 
     /// The steps that have ended so, by their requests.
@@ -184,4 +195,74 @@ fn steps_beyond_the_limit_wait_and_each_is_accounted_for() {
         sessions += 1;
     }
     assert_eq!((steps, sessions, bench.client.take_begun()), (10, 10, 10));
+}
+
+/// One kind of session, which asks for both requests at the same time and then for the first.
+fn forked() -> SessionPlan {
+    let mut plan = plan();
+    plan.kinds.truncate(1);
+    plan.kinds[0].program = vec![
+        Instruction::Fork(vec![3]),
+        Instruction::Request(0),
+        Instruction::Join(5),
+        Instruction::Request(1),
+        Instruction::Join(5),
+        Instruction::Request(0),
+    ];
+    plan
+}
+
+#[test]
+fn branches_run_at_once_and_the_last_one_ends_them() {
+    let mut bench = Bench::of(forked(), 1);
+    bench.start(10);
+    assert_eq!(bench.client.take_begun(), 2);
+    bench.event_of(0, 12, Event::Connected);
+    bench.event_of(1, 14, Event::Connected);
+    bench.event_of(1, 20, Event::Received(Piece::of(OK)));
+    assert_eq!((bench.client.take_begun(), bench.client.tally().in_flight), (0, 1));
+    bench.event_of(0, 50, Event::Received(Piece::of(OK)));
+    assert_eq!(bench.client.take_begun(), 1, "after both branches the session goes on");
+    let next: Vec<_> = std::iter::from_fn(|| bench.client.take_completed().copied()).collect();
+    assert_eq!(next.iter().map(|step| step.intended).collect::<Vec<_>>(), [Nanos(10); 2]);
+    // The seat of the branch that ended last goes on at the end of that one.
+    for slot in [0, 1] {
+        bench.event_of(slot, 90, Event::Received(Piece::of(OK)));
+    }
+    let last = *bench.client.take_completed().expect("the last step has ended");
+    assert_eq!((last.intended, last.outcome), (Nanos(50), Outcome::Ok));
+    assert_eq!(bench.sessions(Outcome::Ok), BTreeMap::from([(0, 1)]));
+}
+
+#[test]
+fn a_branch_that_fails_ends_the_session_after_the_others() {
+    let mut bench = Bench::of(forked(), 1);
+    bench.start(10);
+    bench.event_of(0, 12, Event::Connected);
+    bench.event_of(1, 14, Event::Connected);
+    bench.event_of(
+        0,
+        20,
+        Event::Received(Piece::of(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")),
+    );
+    assert_eq!(bench.client.tally().in_flight, 1, "the other request is still under way");
+    assert!(bench.client.take_ended().is_none());
+    bench.event_of(1, 60, Event::Received(Piece::of(OK)));
+    let ended = bench.client.take_ended().expect("both branches have ended");
+    assert_eq!((ended.completed, ended.outcome), (Nanos(60), Outcome::HTTP_5XX));
+    assert_eq!((bench.client.tally().in_flight, bench.client.take_begun()), (0, 2));
+}
+
+#[test]
+fn branches_under_way_at_the_end_are_one_unfinished_session() {
+    let mut bench = Bench::of(forked(), 1);
+    bench.start(10);
+    bench.event_of(0, 12, Event::Connected);
+    bench.event_of(0, 20, Event::Received(Piece::of(OK)));
+    // The first branch is the last to send.
+    assert_eq!(bench.steps(Outcome::Ok), BTreeMap::from([(1, 1)]));
+    bench.client.abandon(Nanos(60));
+    assert_eq!(bench.steps(Outcome::InFlight), BTreeMap::from([(0, 1)]));
+    assert_eq!(bench.sessions(Outcome::InFlight), BTreeMap::from([(0, 1)]));
+    assert_eq!(bench.client.tally().in_flight, 0);
 }

@@ -189,11 +189,14 @@ impl Collector {
                 let name = step_name(&name).unwrap_or_else(|| "group".to_owned());
                 ImportedStep::Group { name, steps }
             }
-            ImportedStep::Repeat { steps, .. } | ImportedStep::Group { steps, .. }
+            ImportedStep::Repeat { steps, .. }
+            | ImportedStep::Group { steps, .. }
+            | ImportedStep::Parallel(steps)
                 if steps.is_empty() =>
             {
                 return;
             }
+            ImportedStep::Parallel(mut steps) if steps.len() == 1 => steps.remove(0),
             ImportedStep::When { condition, steps, otherwise } if steps.is_empty() => {
                 if otherwise.is_empty() {
                     return;

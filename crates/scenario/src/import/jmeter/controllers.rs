@@ -4,6 +4,7 @@ use super::JmeterReader;
 use super::condition::JmeterDecision;
 use super::element::{JmeterElement, JmeterScope};
 use super::timers::RATES;
+use crate::flow::BRANCHES_MAX;
 use crate::import::collect::Collector;
 use crate::import::{
     ImportedCondition, ImportedRelation, ImportedRepeat, ImportedStep, ImportedText,
@@ -85,10 +86,7 @@ impl<'a> JmeterReader<'a> {
                 self.leave_out(element, "several sessions are in it at the same time");
                 self.below(element, scope);
             }
-            "ParallelSampler" => {
-                self.leave_out(element, "its requests are sent one after another");
-                self.below(element, scope);
-            }
+            "ParallelSampler" => self.parallel(element, scope),
             "ModuleController" => self.module(element, scope),
             "IncludeController" => {
                 self.leave_out(element, "the plan that it includes is not read");
@@ -102,6 +100,15 @@ impl<'a> JmeterReader<'a> {
     fn transaction(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
         let steps = self.steps_below(element, scope);
         self.all.push(ImportedStep::Group { name: element.name().to_owned(), steps });
+    }
+
+    fn parallel(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
+        let steps = self.steps_below(element, scope);
+        if steps.len() <= BRANCHES_MAX && steps.iter().all(ImportedStep::is_branch) {
+            return self.all.push(ImportedStep::Parallel(steps));
+        }
+        self.leave_out(element, "its steps are done one after another");
+        steps.into_iter().for_each(|step| self.all.push(step));
     }
 
     /// The variable that numbers the passes of a loop, where something asks for it.

@@ -381,7 +381,9 @@ pub(super) fn requests_in(steps: &[ImportedStep]) -> Option<f64> {
         sum += match step {
             ImportedStep::Request(_) => 1.0,
             ImportedStep::Think(_) | ImportedStep::Set(_) => 0.0,
-            ImportedStep::Group { steps, .. } => requests_in(steps)?,
+            ImportedStep::Group { steps, .. } | ImportedStep::Parallel(steps) => {
+                requests_in(steps)?
+            }
             ImportedStep::Repeat { times, steps, .. } => {
                 let times = match times {
                     ImportedRepeat::Times(text) => text.literal()?.parse::<f64>().ok()?,

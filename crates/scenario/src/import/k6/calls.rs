@@ -65,8 +65,12 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// How many requests there are among the steps from this one on.
     fn requests_in(&self, from: usize) -> usize {
-        let steps = self.steps.iter().skip(from);
-        steps.filter(|step| matches!(step, K6Step::Request(_))).count()
+        let count = |step: &K6Step| match step {
+            K6Step::Request(_) => 1,
+            K6Step::Parallel(steps) => steps.len(),
+            _ => 0,
+        };
+        self.steps.iter().skip(from).map(count).sum()
     }
 
     fn arguments(&mut self, of: &'a [Argument<'a>], scope: usize) -> Arguments<'a> {

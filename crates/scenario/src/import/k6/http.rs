@@ -5,6 +5,7 @@ use super::super::{ImportedBody, ImportedPart, ImportedText};
 use super::calls::argument;
 use super::interpreter::{K6Interpreter, K6Request, K6Step};
 use super::value::{JsValue, number_text};
+use crate::flow::BRANCHES_MAX;
 use knee_load::percent;
 use knee_load::time::Nanos;
 use std::rc::Rc;
@@ -255,21 +256,35 @@ impl<'a> K6Interpreter<'a, '_> {
 
     fn batch(&mut self, of: &JsValue<'a>) -> JsValue<'a> {
         let of = of.clone().certain();
+        let from = self.steps.len();
         if let Some(items) = self.heap.items(&of).map(<[_]>::to_vec) {
-            if items.len() > 1 {
-                self.leave_out("http.batch: its requests are sent one after another");
-            }
             let responses = items.iter().map(|item| self.batched(item)).collect();
+            self.make_parallel(from);
             return self.heap.list(responses);
         }
         if let Some(entries) = self.heap.entries(&of).map(<[_]>::to_vec) {
-            self.leave_out("http.batch: its requests are sent one after another");
             let responses = entries.into_iter();
             let responses = responses.map(|(name, item)| (name, self.batched(&item))).collect();
+            self.make_parallel(from);
             return self.heap.object(responses);
         }
         self.leave_out("http.batch of requests that are known only at run time");
         JsValue::unknown("responses of requests that are left out")
+    }
+
+    /// The steps from this one on are done at the same time. What they need is set before.
+    fn make_parallel(&mut self, from: usize) {
+        let is_request = |step: &K6Step| matches!(step, K6Step::Request(_));
+        let steps = self.steps.split_off(from.min(self.steps.len()));
+        let (requests, others): (Vec<_>, Vec<_>) = steps.into_iter().partition(is_request);
+        self.steps.extend(others);
+        if requests.len() > BRANCHES_MAX {
+            let line = format!("http.batch: more than {BRANCHES_MAX} are sent one after another");
+            self.leave_out(line);
+            self.steps.extend(requests);
+        } else {
+            self.steps.push(K6Step::Parallel(requests));
+        }
     }
 
     fn batched(&mut self, item: &JsValue<'a>) -> JsValue<'a> {

@@ -53,6 +53,53 @@ pub(super) enum K6Step {
     Choose(Vec<(u32, Vec<K6Step>)>),
     Set(Vec<(String, ImportedText)>),
     Group(String, Vec<K6Step>),
+    Parallel(Vec<K6Step>),
+}
+
+impl K6Step {
+    /// The lists of steps in it.
+    pub(super) fn inner(&self) -> Vec<&Vec<K6Step>> {
+        match self {
+            K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) | K6Step::Parallel(steps) => {
+                vec![steps]
+            }
+            K6Step::When { steps, otherwise, .. } => vec![steps, otherwise],
+            K6Step::Choose(choices) => choices.iter().map(|(_, steps)| steps).collect(),
+            K6Step::Request(_) | K6Step::Think(_) | K6Step::Set(_) => Vec::new(),
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn inner_mut(&mut self) -> Vec<&mut Vec<K6Step>> {
+        match self {
+            K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) | K6Step::Parallel(steps) => {
+                vec![steps]
+            }
+            K6Step::When { steps, otherwise, .. } => vec![steps, otherwise],
+            K6Step::Choose(choices) => choices.iter_mut().map(|(_, steps)| steps).collect(),
+            K6Step::Request(_) | K6Step::Think(_) | K6Step::Set(_) => Vec::new(),
+        }
+    }
+
+    /// Puts the texts of the step, and of the steps in it.
+    pub(super) fn texts<'a>(
+        &'a self,
+        requests: &'a [Rc<K6Request>],
+        into: &mut Vec<&'a ImportedText>,
+    ) {
+        match self {
+            K6Step::Request(number) => {
+                if let Some(request) = requests.get(*number) {
+                    request.texts(into);
+                }
+            }
+            K6Step::Repeat { times, .. } => times.texts(into),
+            K6Step::When { condition, .. } => condition.texts(into),
+            K6Step::Set(variables) => into.extend(variables.iter().map(|(_, text)| text)),
+            K6Step::Think(_) | K6Step::Choose(_) | K6Step::Group(..) | K6Step::Parallel(_) => {}
+        }
+        self.inner().into_iter().flatten().for_each(|step| step.texts(requests, into));
+    }
 }
 
 /// How a list of statements ended.

@@ -185,12 +185,8 @@ impl<'a> K6Interpreter<'a, '_> {
 
 /// Whether a request is in these steps.
 fn uses_requests(steps: &[K6Step]) -> bool {
-    steps.iter().any(|step| match step {
-        K6Step::Request(_) => true,
-        K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) => uses_requests(steps),
-        K6Step::When { steps, otherwise, .. } => uses_requests(steps) || uses_requests(otherwise),
-        K6Step::Choose(choices) => choices.iter().any(|(_, steps)| uses_requests(steps)),
-        K6Step::Think(_) | K6Step::Set(_) => false,
+    steps.iter().any(|step| {
+        matches!(step, K6Step::Request(_)) || step.inner().into_iter().any(|s| uses_requests(s))
     })
 }
 
@@ -233,6 +229,7 @@ fn put(steps: &[K6Step], requests: &[Rc<K6Request>], all: &mut Collector) {
             K6Step::Group(name, steps) => {
                 ImportedStep::Group { name: name.clone(), steps: inner(steps, all) }
             }
+            K6Step::Parallel(steps) => ImportedStep::Parallel(inner(steps, all)),
         };
         all.push(step);
     }

@@ -12,12 +12,8 @@ impl K6Interpreter<'_, '_> {
     /// Takes out of all lists of steps what sets variables that nothing uses.
     pub(super) fn prune(&mut self, lists: &mut [Vec<K6Step>]) {
         for _ in 0..ROUNDS_MAX {
-            let mut used = HashSet::new();
-            for list in lists.iter() {
-                collect(list, &self.requests, &mut |name| {
-                    used.insert(name.to_owned());
-                });
-            }
+            let used: HashSet<String> =
+                names(lists, &self.requests).into_iter().map(str::to_owned).collect();
             let mut is_done = true;
             for (number, list) in lists.iter_mut().enumerate() {
                 // Variables of the setup, which is first, are used by their long name.
@@ -42,15 +38,10 @@ impl K6Interpreter<'_, '_> {
                 break;
             }
         }
-        for list in lists.iter() {
-            let used = &mut self.used;
-            collect(list, &self.requests, &mut |name| {
-                used.insert(name.trim_start_matches("setup.").to_owned());
-            });
-        }
-        let mut counts = HashMap::new();
-        for list in lists.iter() {
-            count(list, &self.requests, &mut counts);
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for name in names(lists, &self.requests) {
+            self.used.insert(name.trim_start_matches("setup.").to_owned());
+            *counts.entry(name.to_owned()).or_default() += 1;
         }
         let once = |name: &str| counts.get(name) == Some(&1);
         lists.iter_mut().for_each(|list| inline(list, &mut self.requests, &once));
@@ -87,60 +78,18 @@ fn inline(
             steps.remove(at);
             continue;
         }
-        match &mut steps[at] {
-            K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) => {
-                inline(steps, requests, is_used_once);
-            }
-            K6Step::When { steps, otherwise, .. } => {
-                inline(steps, requests, is_used_once);
-                inline(otherwise, requests, is_used_once);
-            }
-            K6Step::Choose(choices) => {
-                choices.iter_mut().for_each(|(_, steps)| inline(steps, requests, is_used_once));
-            }
-            K6Step::Request(_) | K6Step::Think(_) | K6Step::Set(_) => {}
+        for inner in steps[at].inner_mut() {
+            inline(inner, requests, is_used_once);
         }
         at += 1;
     }
 }
 
-/// Counts how often steps use each name.
-fn count(steps: &[K6Step], requests: &[Rc<K6Request>], into: &mut HashMap<String, usize>) {
-    let mut names = Vec::new();
-    collect(steps, requests, &mut |name| names.push(name.to_owned()));
-    for name in names {
-        *into.entry(name).or_insert(0) += 1;
-    }
-}
-
-/// Puts the names that steps use.
-fn collect(steps: &[K6Step], requests: &[Rc<K6Request>], into: &mut dyn FnMut(&str)) {
-    for step in steps {
-        let mut texts: Vec<&ImportedText> = Vec::new();
-        match step {
-            K6Step::Request(number) => {
-                if let Some(request) = requests.get(*number) {
-                    request.texts(&mut texts);
-                }
-            }
-            K6Step::Think(_) => {}
-            K6Step::Repeat { times, steps, .. } => {
-                times.texts(&mut texts);
-                collect(steps, requests, into);
-            }
-            K6Step::When { condition, steps, otherwise } => {
-                condition.texts(&mut texts);
-                collect(steps, requests, into);
-                collect(otherwise, requests, into);
-            }
-            K6Step::Choose(choices) => {
-                choices.iter().for_each(|(_, steps)| collect(steps, requests, into));
-            }
-            K6Step::Set(variables) => texts.extend(variables.iter().map(|(_, text)| text)),
-            K6Step::Group(_, steps) => collect(steps, requests, into),
-        }
-        texts.into_iter().flat_map(ImportedText::names).for_each(&mut *into);
-    }
+/// The names that steps use, each as often as they do.
+fn names<'s>(lists: &'s [Vec<K6Step>], requests: &'s [Rc<K6Request>]) -> Vec<&'s str> {
+    let mut texts = Vec::new();
+    lists.iter().flatten().for_each(|step| step.texts(requests, &mut texts));
+    texts.into_iter().flat_map(ImportedText::names).collect()
 }
 
 /// Takes out what sets variables that are not used, and what then does nothing; whether there was
@@ -148,6 +97,9 @@ fn collect(steps: &[K6Step], requests: &[Rc<K6Request>], into: &mut dyn FnMut(&s
 fn unset(steps: &mut Vec<K6Step>, used: &HashSet<String>, before: &str) -> bool {
     let mut has_changed = false;
     steps.retain_mut(|step| {
+        for inner in step.inner_mut() {
+            has_changed |= unset(inner, used, before);
+        }
         let is_kept = match step {
             K6Step::Request(_) | K6Step::Think(_) => true,
             K6Step::Set(variables) => {
@@ -158,21 +110,7 @@ fn unset(steps: &mut Vec<K6Step>, used: &HashSet<String>, before: &str) -> bool 
                 has_changed |= variables.len() < length;
                 !variables.is_empty()
             }
-            K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) => {
-                has_changed |= unset(steps, used, before);
-                !steps.is_empty()
-            }
-            K6Step::When { steps, otherwise, .. } => {
-                has_changed |= unset(steps, used, before);
-                has_changed |= unset(otherwise, used, before);
-                !(steps.is_empty() && otherwise.is_empty())
-            }
-            K6Step::Choose(choices) => {
-                for (_, steps) in choices.iter_mut() {
-                    has_changed |= unset(steps, used, before);
-                }
-                choices.iter().any(|(_, steps)| !steps.is_empty())
-            }
+            other => other.inner().into_iter().any(|steps| !steps.is_empty()),
         };
         has_changed |= !is_kept;
         is_kept

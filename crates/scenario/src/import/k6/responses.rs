@@ -200,28 +200,7 @@ fn wanted(place: &PartPlace) -> String {
 
 /// Whether a variable is used in steps.
 pub(super) fn uses(steps: &[K6Step], requests: &[Rc<K6Request>], name: &str) -> bool {
-    let has = |text: &super::super::ImportedText| text.names().contains(&name);
-    steps.iter().any(|step| match step {
-        K6Step::Request(number) => requests.get(*number).is_some_and(|request| {
-            let mut texts = Vec::new();
-            request.texts(&mut texts);
-            texts.into_iter().any(has)
-        }),
-        K6Step::Think(_) => false,
-        K6Step::Repeat { times, steps, .. } => {
-            let mut texts = Vec::new();
-            times.texts(&mut texts);
-            texts.into_iter().any(has) || uses(steps, requests, name)
-        }
-        K6Step::When { condition, steps, otherwise } => {
-            let mut texts = Vec::new();
-            condition.texts(&mut texts);
-            texts.into_iter().any(has)
-                || uses(steps, requests, name)
-                || uses(otherwise, requests, name)
-        }
-        K6Step::Choose(choices) => choices.iter().any(|(_, steps)| uses(steps, requests, name)),
-        K6Step::Set(variables) => variables.iter().any(|(_, text)| has(text)),
-        K6Step::Group(_, steps) => uses(steps, requests, name),
-    })
+    let mut texts = Vec::new();
+    steps.iter().for_each(|step| step.texts(requests, &mut texts));
+    texts.into_iter().any(|text| text.names().contains(&name))
 }
