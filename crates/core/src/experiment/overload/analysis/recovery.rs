@@ -63,8 +63,9 @@ pub(super) fn recovery(
     if let Some(why) = trial.invalid_because.first().filter(|_| is_distorted) {
         return not_judged(format!("as the base load was offered again, {why}"), known);
     }
-    let is_back = |now| is_back(base.served_between(), now);
-    let came_back = match is_back(again.served_between()) {
+    let before = whole_between(base);
+    let is_back = |now| is_back(before, now);
+    let came_back = match is_back(whole_between(&again)) {
         Some(true) => CameBack::Yes,
         Some(false) if second_half(trial, &again).and_then(is_back) == Some(true) => CameBack::Late,
         Some(false) => CameBack::No,
@@ -78,6 +79,14 @@ pub(super) fn recovery(
 
 fn not_judged(because: String, known: Recovery) -> Recovery {
     Recovery { because, ..known }
+}
+
+/// Bounds of what was served per second that have the whole window in them: of few responses, what
+/// looks like a transient and is cut off may be the half of it that was as before.
+fn whole_between(point: &OverloadPoint) -> [f64; 2] {
+    let [low, high] = point.served_between();
+    let whole = point.served() as f64 / point.seconds;
+    [low.min(whole), high.max(whole)]
 }
 
 /// Whether what lies between these bounds now is what lay between those before; `None` where that

@@ -5,6 +5,7 @@ use super::super::*;
 use super::fake::{Fault, Server};
 use super::{conducted, spec};
 use crate::experiment::Conducted;
+use crate::experiment::overload::report::CameBack;
 use crate::finding::Severity;
 use crate::report::contradictions::contradictions_of;
 use crate::words::number;
@@ -197,4 +198,14 @@ proptest! {
             && !["non_stationary", "throughput_falls_under_overload"].contains(&f.code.as_str()));
         prop_assert!(grave.is_none(), "{server:?}: {grave:?}");
     }
+}
+
+#[test]
+fn a_cut_half_of_the_last_window_does_not_say_that_service_is_late() {
+    // By chance 84 responses in the first half of the window and 43 in the second: 127 of 140.
+    let (service, queue) = (Law::Exp(Nanos(22_159_682)), 4);
+    let server = Server { service, queue, is_seen: false, ..Server::REFERENCE };
+    let (conducted, conclusion) = conducted(small(12_595_073_421_735_184_945, 500), server);
+    let came_back = conclusion.recovery.map(|recovery| recovery.came_back);
+    assert_eq!(came_back, Some(CameBack::Yes), "{:?}", conducted.findings);
 }
