@@ -208,8 +208,9 @@ pub fn most_served_per_s(trials: &[TrialReport]) -> f64 {
 /// that the generator distorted, or in which the server stopped, count where there is no other.
 fn capacity_per_s(points: &[OverloadPoint]) -> f64 {
     let grades: [fn(&OverloadPoint) -> bool; 3] = [OverloadPoint::counts, |p| p.is_valid, |_| true];
-    let is_any =
-        |grade: &&fn(&OverloadPoint) -> bool| points.iter().any(|p| grade(p) && p.has_served());
+    let is_any = |grade: &&fn(&OverloadPoint) -> bool| {
+        points.iter().any(|p| grade(p) && p.served_per_s > 0.0)
+    };
     let Some(grade) = grades.iter().find(is_any) else {
         return 0.0;
     };
