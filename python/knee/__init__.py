@@ -4,8 +4,8 @@
 >>> report = knee.run("http://127.0.0.1:8080/", rate=1000, duration=5)
 >>> report.p99, report.passed
 
-Each function is a command of knee, and each keyword argument one of its options: `fail_if="p99>200ms"`
-is `--fail-if`, a list repeats it, True is a switch. All times are in seconds.
+Each function is a command of knee, and each keyword argument is one of its options. `fail_if` is
+`--fail-if`, a list repeats it, and True is a switch. All times are in seconds.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ __all__ = [
     "NothingMeasuredError", "Record", "Report", "Threshold", "Times", "Trial", "compare", "latency",
     "load", "overload", "recover", "run", "run_async", "sweep", "throttle", "udp",
 ]  # fmt: skip
+
+# Tracebacks call an exception by the name that it is caught by.
+for _class in (Error, FailedError, InputError, Interrupted, InvalidError, NothingMeasuredError):
+    _class.__module__ = __name__
 
 #: A report, or what `load` takes.
 Source = Union[Report, str, "os.PathLike[str]"]

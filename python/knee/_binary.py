@@ -64,6 +64,11 @@ def path() -> str:
     return found
 
 
+def environment() -> dict[str, str]:
+    """The environment of knee: it ends when Python ends, however that happens."""
+    return os.environ | {"KNEE_PARENT": str(os.getpid())}
+
+
 def output(arguments: Sequence[str], stdin: str | None = None) -> str:
     """What a command that measures nothing prints. Raises where it fails."""
     ended = subprocess.run(
@@ -72,7 +77,7 @@ def output(arguments: Sequence[str], stdin: str | None = None) -> str:
         stdin=None if stdin is not None else subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        env=os.environ | {"LC_ALL": "C.UTF-8"},
+        env=environment(),
     )
     if ended.returncode in (2, 4) or ended.returncode < 0:
         raise failure(ended.returncode, ended.stderr.splitlines())

@@ -72,7 +72,7 @@ class Measurement:
                 stderr=reader.writer,
                 # Ctrl-C reaches Python alone, which sends it once.
                 start_new_session=True,
-                env=os.environ | {"LC_ALL": "C.UTF-8", "KNEE_PARENT": str(os.getpid())},
+                env=_binary.environment(),
             )
             try:
                 is_interrupted = self._wait(process, reader)

@@ -58,8 +58,8 @@ class Record(Mapping[str, Any]):
         if name in self._fields():
             # The JSON leaves out what does not apply.
             return () if typing.get_origin(self._fields()[name]) is tuple else None
-        has = ", ".join(self)
-        raise AttributeError(f"{type(self).__name__} has no {name!r}; it has: {has}", name=name, obj=self)
+        what = f"{type(self).__name__} has no {name!r}; it has: {', '.join(self)}"
+        raise AttributeError(what, name=name, obj=self)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self]
@@ -83,9 +83,8 @@ class Record(Mapping[str, Any]):
 def _kind(hint: Any) -> type[Record]:
     """The class for what a field of this type holds: `Trial` of `tuple[Trial, ...]`."""
     args = typing.get_args(hint)
-    if not args:
-        if isinstance(hint, type) and issubclass(hint, Record):
-            return hint
+    if not args and isinstance(hint, type) and issubclass(hint, Record):
+        return hint
     for kind in map(_kind, args):
         if kind is not Record:
             return kind
@@ -226,7 +225,8 @@ class Report(Record):
         """
         if not self.valid:
             reasons = [reason for trial in self.trials for reason in trial.invalid_because]
-            raise _binary.InvalidError("INVALID: " + "; ".join(reasons or ["see .findings"]), 3, self)
+            line = "INVALID: " + "; ".join(reasons or ["see .findings"])
+            raise _binary.InvalidError(line, 3, self)
         if not self.passed:
             raise _binary.FailedError("failed: " + "; ".join(self.failed_because), 1, self)
         return self
@@ -238,7 +238,7 @@ class Report(Record):
         return _binary.output(["report", "-", *option], self._json())
 
     def write(self, **files: Option) -> None:
-        """Writes files, named as in `knee report`: `write(html="page.html", json="report.json")`."""
+        """Writes files, by the options of `knee report`: `write(html="page.html")`."""
         _binary.output(["report", "-", *words(files)], self._json())
 
     def percentiles_frame(self) -> pandas.DataFrame:
@@ -253,7 +253,8 @@ class Report(Record):
             for figure in _FIGURES:
                 low, high = times.get(f"{figure}_ci95") or (None, None)
                 bounds = (times.ranges or nothing).get(figure, nothing)
-                values: list[Any] = [times[figure], low, high, bounds.get("at_least"), bounds.get("at_most")]
+                values: list[Any] = [times[figure], low, high]
+                values += [bounds.get("at_least"), bounds.get("at_most")]
                 rows.append({"trial": trial.label, "figure": figure, **dict(zip(columns, values))})
         return _frame(rows, dict.fromkeys(columns, float))
 
@@ -269,7 +270,8 @@ class Report(Record):
         if not of_times and (name in self._fields() or name not in Trial._fields()):
             return super().__getattr__(name)
         if len(self.trials) != 1:
-            what = f"a report of {len(self.trials)} trials has no {name!r}: see .trials and .conclusion"
+            count = len(self.trials)
+            what = f"a report of {count} trials has no {name!r}: see .trials and .conclusion"
             raise AttributeError(what, name=name, obj=self)
         return getattr(self.trials[0].response_time_s if of_times else self.trials[0], name)
 
