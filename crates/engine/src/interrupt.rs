@@ -36,6 +36,19 @@ pub fn install() -> io::Result<&'static AtomicBool> {
     }
 }
 
+/// Has the kernel end this process by SIGTERM when the process with this id ends, if that started it
+/// (PR_SET_PDEATHSIG). That is so too where only the thread ends that started it.
+///
+/// # Errors
+/// The system refuses; never on Linux.
+pub fn end_with_parent(pid: &str) -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    if parent.is_some_and(|parent| parent.to_string() == pid) {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    }
+    Ok(())
+}
+
 fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
     // SAFETY: a zeroed sigaction is a valid one.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
