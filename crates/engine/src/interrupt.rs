@@ -36,8 +36,8 @@ pub fn install() -> io::Result<&'static AtomicBool> {
     }
 }
 
-/// Has the kernel end this process by SIGTERM when the process with this id ends, if that started it
-/// (PR_SET_PDEATHSIG). That is so too where only the thread ends that started it.
+/// Has the kernel send SIGTERM to this process when the process with this id ends, if that started
+/// it (PR_SET_PDEATHSIG). The end of the thread that started it counts as that.
 ///
 /// # Errors
 /// The system refuses; never on Linux.
