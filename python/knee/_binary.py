@@ -57,11 +57,13 @@ def path() -> str:
         files = importlib.metadata.files("knee") or []
     except importlib.metadata.PackageNotFoundError:
         files = []
-    shipped = (str(file.locate()) for file in files if file.name == "knee")
+    shipped = [str(file.locate()) for file in files if file.name == "knee"]
+    # Where `pip install --target` puts it.
+    shipped.append(os.path.join(os.path.dirname(__file__), "../bin/knee"))
     found = next(filter(os.path.isfile, shipped), None) or shutil.which("knee")
     if found is None:
         raise FileNotFoundError("no knee in this package nor on the PATH: set KNEE_BIN to its path")
-    return found
+    return os.path.normpath(found)
 
 
 def environment() -> dict[str, str]:

@@ -165,7 +165,10 @@ impl Release {
             return Ok(());
         };
         let out = self.dist.display().to_string();
-        let arguments = ["build", "--profile", "dist", "--target", &self.target, "--out", &out];
+        let built = ["build", "--profile", "dist", "--target", &self.target, "--out", &out];
+        // A static binary runs beside either library.
+        let tags = ["--compatibility", "manylinux2014", "musllinux_1_2"];
+        let arguments = [&built[..], &tags].concat();
         step(&maturin.display().to_string(), &arguments, &self.root.join("python"))
     }
 
