@@ -16,7 +16,8 @@ const FOR_DIST: [tools::Tool; 2] = [
 const BUILDERS: [&str; 3] = ["podman", "docker", "buildah"];
 
 /// Makes the static binary with its manual pages and completions, an archive and a Debian package
-/// of them, and the checksums. Makes a container image too where a builder is installed.
+/// of them, and the checksums. Makes a Python wheel too where maturin is installed, and a container
+/// image where a builder is.
 ///
 /// # Errors
 /// What is missing, or which step failed.
@@ -30,6 +31,7 @@ pub fn run() -> Result<(), String> {
     release.stage()?;
     release.archive()?;
     release.package()?;
+    release.wheel()?;
     release.image()?;
     release.checksums()?;
     println!("\nin {}:", release.dist.display());
@@ -154,6 +156,20 @@ impl Release {
         let arguments = ["--root-owner-group", "--build", &root, &file];
         step("dpkg-deb", &arguments, &self.dist)?;
         fs::remove_dir_all(&root).map_err(|e| format!("{root}: {e}"))
+    }
+
+    /// A wheel of the Python package with the same binary, for glibc and musl.
+    fn wheel(&self) -> Result<(), String> {
+        let Some(maturin) = tools::find("maturin") else {
+            println!("no Python wheel: maturin is not installed (pip install maturin)");
+            return Ok(());
+        };
+        let out = self.dist.display().to_string();
+        let built = ["build", "--profile", "dist", "--target", &self.target, "--out", &out];
+        // A static binary runs beside either library.
+        let tags = ["--compatibility", "manylinux2014", "musllinux_1_2"];
+        let arguments = [&built[..], &tags].concat();
+        step(&maturin.display().to_string(), &arguments, &self.root.join("python"))
     }
 
     /// An image of nothing but the binary, as an archive that `podman load` and `docker load` read.

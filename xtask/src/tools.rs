@@ -26,6 +26,8 @@ pub const FOR_TESTS: &[Tool] = &[
     tool("lighttpd", "lighttpd", "knee against lighttpd"),
     tool("haproxy", "haproxy", "knee through HAProxy"),
     tool("python3", "python3", "knee against Python's http.server"),
+    tool("pytest-3", "python3-pytest", "the Python package"),
+    tool("mypy", "mypy", "the types of the Python package"),
     tool("node", "nodejs", "knee against Node"),
     tool("nghttpd", "nghttp2-server", "knee against nghttpd"),
     tool("nsd", "nsd", "knee against nsd"),
@@ -40,11 +42,26 @@ pub const FOR_TESTS: &[Tool] = &[
     tool("cc", "gcc", "the bare loops of the bench"),
     tool("chromium", "chromium", "HTML reports in a browser"),
     tool("java", "default-jre-headless", "HdrHistogram's own tools"),
-    // No program but the library that it runs, seen from the folder of programs.
+    // No programs but libraries, seen from the folder of programs.
     tool(
         "../share/java/hdrhistogram.jar",
         "libhdrhistogram-java",
         "knee's histogram logs with HdrHistogram's own tools",
+    ),
+    tool(
+        "../lib/python3/dist-packages/pandas/__init__.py",
+        "python3-pandas",
+        "DataFrames of the Python package",
+    ),
+    tool(
+        "../lib/python3/dist-packages/nbclient/__init__.py",
+        "python3-nbclient",
+        "the Python package in a notebook",
+    ),
+    tool(
+        "../lib/python3/dist-packages/ipykernel/__init__.py",
+        "python3-ipykernel",
+        "the Python package in a notebook",
     ),
 ];
 

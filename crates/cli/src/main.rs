@@ -31,6 +31,10 @@ static MEMORY: knee_engine::sys::memory::OrExit = knee_engine::sys::memory::OrEx
 
 fn main() -> ExitCode {
     knee_engine::sys::memory::end_on_thread_without_memory();
+    if let Ok(pid) = std::env::var("KNEE_PARENT") {
+        // Where it fails, the run ends at its own end.
+        drop(knee_engine::interrupt::end_with_parent(&pid));
+    }
     let outcome = match RawArgs::read(std::env::args_os()) {
         Ok(raw) => raw.command.execute(),
         Err(objection) => explain(&objection),

@@ -36,6 +36,19 @@ pub fn install() -> io::Result<&'static AtomicBool> {
     }
 }
 
+/// Has the kernel send SIGTERM to this process when the process with this id ends, if that started
+/// it (PR_SET_PDEATHSIG). The end of the thread that started it counts as that.
+///
+/// # Errors
+/// The system refuses; never on Linux.
+pub fn end_with_parent(pid: &str) -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    if parent.is_some_and(|parent| parent.to_string() == pid) {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    }
+    Ok(())
+}
+
 fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
     // SAFETY: a zeroed sigaction is a valid one.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };

@@ -33,6 +33,7 @@ mod online;
 mod overload;
 mod program_ends;
 mod programs;
+mod python;
 mod qotd;
 mod real_http2;
 mod real_servers;
