@@ -53,7 +53,7 @@ pub struct PatienceArgs {
 }
 
 impl PatienceArgs {
-    /// The same for the fleet. What it waits for is told on standard error.
+    /// The same for the fleet, which says on standard error what it waits for.
     pub fn resolve(self) -> Patience {
         let limit = self.fleet_wait.unwrap_or(Nanos::ZERO);
         let tell = |line: &str| Notes { quiet: false }.tell(line);
