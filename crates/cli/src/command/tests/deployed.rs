@@ -90,7 +90,8 @@ fn helm(arguments: &[&str]) -> Option<(bool, String)> {
     shell.args(["-c", HELM, "helm"]).args(arguments).current_dir(deploy("helm/knee"));
     let run = shell.output().unwrap();
     if run.status.code() == Some(127) {
-        assert!(std::env::vars_os().all(|(name, _)| name != CI), "helm is missing");
+        let is_ci = std::env::vars_os().any(|(name, _)| name == CI);
+        assert!(!is_ci, "helm is missing");
         println!("skipped: helm is not installed");
         return None;
     }
