@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 pub struct Tool {
     /// What is looked for on the path.
     pub program: &'static str,
-    /// What apt installs.
+    /// What apt installs; with a slash, a Go module.
     pub package: &'static str,
     /// What goes untested or unmeasured without it.
     pub purpose: &'static str,
@@ -39,6 +39,7 @@ pub const FOR_TESTS: &[Tool] = &[
     tool("openssl", "openssl", "knee's server with OpenSSL"),
     tool("h2load", "nghttp2-client", "knee's server with h2load"),
     tool("nats-server", "nats-server", "fleets"),
+    tool("helm", "helm.sh/helm/v3/cmd/helm@v3.22.0", "the chart in deploy"),
     tool("cc", "gcc", "the bare loops of the bench"),
     tool("chromium", "chromium", "HTML reports in a browser"),
     tool("java", "default-jre-headless", "HdrHistogram's own tools"),
@@ -101,7 +102,14 @@ pub fn install(tools: &[Tool]) -> Vec<Tool> {
     if wanted.is_empty() {
         return wanted;
     }
-    let packages: Vec<&str> = wanted.iter().map(|tool| tool.package).collect();
+    let (modules, packages): (Vec<&str>, Vec<&str>) =
+        wanted.iter().map(|tool| tool.package).partition(|package| package.contains('/'));
+    for module in modules {
+        install_with_go(module);
+    }
+    if packages.is_empty() {
+        return missing(tools);
+    }
     let line = format!("apt-get install -y {}", packages.join(" "));
     let Some(prefix) = rights() else {
         println!("please install: {line} (no apt here, or neither root nor sudo without password)");
@@ -120,6 +128,14 @@ pub fn install(tools: &[Tool]) -> Vec<Tool> {
         println!("apt-get failed; please install by hand: {line}");
     }
     missing(tools)
+}
+
+/// Installs a program that is written in Go, where Go is there.
+pub fn install_with_go(module: &str) {
+    let installed = Command::new("go").args(["install", module]).status();
+    if !installed.is_ok_and(|status| status.success()) {
+        println!("without {module}: go could not install it");
+    }
 }
 
 /// What to put before apt-get, if it can be run at all.

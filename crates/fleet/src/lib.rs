@@ -16,6 +16,7 @@ mod interval_share;
 mod live;
 mod nats_access;
 mod parcel;
+mod patience;
 mod permit;
 mod protocol;
 
@@ -24,6 +25,7 @@ pub use coordinator::{
     AgentPresence, CollectedTrial, Fleet, FleetOptions, Selector, clear, collect, present, stop,
 };
 pub use nats_access::NatsAccess;
+pub use patience::Patience;
 pub use permit::{Cidr, Permit};
 pub use protocol::{
     AgentFacts, CoordinatorFacts, PROTOCOL, TargetAddress, TargetGreeting, TrialKey,

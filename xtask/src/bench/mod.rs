@@ -109,10 +109,10 @@ pub fn run(options: &Options) -> Result<(), String> {
             cargo(&["install", "--locked", "oha"], &[])?;
         }
         if tools::find("bombardier").is_none() {
-            install_with_go("github.com/codesenberg/bombardier@latest");
+            tools::install_with_go("github.com/codesenberg/bombardier@latest");
         }
         if tools::find("ghz").is_none() {
-            install_with_go("github.com/bojand/ghz/cmd/ghz@v0.121.0");
+            tools::install_with_go("github.com/bojand/ghz/cmd/ghz@v0.121.0");
         }
     }
     let release = !options.debug;
@@ -201,14 +201,6 @@ fn build_bare_loops() -> Result<PathBuf, String> {
         }
     }
     Ok(out)
-}
-
-/// Installs a peer that is written in Go, where Go is there.
-fn install_with_go(module: &str) {
-    let installed = Command::new("go").args(["install", module]).status();
-    if !installed.is_ok_and(|status| status.success()) {
-        println!("without {module}: go could not install it");
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,19 @@
 //! Agents on other machines that make an experiment together.
 
 use super::nats::NatsArgs;
+use super::values::parse_count;
 use crate::failure::Failure;
 use crate::machine::Machine;
+use crate::notes::Notes;
 use crate::resolved_options::ResolvedOptions;
 use crate::started_at;
 use clap::Args;
 use knee_engine::error::RunError;
-use knee_engine::{OpenFiles, RESERVED_FILES};
-use knee_fleet::{Fleet, FleetOptions, Selector};
+use knee_engine::{OpenFiles, RESERVED_FILES, interrupt};
+use knee_fleet::{Fleet, FleetOptions, Patience, Selector};
+use knee_load::spec::parse_duration;
+use knee_load::time::Nanos;
+use std::time::Duration;
 
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Fleet")]
@@ -23,12 +28,37 @@ pub struct FleetArgs {
     #[arg(hide_short_help = true)]
     agents: Option<Selector>,
 
+    /// Least number of agents to begin with [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse_count, requires = "fleet")]
+    #[arg(hide_short_help = true)]
+    agents_min: Option<u32>,
+
+    #[command(flatten)]
+    patience: PatienceArgs,
+
     /// Go on with the other agents where one is lost between trials
     #[arg(long, requires = "fleet", hide_short_help = true)]
     allow_loss: bool,
 
     #[command(flatten)]
     nats: NatsArgs,
+}
+
+/// Time to wait for the rest of a fleet, which may start at the same time.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct PatienceArgs {
+    /// Time to wait for NATS and what is needed there, such as 5m [default: 0s]
+    #[arg(long, value_name = "T", value_parser = parse_duration, hide_short_help = true)]
+    fleet_wait: Option<Nanos>,
+}
+
+impl PatienceArgs {
+    /// The same for the fleet, which says on standard error what it waits for.
+    pub fn resolve(self) -> Patience {
+        let limit = self.fleet_wait.unwrap_or(Nanos::ZERO);
+        let tell = |line: &str| Notes { quiet: false }.tell(line);
+        Patience { limit: Duration::from_nanos(limit.0), tell }
+    }
 }
 
 impl FleetArgs {
@@ -40,11 +70,19 @@ impl FleetArgs {
     /// The fleet, ready for trials; `None` where none was asked for. `threads`: of each agent.
     pub fn gather(&self, threads: Option<u32>) -> Result<Option<Fleet>, Failure> {
         let Some(url) = &self.fleet else {
-            return Ok(None);
+            return match self.patience.fleet_wait {
+                None => Ok(None),
+                Some(_) => Err(Failure::argument("--fleet-wait", "needs --fleet")),
+            };
         };
+        // A container's first process has no default action for SIGTERM while it waits.
+        interrupt::install()
+            .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
         let options = FleetOptions {
             access: self.nats.access("--fleet", Some(url))?,
             select: self.agents.clone().unwrap_or_default(),
+            agents_min: self.agents_min.unwrap_or(1),
+            patience: self.patience.resolve(),
             allow_loss: self.allow_loss,
             threads,
             version: env!("CARGO_PKG_VERSION").to_owned(),

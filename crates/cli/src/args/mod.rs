@@ -26,7 +26,7 @@ pub use arrival::ArrivalArgs;
 pub use choice::{Choices, one_of, word_of};
 pub use curl::with_curl_line;
 pub use engine::{EngineArgs, SETTLED_WAITS};
-pub use fleet::FleetArgs;
+pub use fleet::{FleetArgs, PatienceArgs};
 pub use http::HttpArgs;
 pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
 pub use nats::{NatsArgs, parse_rate_max};

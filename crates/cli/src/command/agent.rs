@@ -1,6 +1,6 @@
 //! `knee agent`: a machine that makes load for a `knee --fleet` on another one.
 
-use crate::args::{NatsArgs, parse_rate_max};
+use crate::args::{NatsArgs, PatienceArgs, parse_rate_max};
 use crate::command::udp::{Cpus, parse_cpus};
 use crate::failure::{Exit, Failure};
 use crate::margins;
@@ -53,6 +53,9 @@ pub struct RawAgent {
     rate_max: Option<f64>,
 
     #[command(flatten)]
+    patience: PatienceArgs,
+
+    #[command(flatten)]
     access: NatsArgs,
 
     /// Nanoseconds that its clocks pretend to be ahead, for tests
@@ -90,6 +93,7 @@ pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
     let agent = Agent::join(AgentOptions {
         access,
         name: raw.name,
+        patience: raw.patience.resolve(),
         labels: raw.labels.map(|labels| labels.0).unwrap_or_default(),
         permit: Permit { targets: raw.allow_target, rate_max: raw.rate_max },
         margins: margins::of_this_machine(Notes { quiet: false }),

@@ -12,7 +12,7 @@ use crate::protocol::{
     AgentAnswer, AgentFacts, BEAT, ClockReading, FAREWELL, GoRequest, Heartbeat, JobState, PIECE,
     PROTOCOL, PrepareRequest, RENEW, TrialKey, TrialOrder, Verb, beat_subject,
 };
-use crate::{FleetError, NatsAccess, host_name};
+use crate::{FleetError, NatsAccess, Patience, host_name};
 use async_nats::{Client, Message};
 use futures_util::StreamExt;
 pub(crate) use job::files_of;
@@ -32,6 +32,8 @@ pub struct AgentOptions {
     pub access: NatsAccess,
     /// Name; `None`: that of its host, with a number where that is taken.
     pub name: Option<String>,
+    /// Time to wait for NATS and the streams that agents with logins of their own may not make.
+    pub patience: Patience,
     /// Labels by which it is selected.
     pub labels: Vec<(String, String)>,
     /// Targets and rates that its operator permits.
@@ -68,8 +70,6 @@ impl Agent {
         }
         let host_name = host_name();
         let name = asked.clone().unwrap_or_else(|| name_of_host(&host_name));
-        let bus = Bus::connect(&options.access, "knee agent", &name)?;
-        let leases = AgentLeases::of(&bus);
         let host = knee_engine::host();
         let mut facts = AgentFacts {
             name: String::new(),
@@ -85,7 +85,12 @@ impl Agent {
             rate_max: options.permit.rate_max,
             run: None,
         };
-        bus.run(take_name(&leases, &mut facts, asked))?;
+        let (bus, leases) = options.patience.until_there(|| {
+            let bus = Bus::connect(&options.access, "knee agent", &name)?;
+            let leases = AgentLeases::of(&bus);
+            bus.run(take_name(&leases, &mut facts, asked.as_ref()))?;
+            Ok((bus, leases))
+        })?;
         Ok(Agent { bus, leases, facts, options })
     }
 
@@ -132,12 +137,12 @@ fn name_of_host(host: &str) -> String {
 async fn take_name(
     leases: &AgentLeases,
     facts: &mut AgentFacts,
-    asked: Option<String>,
+    asked: Option<&String>,
 ) -> Result<(), FleetError> {
     let of_host = name_of_host(&facts.host);
     let last = if asked.is_some() { 1 } else { 999 };
     for number in 1..=last {
-        facts.name = match (&asked, number) {
+        facts.name = match (asked, number) {
             (Some(name), _) => name.clone(),
             (None, 1) => of_host.clone(),
             (None, n) => format!("{of_host}-{n}"),

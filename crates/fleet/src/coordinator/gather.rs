@@ -91,7 +91,7 @@ pub(super) async fn find(
         let clock = AgentClient::new(&bus.client, &facts.name).clock(1).await;
         (clock, facts)
     });
-    let mut members = Vec::new();
+    let mut members: Vec<Member> = Vec::new();
     for (clock, facts) in join_all(asked).await {
         match clock {
             Ok(clock) => members.push(Member { facts, clock, lost: None }),
@@ -107,6 +107,15 @@ pub(super) async fn find(
     }
     if members.is_empty() {
         return Err(FleetError::Gone(format!("no agent at {place} answers")));
+    }
+    let least = options.agents_min as usize;
+    if members.len() < least {
+        let names: Vec<&str> = members.iter().map(|member| member.facts.name.as_str()).collect();
+        return Err(FleetError::Gone(format!(
+            "{} of the {least} agents of --agents-min at {place}: {}",
+            members.len(),
+            names.join(", ")
+        )));
     }
     Ok(members)
 }

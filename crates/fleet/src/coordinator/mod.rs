@@ -16,7 +16,7 @@ use crate::protocol::{
     AgentAnswer, AgentFacts, COORDINATORS_INBOX, ClockReading, CoordinatorFacts, TargetAddress,
     TargetGreeting, TrialKey, Verb, agent_subject,
 };
-use crate::{FleetError, NatsAccess, host_name};
+use crate::{FleetError, NatsAccess, Patience, host_name};
 use async_nats::{Client, Request};
 use futures_util::future::join_all;
 use knee_engine::error::RunError;
@@ -40,6 +40,10 @@ pub struct FleetOptions {
     pub access: NatsAccess,
     /// Selection of agents.
     pub select: Selector,
+    /// Least number of agents that an experiment begins with.
+    pub agents_min: u32,
+    /// Time to wait for NATS and for these agents.
+    pub patience: Patience,
     /// An experiment goes on with the others where an agent is lost between its trials.
     pub allow_loss: bool,
     /// Worker threads of each agent; `None`: as many as it has cores and the load has use for.
@@ -85,9 +89,12 @@ impl Fleet {
     /// NATS is not there; somebody else conducts; no agent fits, or one that does is of another
     /// version or does not answer.
     pub fn gather(options: FleetOptions) -> Result<Fleet, FleetError> {
-        let bus = Bus::connect(&options.access, "knee", COORDINATORS_INBOX)?;
-        let stores = bus.stores()?;
-        let found = bus.run(gather::find(&bus, &stores, &options))?;
+        let (bus, stores, found) = options.patience.until_there(|| {
+            let bus = Bus::connect(&options.access, "knee", COORDINATORS_INBOX)?;
+            let stores = bus.stores()?;
+            let found = bus.run(gather::find(&bus, &stores, &options))?;
+            Ok((bus, stores, found))
+        })?;
         let run = random_name();
         let facts = CoordinatorFacts {
             run: run.clone(),

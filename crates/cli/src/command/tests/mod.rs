@@ -2,6 +2,7 @@
 
 mod copied_lines;
 mod curl;
+mod deployed;
 mod documented;
 pub mod refused;
 mod simulated;

@@ -9,9 +9,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The users of `deploy/nats.conf`, with the passwords that they have in tests.
-pub const LOGINS: [(&str, &str); 3] =
-    [("coordinator", "of-the-coordinator"), ("loader1", "of-loader1"), ("loader2", "of-loader2")];
+/// The users of `deploy/nats.conf` and of `deploy/kubernetes`, with the passwords that they have in
+/// tests.
+pub const LOGINS: [(&str, &str); 7] = [
+    ("coordinator", "of-the-coordinator"),
+    ("loader1", "of-loader1"),
+    ("loader2", "of-loader2"),
+    ("agent-0", "of-agent-0"),
+    ("agent-1", "of-agent-1"),
+    ("agent-2", "of-agent-2"),
+    ("agent-3", "of-agent-3"),
+];
 
 /// A process that ends with this.
 pub struct Running(pub Child);
@@ -104,7 +112,7 @@ pub fn nats_server(binary: &PathBuf, (address, port): (&str, u16), folder: &Temp
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     for (user, password) in LOGINS {
-        let name = format!("KNEE_{}_PASSWORD", user.to_uppercase());
+        let name = format!("KNEE_{}_PASSWORD", user.to_uppercase().replace('-', "_"));
         command.env(name, password);
     }
     command

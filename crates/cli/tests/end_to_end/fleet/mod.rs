@@ -3,6 +3,7 @@
 mod failures;
 mod ground;
 mod limits;
+mod manifests;
 mod partitions;
 mod permissions;
 mod refused;

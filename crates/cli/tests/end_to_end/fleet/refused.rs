@@ -1,7 +1,8 @@
 //! What a fleet cannot do ends in one line that names the agent and the remedy, before any load.
 
-use super::ground::{Agent, Ground, Nats};
-use crate::support::{Ended, TempPath, knee, run};
+use super::ground::{Agent, Ground, Nats, agents};
+use crate::support::{Ended, KneeServer, TempPath, knee, run};
+use std::io::{BufRead, BufReader};
 use std::process::Command;
 
 /// It ends with this code, and one line that has these words.
@@ -27,6 +28,36 @@ fn nobody_there() {
     refused(&run(&["fleet", "ls", "--nats", &nats.url()]), 4, &["no agents"]);
     refused(&run(&["fleet", "stop", "--nats", &nats.url()]), 2, &["nothing runs"]);
     refused(&run(&["fleet", "collect", "--nats", &nats.url()]), 4, &["no run"]);
+}
+
+#[test]
+fn experiments_wait_for_agents_and_begin_with_no_fewer() {
+    let alone = run(&["run", "http://127.0.0.1:9/", "--fleet-wait", "1s"]);
+    refused(&alone, 2, &["--fleet-wait", "--fleet"]);
+    let Some(mut nats) = Nats::start(&[]) else {
+        return;
+    };
+    let url = nats.url();
+    let _first = Agent::start(&url, "a1", &[]);
+    let few = run(&["run", "http://127.0.0.1:9/", "--fleet", &url, "--agents-min", "2"]);
+    refused(&few, 4, &["1 of the 2 agents", "a1"]);
+    // NATS is away when all begin, and one agent comes late.
+    nats.kill();
+    let server = KneeServer::start(&["--workers", "1"]);
+    let target = server.url();
+    let patient = ["--fleet", &url, "--agents-min", "2", "--fleet-wait", "60s", "-t", "1"];
+    let load = ["run", &target, "-R", "100", "-n", "20", "--json", "-", "--quiet"];
+    let mut waiting = knee(&[&load[..], &patient].concat()).spawn().unwrap();
+    let mut told = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    let first = told.next().unwrap().unwrap();
+    assert!(first.starts_with("waiting for up to 60s: no NATS at"), "{first}");
+    let late = knee(&["agent", "--nats", &url, "--name", "a2", "--fleet-wait", "60s"]);
+    let mut late = Agent::of(late);
+    nats.restart();
+    late.wait();
+    let ended = Ended::of(waiting);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    assert_eq!(agents(&ended.json()).len(), 2);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! that what this one takes is the coordinator's alone.
 
 use super::{Simulated, delivered_by, spec};
-use crate::Selector;
 use crate::bus::{Bus, Stores, json, now_ns, parse};
 use crate::coordinator::{Fleet, FleetOptions};
 use crate::interval_share::IntervalShare;
@@ -13,6 +12,7 @@ use crate::protocol::{
     RENEW, Snapshot, TrialKey, TrialOrder, Verb, beat_subject, facts_of_test, live_subject,
     result_subject,
 };
+use crate::{Patience, Selector};
 use async_nats::Message;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -320,6 +320,8 @@ fn coordinate(agents: usize, duration: Nanos) -> Option<Took> {
     let mut fleet = Fleet::gather(FleetOptions {
         access: access(&url),
         select: Selector::default(),
+        agents_min: agents as u32,
+        patience: Patience { limit: Duration::ZERO, tell: |_| () },
         allow_loss: false,
         threads: Some(1),
         version: facts_of_test("any").version,
