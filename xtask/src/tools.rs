@@ -37,6 +37,7 @@ pub const FOR_TESTS: &[Tool] = &[
     tool("openssl", "openssl", "knee's server with OpenSSL"),
     tool("h2load", "nghttp2-client", "knee's server with h2load"),
     tool("nats-server", "nats-server", "fleets"),
+    tool("prometheus", "prometheus", "the dashboard with Prometheus"),
     tool("cc", "gcc", "the bare loops of the bench"),
     tool("chromium", "chromium", "HTML reports in a browser"),
     tool("java", "default-jre-headless", "HdrHistogram's own tools"),
