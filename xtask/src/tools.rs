@@ -40,6 +40,7 @@ pub const FOR_TESTS: &[Tool] = &[
     tool("h2load", "nghttp2-client", "knee's server with h2load"),
     tool("nats-server", "nats-server", "fleets"),
     tool("helm", "helm.sh/helm/v3/cmd/helm@v3.22.0", "the chart in deploy"),
+    tool("prometheus", "prometheus", "the dashboard with Prometheus"),
     tool("cc", "gcc", "the bare loops of the bench"),
     tool("chromium", "chromium", "HTML reports in a browser"),
     tool("java", "default-jre-headless", "HdrHistogram's own tools"),

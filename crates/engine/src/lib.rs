@@ -16,6 +16,7 @@ pub mod observe;
 mod pool;
 mod port;
 mod program;
+pub mod push;
 mod reactor;
 mod resolve;
 mod run;

@@ -2,9 +2,10 @@
 //! a histogram, not the histogram, so that a coordinator of many agents can hold it.
 
 use knee_load::measure::{
-    AgentInterval, EndedCounts, Histogram, HistogramCounts, Interval, IntervalPart, Pacing,
+    AgentInterval, EndedCounts, Histogram, HistogramCounts, Interval, IntervalPart, Outcome, Pacing,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// An agent's share of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,7 @@ impl IntervalShare {
                 pacing: part.pacing,
                 under_way: part.under_way,
                 response: None,
+                failed: part.failed.clone(),
                 steps: part.steps.clone(),
                 sessions: part.sessions.clone(),
             },
@@ -101,6 +103,7 @@ impl IntervalShare {
                     sum_ns: pacing.sum_ns.saturating_sub(paced.sum_ns),
                     max_ns: pacing.max_ns,
                 }),
+                failed: failed_since(&now.failed, &before.failed),
                 steps: ended_since(&now.steps, &before.steps),
                 sessions: ended_since(&now.sessions, &before.sessions),
                 ..now.clone()
@@ -108,6 +111,17 @@ impl IntervalShare {
             response: self.response.since(&earlier.response),
         }
     }
+}
+
+fn failed_since(
+    now: &BTreeMap<Outcome, EndedCounts>,
+    before: &BTreeMap<Outcome, EndedCounts>,
+) -> BTreeMap<Outcome, EndedCounts> {
+    let since = |(outcome, now): (&Outcome, &EndedCounts)| {
+        let before = before.get(outcome).copied().unwrap_or_default();
+        (*outcome, now.since(&before))
+    };
+    now.iter().map(since).collect()
 }
 
 fn ended_since(now: &[EndedCounts], before: &[EndedCounts]) -> Vec<EndedCounts> {

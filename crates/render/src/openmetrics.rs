@@ -1,165 +1,49 @@
-//! A running experiment as OpenMetrics text 1.0 (prometheus.io/docs/specs/om/open_metrics_spec),
-//! which Prometheus reads too. Counters and buckets sum what the intervals say; gauges are of the
-//! interval of the running trial that ended last.
+//! Metrics as OpenMetrics text 1.0 (prometheus.io/docs/specs/om/open_metrics_spec), which
+//! Prometheus reads too.
 
-mod sessions;
-
-use crate::live::{LiveKind, LiveTrial};
-use knee_core::trial::statistics::STATISTICS;
-use knee_load::measure::{Interval, TIME_BOUNDS};
-use knee_load::time::Nanos;
-use sessions::Sessions;
+use crate::metrics::{
+    BOUNDS, LabelValue, MetricFamily, MetricLabel, MetricSample, MetricUnit, MetricValues, Times,
+};
 use std::fmt::Write;
 
 /// The media type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The upper bounds of the buckets of response time: three a decade, from 10 µs to 60 s.
-pub const BOUNDS: [Nanos; TIME_BOUNDS.len()] = TIME_BOUNDS;
-
-/// Response times (or pings) counted by the [`BOUNDS`].
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Times {
-    /// How many are not longer than each bound.
-    pub up_to: Vec<u64>,
-    /// How many there are in all.
-    pub count: u64,
-    /// Their sum, in nanoseconds.
-    pub sum_ns: f64,
-}
-
-impl Times {
-    fn add(&mut self, other: &Times) {
-        self.up_to.resize(BOUNDS.len(), 0);
-        for (mine, theirs) in self.up_to.iter_mut().zip(&other.up_to) {
-            *mine += theirs;
+/// The text of all these metrics.
+pub fn openmetrics(families: &[MetricFamily]) -> String {
+    let mut out = String::new();
+    for family in families {
+        if let Some(name) = family.name.openmetrics {
+            write(&mut out, name, family);
         }
-        self.count += other.count;
-        self.sum_ns += other.sum_ns;
     }
+    out.push_str("# EOF\n");
+    out
 }
 
-/// All that is exposed of an experiment.
-#[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    /// The labels of the experiment, ready to stand between braces.
-    info: String,
-    trials: Vec<Trial>,
-    ended: u64,
-    is_running: bool,
-}
-
-/// A trial, running or over.
-#[derive(Clone, Debug)]
-struct Trial {
-    /// Its labels, ready to stand between braces.
-    labels: String,
-    kind: LiveKind,
-    asked_per_s: Option<f64>,
-    attempted: u64,
-    completed: u64,
-    errors: u64,
-    sent: u64,
-    up_bytes: u64,
-    down_bytes: u64,
-    times: Times,
-    sessions: Sessions,
-    last: Option<Interval>,
-}
-
-/// What a metric is called and means, and its value of a trial that has one.
-struct Family {
-    name: &'static str,
-    unit: &'static str,
-    help: &'static str,
-    value: fn(&Trial) -> Option<f64>,
-}
-
-impl Metrics {
-    /// Nothing is measured yet. `info`: names and values that tell what runs.
-    pub fn new(info: &[(&str, &str)]) -> Metrics {
-        let info = info.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
-        Metrics { info: info.collect::<Vec<_>>().join(","), ..Metrics::default() }
-    }
-
-    /// A trial begins.
-    pub fn trial_begins(&mut self, trial: &LiveTrial) {
-        self.is_running = true;
-        let number = self.trials.len() + 1;
-        self.trials.push(Trial {
-            labels: format!("trial=\"{number}\",label=\"{}\"", escaped(&trial.label)),
-            kind: trial.kind,
-            asked_per_s: trial.asked_per_s,
-            attempted: 0,
-            completed: 0,
-            errors: 0,
-            sent: 0,
-            up_bytes: 0,
-            down_bytes: 0,
-            times: Times::default(),
-            sessions: Sessions::named(trial.names.clone()),
-            last: None,
-        });
-    }
-
-    /// An interval of it has ended, with its response times, where they are known.
-    pub fn interval(&mut self, interval: &Interval, times: Option<&Times>) {
-        let Some(trial) = self.trials.last_mut() else {
-            return;
-        };
-        trial.attempted += interval.attempted;
-        trial.completed += interval.completed;
-        trial.errors += interval.errors;
-        trial.sent += interval.sent.unwrap_or(0);
-        trial.up_bytes += interval.up_bytes.unwrap_or(0);
-        trial.down_bytes += interval.down_bytes.unwrap_or(0);
-        if let Some(times) = times {
-            trial.times.add(times);
+fn write(out: &mut String, name: &str, family: &MetricFamily) {
+    match &family.values {
+        MetricValues::Info(labels) => {
+            head(out, name, "info", family);
+            line(out, &format!("{name}_info{{{}}}", joined(labels)), 1.0);
         }
-        trial.sessions.add(interval);
-        trial.last = Some(interval.clone());
-    }
-
-    /// The trial has ended.
-    pub fn trial_ends(&mut self) {
-        self.ended += 1;
-        self.is_running = false;
-    }
-
-    /// The text.
-    pub fn text(&self) -> String {
-        let mut out = String::new();
-        head(&mut out, "knee", "info", "", "What runs.");
-        line(&mut out, &format!("knee_info{{{}}}", self.info), 1.0);
-        head(&mut out, "knee_trials_ended", "counter", "", "Trials that are over.");
-        line(&mut out, "knee_trials_ended_total", self.ended as f64);
-        for family in &COUNTERS {
-            family.write(&mut out, "counter", "_total", &self.trials);
-        }
-        self.times(&mut out, LiveKind::Operations, "response_time", "Response times.");
-        self.times(&mut out, LiveKind::Flows, "ping", "Round trips beside the flows.");
-        let of_sessions = self.trials.iter().map(|t| (t.labels.as_str(), &t.sessions));
-        sessions::write(&mut out, &of_sessions.collect::<Vec<_>>());
-        let running = match (self.is_running, self.trials.as_slice()) {
-            (true, [.., last]) => std::slice::from_ref(last),
-            _ => &[],
-        };
-        for family in &GAUGES {
-            family.write(&mut out, "gauge", "", running);
-        }
-        quantiles(&mut out, running);
-        out.push_str("# EOF\n");
-        out
-    }
-
-    fn times(&self, out: &mut String, kind: LiveKind, what: &str, help: &str) {
-        let of_kind = |t: &&Trial| t.kind == kind && t.times.count > 0;
-        let name = format!("knee_{what}_seconds");
-        for (i, trial) in self.trials.iter().filter(of_kind).enumerate() {
-            if i == 0 {
-                head(out, &name, "histogram", "seconds", help);
+        MetricValues::Counter(samples) => {
+            head(out, name, "counter", family);
+            for MetricSample { labels, value, .. } in samples {
+                line(out, &format!("{name}_total{}", braced(labels)), *value as f64);
             }
-            histogram(out, &name, &trial.labels, &trial.times);
+        }
+        MetricValues::Gauge(samples) => {
+            head(out, name, "gauge", family);
+            for MetricSample { labels, value, .. } in samples {
+                line(out, &format!("{name}{}", braced(labels)), *value);
+            }
+        }
+        MetricValues::Times(samples) => {
+            head(out, name, "histogram", family);
+            for MetricSample { labels, value, .. } in samples {
+                histogram(out, name, &joined(labels), value);
+            }
         }
     }
 }
@@ -178,144 +62,37 @@ fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {
     line(out, &format!("{name}_sum{{{labels}}}"), times.sum_ns / 1e9);
 }
 
-impl Family {
-    /// Writes it, unless no trial has a value.
-    fn write(&self, out: &mut String, kind: &str, suffix: &str, trials: &[Trial]) {
-        let mut has_head = false;
-        for trial in trials {
-            let Some(value) = (self.value)(trial) else {
-                continue;
-            };
-            if !has_head {
-                head(out, self.name, kind, self.unit, self.help);
-                has_head = true;
-            }
-            line(out, &format!("{}{suffix}{{{}}}", self.name, trial.labels), value);
-        }
-    }
-}
-
-fn of(kind: LiveKind, trial: &Trial, n: u64) -> Option<f64> {
-    (trial.kind == kind).then_some(n as f64)
-}
-
-const COUNTERS: [Family; 6] = [
-    Family {
-        name: "knee_operations_attempted",
-        unit: "",
-        help: "Operations started in the measured time.",
-        value: |t| of(LiveKind::Operations, t, t.attempted),
-    },
-    Family {
-        name: "knee_operations_completed",
-        unit: "",
-        help: "Operations that ended in a response.",
-        value: |t| of(LiveKind::Operations, t, t.completed),
-    },
-    Family {
-        name: "knee_operations_failed",
-        unit: "",
-        help: "Operations that ended otherwise.",
-        value: |t| of(LiveKind::Operations, t, t.errors),
-    },
-    Family {
-        name: "knee_datagrams_sent",
-        unit: "",
-        help: "Datagrams sent.",
-        value: |t| of(LiveKind::Datagrams, t, t.sent),
-    },
-    Family {
-        name: "knee_uploaded_bytes",
-        unit: "bytes",
-        help: "Payload that uploads carried.",
-        value: |t| of(LiveKind::Flows, t, t.up_bytes),
-    },
-    Family {
-        name: "knee_downloaded_bytes",
-        unit: "bytes",
-        help: "Payload that downloads carried.",
-        value: |t| of(LiveKind::Flows, t, t.down_bytes),
-    },
-];
-
-const GAUGES: [Family; 5] = [
-    Family {
-        name: "knee_rate_asked",
-        unit: "",
-        help: "Operations or datagrams asked for per second.",
-        value: |t| t.asked_per_s,
-    },
-    Family {
-        name: "knee_rate_achieved",
-        unit: "",
-        help: "Operations or datagrams started per second, in the last interval.",
-        value: |t| match t.kind {
-            LiveKind::Operations => per_second(t, |i| i.attempted),
-            LiveKind::Datagrams => per_second(t, |i| i.sent.unwrap_or(0)),
-            LiveKind::Flows | LiveKind::Row { .. } => None,
-        },
-    },
-    Family {
-        name: "knee_throughput",
-        unit: "",
-        help: "Responses per second, in the last interval.",
-        value: |t| match t.kind {
-            LiveKind::Operations => per_second(t, |i| i.completed),
-            _ => None,
-        },
-    },
-    Family {
-        name: "knee_pacing_error_mean_seconds",
-        unit: "seconds",
-        help: "Mean lateness of the generator, in the last interval.",
-        value: |t| seconds(t.last.as_ref()?.pacing_error_ns_mean?),
-    },
-    Family {
-        name: "knee_pacing_error_max_seconds",
-        unit: "seconds",
-        help: "Largest lateness of the generator, in the last interval.",
-        value: |t| seconds(t.last.as_ref()?.pacing_error_ns_max?),
-    },
-];
-
-fn per_second(trial: &Trial, n: fn(&Interval) -> u64) -> Option<f64> {
-    let i = trial.last.as_ref()?;
-    Some(i.per_s(n(i))).filter(|per_s| per_s.is_finite())
-}
-
-fn seconds(ns: u64) -> Option<f64> {
-    Some(Nanos(ns).as_secs_f64())
-}
-
-/// The percentiles of the last interval.
-fn quantiles(out: &mut String, running: &[Trial]) {
-    for trial in running {
-        let Some(i) = trial.last.as_ref().filter(|i| i.max_ns > 0) else {
-            continue;
-        };
-        let name = "knee_last_interval_latency_seconds";
-        let help = "Response times (or pings) of the last interval; the quantile 1 is the largest.";
-        head(out, name, "gauge", "seconds", help);
-        let of_q = STATISTICS.iter();
-        for (q, ns) in of_q.filter_map(|row| Some((row.quantile_level()?, row.in_interval(i)?))) {
-            let q = canonical(q);
-            let sample = format!("{name}{{{},quantile=\"{q}\"}}", trial.labels);
-            line(out, &sample, Nanos(ns).as_secs_f64());
-        }
-    }
-}
-
-fn head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
+fn head(out: &mut String, name: &str, kind: &str, family: &MetricFamily) {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "# TYPE {name} {kind}");
+    let unit = match family.unit {
+        MetricUnit::Seconds => "seconds",
+        MetricUnit::Bytes => "bytes",
+        MetricUnit::Count(_) | MetricUnit::PerSecond(_) | MetricUnit::One => "",
+    };
     if !unit.is_empty() {
         let _ = writeln!(out, "# UNIT {name} {unit}");
     }
-    let _ = writeln!(out, "# HELP {name} {help}");
+    let _ = writeln!(out, "# HELP {name} {}", family.help);
 }
 
 fn line(out: &mut String, sample: &str, value: f64) {
     let _ = writeln!(out, "{sample} {}", float(value));
+}
+
+/// Labels with their braces, where there are any.
+fn braced(labels: &[MetricLabel]) -> String {
+    if labels.is_empty() { String::new() } else { format!("{{{}}}", joined(labels)) }
+}
+
+/// Labels as they stand between braces.
+fn joined(labels: &[MetricLabel]) -> String {
+    let labels = labels.iter().map(|MetricLabel { name, value }| match value {
+        LabelValue::Text(text) => format!("{name}=\"{}\"", escaped(text)),
+        LabelValue::Number(number) => format!("{name}=\"{number}\""),
+        LabelValue::Level(level) => format!("{name}=\"{}\"", canonical(*level)),
+    });
+    labels.collect::<Vec<_>>().join(",")
 }
 
 /// A whole number without a point, any other as short as it reads back.

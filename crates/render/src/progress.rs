@@ -221,6 +221,7 @@ mod tests {
     use super::*;
     use knee_core::trial::flows::{DirectionReport, ProbeReport};
     use knee_core::trial::report::TimesReport;
+    use std::collections::BTreeMap;
 
     const INTERVAL: Interval = Interval {
         start_ns: 2_000_000_000,
@@ -244,6 +245,7 @@ mod tests {
         dropped: None,
         up_bytes: None,
         down_bytes: None,
+        failed: BTreeMap::new(),
         steps: Vec::new(),
         sessions: Vec::new(),
         agents: Vec::new(),

@@ -20,6 +20,7 @@ use knee_load::measure::IntervalWatcher;
 use knee_load::session::SessionPlan;
 use knee_load::spec::{HttpVersion, Level, Target, TrialSpec};
 use knee_load::time::Nanos;
+use knee_render::metrics::HttpServerLabels;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -268,6 +269,7 @@ pub fn upcoming(spec: &TrialSpec) -> UpcomingTrial {
         interval: spec.interval,
         asked_per_s: spec.load.schedule().map(|(rate, _)| rate.per_s()),
         names: SessionNames::of(&spec.target),
+        http: HttpServerLabels::of(&spec.target),
     }
 }
 

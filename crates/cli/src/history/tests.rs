@@ -258,6 +258,7 @@ fn the_experiment_does_not_wait_for_the_disk() {
         interval: Nanos(100),
         asked_per_s: None,
         names: Default::default(),
+        http: None,
     };
     recorder.trial_begins(0, &upcoming);
     let mut response = Histogram::default();

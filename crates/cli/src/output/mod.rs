@@ -9,7 +9,8 @@ use crate::history::{HistoryRecorder, KeepOptions};
 use crate::notes::Notes;
 use crate::terminal;
 use crate::watch::{
-    ExperimentStart, HdrFile, LiveView, MetricsServer, ProgressWatcher, Watcher, Watchers,
+    ExperimentStart, HdrFile, LiveView, MetricsServer, OtlpExport, ProgressWatcher, SharedMetrics,
+    Watcher, Watchers,
 };
 use clap::Args;
 pub use files::Files;
@@ -73,7 +74,9 @@ impl OutputArgs {
             full: self.full,
             no_color: self.no_color,
             no_tui: true,
-            metrics: None,
+            metrics: SharedMetrics::default(),
+            served: None,
+            otlp: None,
         };
         let files: [(_, &Option<String>, Box<dyn Renderer>); 5] = [
             ("--json", &self.json, Box::new(Json)),
@@ -116,7 +119,9 @@ impl MeasuredOutputArgs {
             output.files.add("--hdr", Some("-"), Box::new(Nothing))?;
         }
         output.no_tui = self.watch.no_tui;
-        output.metrics = self.watch.metrics.map(MetricsServer::start).transpose()?;
+        output.otlp = self.watch.otlp.as_deref().map(OtlpExport::resolve).transpose()?;
+        let serve = |address| MetricsServer::start(address, &output.metrics);
+        output.served = self.watch.metrics.map(serve).transpose()?;
         output.keep = self.keep.resolve(output.shows_progress());
         Ok(output)
     }
@@ -144,7 +149,9 @@ pub struct Output {
     full: bool,
     no_color: bool,
     no_tui: bool,
-    metrics: Option<MetricsServer>,
+    metrics: SharedMetrics,
+    served: Option<MetricsServer>,
+    otlp: Option<OtlpExport>,
 }
 
 impl Output {
@@ -171,13 +178,21 @@ impl Output {
     /// Who watches the experiment, as asked for.
     pub fn watchers(&self) -> Watchers {
         let mut watchers: Vec<Box<dyn Watcher>> = Vec::new();
-        if let Some(server) = &self.metrics {
+        if self.served.is_some() || self.otlp.is_some() {
+            watchers.push(Box::new(self.metrics.updater()));
+        }
+        if let Some(server) = &self.served {
             self.note(&format!("metrics: {}", server.url()));
-            watchers.push(Box::new(server.exporter()));
+        }
+        if let Some(otlp) = &self.otlp {
+            self.note(&otlp.note());
         }
         // Before those who may say something at the end: it has then given the terminal back.
         if self.shows_progress() {
             watchers.push(self.progress());
+        }
+        if let Some(otlp) = &self.otlp {
+            watchers.push(Box::new(otlp.pusher(&self.metrics)));
         }
         if let Some(keep) = &self.keep {
             watchers.push(Box::new(HistoryRecorder::new(keep.clone())));
@@ -231,7 +246,12 @@ impl Output {
     pub fn deliver(self, report: &Report) -> Result<(), Failure> {
         let text = Text { full: self.full, ..text(self.no_color) };
         let hdr = self.hdr.as_ref().map_or(Ok(()), HdrFile::outcome);
-        all_of([hdr, self.files.deliver(report, &text)])
+        let notes = self.notes();
+        let delivered = all_of([hdr, self.files.deliver(report, &text)]);
+        if let Some(server) = &self.served {
+            server.await_last_scrape(notes);
+        }
+        delivered
     }
 
     /// Begins the files that are written as an experiment goes on, for one that never begins.

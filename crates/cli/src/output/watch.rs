@@ -16,6 +16,11 @@ pub struct WatchArgs {
     #[arg(long, value_name = "ADDR:PORT", hide_short_help = true)]
     #[arg(value_parser = |text: &str| listen_address(text, "127.0.0.1:7009"))]
     pub metrics: Option<SocketAddr>,
+
+    /// URL of an OpenTelemetry collector to push the running figures to, by OTLP over HTTP; 'env':
+    /// that of OTEL_EXPORTER_OTLP_ENDPOINT
+    #[arg(long, value_name = "URL", hide_short_help = true)]
+    pub otlp: Option<String>,
 }
 
 #[derive(Args, Clone, Debug)]

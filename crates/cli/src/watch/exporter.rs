@@ -1,82 +1,91 @@
-//! The running experiment for Prometheus: `--metrics`.
+//! The metrics of the running experiment: who keeps them up to date, and `--metrics`, the page of
+//! them for Prometheus.
 
 use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::failure::Failure;
+use crate::notes::{Notes, about};
 use knee_core::trial::report::TrialReport;
 use knee_engine::serve::exposition::{ExposedPage, Exposition};
 use knee_load::measure::{Histogram, Interval};
-use knee_render::openmetrics::{BOUNDS, CONTENT_TYPE, Metrics, Times};
+use knee_load::time::Nanos;
+use knee_render::metrics::{BOUNDS, MetricLabel, Metrics, Times};
+use knee_render::openmetrics::{CONTENT_TYPE, openmetrics};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where the metrics are.
 const PATH: &str = "/metrics";
 
 /// Serves the metrics until it is dropped.
-pub struct MetricsServer {
-    metrics: Shared,
-    server: Exposition,
-}
+pub struct MetricsServer(Exposition);
 
 impl MetricsServer {
     /// Listens at this address.
     ///
     /// # Errors
     /// It cannot.
-    pub fn start(address: SocketAddr) -> Result<MetricsServer, Failure> {
-        let metrics = Shared::default();
+    pub fn start(address: SocketAddr, metrics: &SharedMetrics) -> Result<MetricsServer, Failure> {
         let served = metrics.clone();
         let page = ExposedPage {
             path: PATH,
             content_type: CONTENT_TYPE,
-            make: Box::new(move || served.lock().text()),
+            make: Box::new(move || openmetrics(&served.lock().families(0))),
         };
         let server = Exposition::start(address, page).map_err(|e| {
             Failure::argument("--metrics", format!("cannot listen at {address}: {e}"))
         })?;
-        Ok(MetricsServer { metrics, server })
+        Ok(MetricsServer(server))
     }
 
     /// Where they are to be had.
     pub fn url(&self) -> String {
-        format!("http://{}{PATH}", self.server.address())
+        format!("http://{}{PATH}", self.0.address())
     }
 
-    /// Who keeps them up to date.
-    pub fn exporter(&self) -> impl Watcher + use<> {
-        Exporter(self.metrics.clone())
+    /// Waits until the last figures were scraped, where somebody scraped the earlier ones.
+    pub fn await_last_scrape(&self, notes: Notes) {
+        if let Some(limit) = self.0.until_scrape().filter(|limit| !limit.is_zero()) {
+            let most = about(Nanos(limit.as_nanos() as u64));
+            notes.tell(&format!("metrics: waiting for the last scrape, {most} at most"));
+            self.0.await_scrape(limit);
+        }
     }
 }
 
-/// The metrics, shared by the thread that watches and the one that serves. Both hold the lock
-/// briefly.
+/// The metrics, shared by the thread that watches and those that serve and push. Each holds the
+/// lock briefly.
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Metrics>>);
+pub struct SharedMetrics(Arc<Mutex<Metrics>>);
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Metrics> {
+impl SharedMetrics {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Metrics> {
         // Sums are right even where somebody panicked with them in hand.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Who keeps them up to date.
+    pub fn updater(&self) -> impl Watcher + use<> {
+        MetricsUpdater(self.clone())
+    }
 }
 
-struct Exporter(Shared);
+struct MetricsUpdater(SharedMetrics);
 
-impl Watcher for Exporter {
+impl Watcher for MetricsUpdater {
     fn opens(&mut self, start: &ExperimentStart) {
-        let command = start.command.to_string();
-        let seed = start.seed.to_string();
-        let info = [
-            ("command", command.as_str()),
-            ("version", env!("CARGO_PKG_VERSION")),
-            ("started_at", start.started_at.as_str()),
-            ("seed", seed.as_str()),
+        let info = vec![
+            MetricLabel::text("command", start.command.to_string()),
+            MetricLabel::text("version", env!("CARGO_PKG_VERSION")),
+            MetricLabel::text("started_at", &start.started_at),
+            MetricLabel::text("seed", start.seed.to_string()),
         ];
-        *self.0.lock() = Metrics::new(&info);
+        *self.0.lock() = Metrics::new(info, now_unix_ns());
     }
 
     fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
-        self.0.lock().trial_begins(&upcoming.live());
+        let (live, http) = (upcoming.live(), upcoming.http.clone());
+        self.0.lock().trial_begins(&live, http, now_unix_ns());
     }
 
     fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
@@ -88,7 +97,13 @@ impl Watcher for Exporter {
         self.0.lock().interval(interval, times.as_ref());
     }
 
-    fn trial_ends(&mut self, _: Option<&TrialReport>) {
-        self.0.lock().trial_ends();
+    fn trial_ends(&mut self, trial: Option<&TrialReport>) {
+        self.0.lock().trial_ends(trial);
     }
+}
+
+/// The time of day, in nanoseconds since 1970-01-01 UTC.
+pub(super) fn now_unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -263,6 +263,7 @@ mod tests {
             interval: Nanos::from_secs(1),
             asked_per_s: None,
             names: Default::default(),
+            http: None,
         }
     }
 

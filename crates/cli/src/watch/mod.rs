@@ -3,13 +3,15 @@
 mod exporter;
 mod hdr;
 mod live_view;
+mod otlp;
 mod progress;
 mod tty;
 
-pub use exporter::MetricsServer;
+pub use exporter::{MetricsServer, SharedMetrics};
 pub use hdr::HdrFile;
 pub use knee_render::live::LiveKind;
 pub use live_view::LiveView;
+pub use otlp::OtlpExport;
 pub use progress::ProgressWatcher;
 
 use crate::notes::Notes;
@@ -20,6 +22,7 @@ use knee_load::measure::{Histogram, Interval, IntervalWatcher};
 use knee_load::spec::Level;
 use knee_load::time::Nanos;
 use knee_render::live::LiveTrial;
+use knee_render::metrics::HttpServerLabels;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -56,6 +59,8 @@ pub struct UpcomingTrial {
     pub asked_per_s: Option<f64>,
     /// What its steps and sessions are called; empty where operations are no steps.
     pub names: SessionNames,
+    /// The server of its requests; `None` where they are not of HTTP.
+    pub http: Option<HttpServerLabels>,
 }
 
 impl UpcomingTrial {
@@ -102,7 +107,7 @@ pub trait Watcher {
     /// The experiment has ended without a report, for this reason.
     fn fails(&mut self, _reason: &str) {}
 
-    /// A line that it wants the user to see, if any; asked for between trials.
+    /// A line that it wants the user to see, if any; asked for between intervals and trials.
     fn remark(&mut self) -> Option<String> {
         None
     }
@@ -205,5 +210,6 @@ impl IntervalWatcher for Unwatched {
 impl IntervalWatcher for Watchers {
     fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
         self.each(|s| s.interval(interval, response));
+        self.pass_remarks();
     }
 }

@@ -4,6 +4,7 @@
 mod compare;
 mod connections;
 mod counts;
+mod dashboard;
 mod dns;
 mod early_answers;
 mod faults;
@@ -30,6 +31,7 @@ mod messages;
 mod observer;
 mod offline;
 mod online;
+mod otlp;
 mod overload;
 mod program_ends;
 mod programs;

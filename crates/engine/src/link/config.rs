@@ -207,7 +207,7 @@ fn roots(spec: &TlsSpec) -> Result<Arc<RootCertStore>, RunError> {
 
 /// Refuses a pipe or a device in the place of the system's collection. A missing file counts as
 /// empty, as in other clients.
-fn check_system_file() -> Result<(), RunError> {
+pub(crate) fn check_system_file() -> Result<(), RunError> {
     const VARIABLE: &str = "SSL_CERT_FILE";
     let file = std::env::var_os(VARIABLE).map(PathBuf::from);
     let Some(file) = file.filter(|file| file.exists()) else {

@@ -11,7 +11,7 @@ mod verify;
 
 pub use call::CallResponse;
 pub(crate) use call::call;
-pub(crate) use config::tls_target;
+pub(crate) use config::{check_system_file, tls_target};
 pub use greet::Greeting;
 pub(crate) use greet::greet;
 pub(crate) use tls::{Tls, TlsTarget};

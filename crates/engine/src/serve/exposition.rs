@@ -5,10 +5,10 @@ use crate::threads;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
@@ -16,6 +16,10 @@ const REQUEST_BYTES_MAX: usize = 8 * 1024;
 const READS_MAX: usize = 8;
 /// Time limit of each read and write.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Longest wait for a scrape.
+const LINGER_MAX: Duration = Duration::from_secs(15);
+/// The header by which Prometheus, and what scrapes as it does, is known.
+const SCRAPE_HEADER: &str = "X-Prometheus-Scrape-Timeout-Seconds";
 /// Pause after a failed accept (out of descriptors).
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -35,11 +39,20 @@ impl fmt::Debug for ExposedPage {
     }
 }
 
+/// The scrapes of a page by a monitoring system.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scrapes {
+    last: Option<Instant>,
+    /// Time between the last two.
+    apart: Option<Duration>,
+}
+
 /// A server of one page, until dropped.
 #[derive(Debug)]
 pub struct Exposition {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
+    scrapes: Arc<Mutex<Scrapes>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -52,12 +65,29 @@ impl Exposition {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        let scrapes = Arc::<Mutex<Scrapes>>::default();
+        let server = PageServer { page, stop: Arc::clone(&stop), scrapes: Arc::clone(&scrapes) };
         let thread = thread::Builder::new()
             .name("exposition".to_string())
-            .spawn(move || serve(&listener, &page, &told))
+            .spawn(move || server.serve(&listener))
             .map_err(|e| threads::error(&e))?;
-        Ok(Exposition { address, stop, thread: Some(thread) })
+        Ok(Exposition { address, stop, scrapes, thread: Some(thread) })
+    }
+
+    /// How long the next scrape may take to come; `None`: nobody scrapes.
+    pub fn until_scrape(&self) -> Option<Duration> {
+        let Scrapes { last, apart } = *lock(&self.scrapes);
+        let next = last? + apart.map_or(LINGER_MAX, |apart| apart + PATIENCE);
+        Some(next.saturating_duration_since(Instant::now()).min(LINGER_MAX))
+    }
+
+    /// Waits for the next scrape, for `limit` at the most.
+    pub fn await_scrape(&self, limit: Duration) {
+        let last = || lock(&self.scrapes).last;
+        let (begin, before) = (Instant::now(), last());
+        while last() == before && begin.elapsed() < limit {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Address that it listens on.
@@ -79,41 +109,65 @@ impl Drop for Exposition {
     }
 }
 
-fn serve(listener: &TcpListener, page: &ExposedPage, stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        match listener.accept() {
-            // An error of one client does not concern the others.
-            Ok((client, _)) => drop(answer(client, page, stop)),
-            Err(_) => thread::sleep(PAUSE),
-        }
-    }
+fn lock(scrapes: &Mutex<Scrapes>) -> MutexGuard<'_, Scrapes> {
+    scrapes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn answer(mut client: TcpStream, page: &ExposedPage, stop: &AtomicBool) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
-    let mut request = Vec::new();
-    let mut piece = [0; 2048];
-    for _ in 0..READS_MAX {
-        let n = client.read(&mut piece)?;
-        request.extend_from_slice(&piece[..n]);
-        if let Some(asked) = ask(&request, page) {
-            return client.write_all(&respond(asked, page));
-        }
-        if n == 0 || stop.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        if request.len() > REQUEST_BYTES_MAX {
-            break;
+struct PageServer {
+    page: ExposedPage,
+    stop: Arc<AtomicBool>,
+    scrapes: Arc<Mutex<Scrapes>>,
+}
+
+impl PageServer {
+    fn serve(&self, listener: &TcpListener) {
+        while !self.stop.load(Ordering::Relaxed) {
+            match listener.accept() {
+                // An error of one client does not concern the others.
+                Ok((client, _)) => drop(self.answer(client)),
+                Err(_) => thread::sleep(PAUSE),
+            }
         }
     }
-    client.write_all(&respond(PageRequest::Nonsense, page))
+
+    fn answer(&self, mut client: TcpStream) -> io::Result<()> {
+        client.set_read_timeout(Some(PATIENCE))?;
+        client.set_write_timeout(Some(PATIENCE))?;
+        let mut request = Vec::new();
+        let mut piece = [0; 2048];
+        for _ in 0..READS_MAX {
+            let n = client.read(&mut piece)?;
+            request.extend_from_slice(&piece[..n]);
+            if let Some(asked) = ask(&request, &self.page) {
+                client.write_all(&respond(asked, &self.page))?;
+                if asked == PageRequest::Scrape {
+                    self.scraped();
+                }
+                return Ok(());
+            }
+            if n == 0 || self.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if request.len() > REQUEST_BYTES_MAX {
+                break;
+            }
+        }
+        client.write_all(&respond(PageRequest::Nonsense, &self.page))
+    }
+
+    fn scraped(&self) {
+        let (mut scrapes, now) = (lock(&self.scrapes), Instant::now());
+        scrapes.apart = scrapes.last.map(|last| now - last);
+        scrapes.last = Some(now);
+    }
 }
 
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageRequest {
     Page,
+    /// The page, by a monitoring system.
+    Scrape,
     Head,
     Elsewhere,
     OtherMethod,
@@ -132,8 +186,10 @@ fn ask(request: &[u8], page: &ExposedPage) -> Option<PageRequest> {
     }
     let path = parsed.path.unwrap_or_default();
     let path = path.split_once('?').map_or(path, |(path, _)| path);
+    let is_scrape = parsed.headers.iter().any(|h| h.name.eq_ignore_ascii_case(SCRAPE_HEADER));
     Some(match (parsed.method.unwrap_or_default(), path == page.path) {
         (_, false) => PageRequest::Elsewhere,
+        ("GET", true) if is_scrape => PageRequest::Scrape,
         ("GET", true) => PageRequest::Page,
         ("HEAD", true) => PageRequest::Head,
         _ => PageRequest::OtherMethod,
@@ -143,7 +199,9 @@ fn ask(request: &[u8], page: &ExposedPage) -> Option<PageRequest> {
 fn respond(asked: PageRequest, page: &ExposedPage) -> Vec<u8> {
     let plain = "text/plain; charset=utf-8";
     let (status, content_type, body) = match asked {
-        PageRequest::Page | PageRequest::Head => ("200 OK", page.content_type, (page.make)()),
+        PageRequest::Page | PageRequest::Scrape | PageRequest::Head => {
+            ("200 OK", page.content_type, (page.make)())
+        }
         PageRequest::Elsewhere => ("404 Not Found", plain, format!("see {}\n", page.path)),
         PageRequest::OtherMethod => ("405 Method Not Allowed", plain, "only GET\n".to_string()),
         PageRequest::Nonsense => ("400 Bad Request", plain, "no HTTP request\n".to_string()),

@@ -1,7 +1,7 @@
 //! The intervals of the time series that people look at, and how workers' shares become one.
 
 use super::runs::RunLengthRecorder;
-use super::{AgentInterval, EndedCounts, Histogram, Window};
+use super::{AgentInterval, EndedCounts, Histogram, Outcome, Window};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -64,8 +64,12 @@ pub struct Interval {
     /// Payload bytes that downloads carried; flows only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_bytes: Option<u64>,
+    /// The operations that ended in it without success, by how they ended. Told while the trial
+    /// runs, and not kept.
+    #[serde(skip)]
+    pub failed: BTreeMap<Outcome, EndedCounts>,
     /// What ended of each step, by its number, and of further ones as of
-    /// [`super::TARGETS_MAX`]; sessions only. Told while the trial runs, and not kept.
+    /// [`super::TARGETS_MAX`]; sessions only. Told and not kept likewise.
     #[serde(skip)]
     pub steps: Vec<EndedCounts>,
     /// What ended of each kind of session, by its number. Told and not kept likewise.
@@ -93,7 +97,13 @@ impl Interval {
 
     /// The interval as reports keep it, without the parts for watchers.
     pub fn kept(self) -> Interval {
-        Interval { steps: Vec::new(), sessions: Vec::new(), agents: Vec::new(), ..self }
+        Interval {
+            failed: BTreeMap::new(),
+            steps: Vec::new(),
+            sessions: Vec::new(),
+            agents: Vec::new(),
+            ..self
+        }
     }
 }
 
@@ -133,6 +143,9 @@ pub struct IntervalPart {
     /// Response times of the operations that ended here, shed ones excluded; `None`: there were
     /// none (an idle worker then sends no histogram).
     pub response: Option<Histogram>,
+    /// Operations that ended without success, by how they ended.
+    #[serde(default)]
+    pub failed: BTreeMap<Outcome, EndedCounts>,
     /// Counts of each step; empty where none ended.
     pub steps: Vec<EndedCounts>,
     /// Sessions of each kind that ended; empty kinds at the end are left out.
@@ -211,6 +224,7 @@ impl IntervalPart {
             (mine @ None, theirs) => *mine = theirs,
             (_, None) => {}
         }
+        EndedCounts::merge_by_outcome(&mut self.failed, &other.failed);
         EndedCounts::merge_all(&mut self.steps, &other.steps);
         EndedCounts::merge_all(&mut self.sessions, &other.sessions);
     }
@@ -235,6 +249,7 @@ impl IntervalPart {
             oldest_ns: self.under_way.map(|u| u.oldest.0).filter(|&ns| ns > 0),
             pacing_error_ns_mean: self.pacing.map(Pacing::mean_ns),
             pacing_error_ns_max: self.pacing.map(|p| p.max_ns),
+            failed: self.failed.clone(),
             steps: self.steps.clone(),
             sessions: self.sessions.clone(),
             ..Interval::default()

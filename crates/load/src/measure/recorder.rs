@@ -467,6 +467,10 @@ impl Recorder {
         if let Some(part) = self.parts.at(completed) {
             part.completed += u64::from(outcome.is_response());
             part.errors += u64::from(!outcome.is_response());
+            if !outcome.is_good() {
+                let time = (outcome != Outcome::Shed).then_some(response);
+                part.failed.entry(outcome).or_default().add(false, time);
+            }
             self.steps.count_in_time(completion, &mut part.steps);
         }
     }

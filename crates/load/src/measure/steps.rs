@@ -6,6 +6,7 @@ use super::targets::{TARGETS_MAX, TargetMeasured};
 use super::{Completion, Outcome, Series, Stage, Stages, Window};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The upper bounds by which [`EndedCounts`] counts times: three a decade, from 10 µs to 60 s.
 pub const TIME_BOUNDS: [Nanos; 21] = [
@@ -32,8 +33,8 @@ pub const TIME_BOUNDS: [Nanos; 21] = [
     Nanos::from_secs(60),
 ];
 
-/// What ended within an interval of one step, or of one kind of session. A histogram of each step
-/// in each interval would take megabytes; this takes 200 bytes.
+/// What ended within an interval of one step, of one kind of session, or in one outcome. A
+/// histogram of each in each interval would take megabytes; this takes 200 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EndedCounts {
     /// Those that succeeded: steps with the response that was expected, sessions that came to their
@@ -83,6 +84,16 @@ impl EndedCounts {
         mine.resize(mine.len().max(theirs.len()), EndedCounts::default());
         let pairs = mine.iter_mut().zip(theirs);
         pairs.for_each(|(mine, theirs)| mine.merge(theirs));
+    }
+
+    /// Adds another worker's, by how they ended.
+    pub fn merge_by_outcome(
+        mine: &mut BTreeMap<Outcome, EndedCounts>,
+        theirs: &BTreeMap<Outcome, EndedCounts>,
+    ) {
+        for (outcome, ended) in theirs {
+            mine.entry(*outcome).or_default().merge(ended);
+        }
     }
 
     /// The counts since an earlier state.

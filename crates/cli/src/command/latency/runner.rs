@@ -66,6 +66,7 @@ impl TrialRunner<Latency> for LatencyRunner {
             interval: spec.interval,
             asked_per_s: None,
             names: Default::default(),
+            http: None,
         }
     }
 

@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 }
 
 /// Environment variables that the program reads, as the sources name them.
-const VARIABLES: [(&str, &str); 16] = [
+const VARIABLES: &[(&str, &str)] = &[
     ("KNEE_HISTORY", "File of the history"),
     ("KNEE_TOKEN", "Token of a service or an observer, where no option gives one"),
     ("KNEE_PARENT", "Id of the process that started knee: its end ends knee as SIGTERM does"),
@@ -31,6 +31,18 @@ const VARIABLES: [(&str, &str); 16] = [
     ("NATS_CA, NATS_CERT, NATS_KEY", "PEM files for TLS to NATS, where no option names one"),
     ("NATS_CONTEXT", "Context of the `nats` tool, where `--nats-context` does not name one"),
     ("XDG_CONFIG_HOME", "Directory of `nats/context`; default: `~/.config`"),
+    (
+        "OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+        "Collector of OpenTelemetry, where `--otlp env` asks for it",
+    ),
+    (
+        "OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+        "Headers of what `--otlp` sends: `NAME=VALUE,NAME=VALUE`, percent-encoded",
+    ),
+    (
+        "OTEL_METRIC_EXPORT_INTERVAL, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME",
+        "Milliseconds between pushes of `--otlp` (default: 5000), and what it says of itself",
+    ),
     ("LC_ALL, LC_CTYPE, LANG", "The first one set decides: UTF-8 or plain ASCII in the text"),
 ];
 

@@ -47,6 +47,7 @@ impl Rows {
             interval: Nanos::ZERO,
             asked_per_s: None,
             names: Default::default(),
+            http: None,
         }
     }
 }

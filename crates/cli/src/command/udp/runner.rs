@@ -66,6 +66,7 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial>> TrialRunner<X
                 _ => None,
             },
             names: Default::default(),
+            http: None,
         }
     }
 

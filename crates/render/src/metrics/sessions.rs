@@ -1,8 +1,11 @@
-//! Steps and sessions as OpenMetrics: counters and histograms of each, by its name.
+//! Metrics of steps and sessions: counters and histograms of each, by its name.
 
-use super::{Times, escaped, head, histogram, line};
+use super::{
+    MetricFamily, MetricLabel, MetricName, MetricSample, MetricUnit, MetricValues, Times,
+    TrialMetrics,
+};
 use knee_core::trial::sessions::SessionNames;
-use knee_load::measure::{EndedCounts, Interval, TIME_BOUNDS};
+use knee_load::measure::{EndedCounts, Interval};
 
 /// What ended of the steps and the sessions of a trial.
 #[derive(Clone, Debug, Default)]
@@ -43,18 +46,19 @@ fn at(all: &[EndedCounts], number: usize) -> EndedCounts {
     all.get(number).copied().unwrap_or_default()
 }
 
-/// What the families of steps, or of sessions, have in common.
+/// What the metrics of steps, or of sessions, have in common.
 struct Subject {
     /// The label that names them.
     label: &'static str,
     all: fn(&Sessions) -> Vec<(&str, EndedCounts)>,
     counters: [Counter; 2],
     /// Name and help of the histogram.
-    times: (&'static str, &'static str),
+    times: (MetricName, &'static str),
 }
 
 struct Counter {
-    name: &'static str,
+    name: MetricName,
+    unit: &'static str,
     help: &'static str,
     value: fn(&EndedCounts) -> u64,
 }
@@ -65,68 +69,81 @@ const SUBJECTS: [Subject; 2] = [
         all: Sessions::steps,
         counters: [
             Counter {
-                name: "knee_step_operations_ended",
+                name: MetricName::both("knee_step_operations_ended", "knee.step.operations.ended"),
+                unit: "{operation}",
                 help: "Operations of the step that ended.",
                 value: |ended| ended.good + ended.failed,
             },
             Counter {
-                name: "knee_step_operations_failed",
+                name: MetricName::both(
+                    "knee_step_operations_failed",
+                    "knee.step.operations.failed",
+                ),
+                unit: "{operation}",
                 help: "Those without the expected response.",
                 value: |ended| ended.failed,
             },
         ],
-        times: ("knee_step_response_time_seconds", "Response times."),
+        times: (
+            MetricName::both("knee_step_response_time_seconds", "knee.step.response_time"),
+            "Response times.",
+        ),
     },
     Subject {
         label: "session",
         all: Sessions::kinds,
         counters: [
             Counter {
-                name: "knee_sessions_completed",
+                name: MetricName::both("knee_sessions_completed", "knee.sessions.completed"),
+                unit: "{session}",
                 help: "Sessions that reached their last step.",
                 value: |ended| ended.good,
             },
             Counter {
-                name: "knee_sessions_failed",
+                name: MetricName::both("knee_sessions_failed", "knee.sessions.failed"),
+                unit: "{session}",
                 help: "Sessions that a failed step ended.",
                 value: |ended| ended.failed,
             },
         ],
-        times: ("knee_session_time_seconds", "Times of completed sessions, pauses included."),
+        times: (
+            MetricName::both("knee_session_time_seconds", "knee.session.time"),
+            "Times of completed sessions, pauses included.",
+        ),
     },
 ];
 
-/// Writes what ended in these trials, each with its labels; nothing where none has sessions.
-pub(super) fn write(out: &mut String, trials: &[(&str, &Sessions)]) {
-    for subject in &SUBJECTS {
-        let mut rows = Vec::new();
-        for (labels, sessions) in trials {
-            for (name, ended) in (subject.all)(sessions) {
-                let labels = format!("{labels},{}=\"{}\"", subject.label, escaped(name));
-                rows.push((labels, ended));
-            }
-        }
-        if !rows.is_empty() {
-            subject.write(out, &rows);
-        }
-    }
+/// What ended in these trials; without values where none has sessions.
+pub(super) fn families(trials: &[TrialMetrics]) -> Vec<MetricFamily> {
+    SUBJECTS.iter().flat_map(|subject| subject.families(trials)).collect()
 }
 
 impl Subject {
-    fn write(&self, out: &mut String, rows: &[(String, EndedCounts)]) {
-        for counter in &self.counters {
-            head(out, counter.name, "counter", "", counter.help);
-            for (labels, ended) in rows {
-                let sample = format!("{}_total{{{labels}}}", counter.name);
-                line(out, &sample, (counter.value)(ended) as f64);
+    fn families(&self, trials: &[TrialMetrics]) -> Vec<MetricFamily> {
+        let counters = self.counters.iter().map(|counter| MetricFamily {
+            name: counter.name,
+            unit: MetricUnit::Count(counter.unit),
+            help: counter.help,
+            values: MetricValues::Counter(self.samples(trials, counter.value)),
+        });
+        let (name, help) = self.times;
+        let times = MetricValues::Times(self.samples(trials, |ended| Times::from(ended)));
+        let times = MetricFamily { name, unit: MetricUnit::Seconds, help, values: times };
+        counters.chain([times]).collect()
+    }
+
+    fn samples<V>(
+        &self,
+        trials: &[TrialMetrics],
+        value: fn(&EndedCounts) -> V,
+    ) -> Vec<MetricSample<V>> {
+        let mut samples = Vec::new();
+        for trial in trials {
+            for (name, ended) in (self.all)(&trial.sessions) {
+                let label = MetricLabel::text(self.label, name);
+                samples.push(trial.sample(vec![label], value(&ended)));
             }
         }
-        let (name, help) = self.times;
-        head(out, name, "histogram", "seconds", help);
-        for (labels, ended) in rows {
-            let times = Times { up_to: ended.up_to(), count: ended.timed, sum_ns: ended.sum_ns };
-            debug_assert_eq!(times.up_to.len(), TIME_BOUNDS.len());
-            histogram(out, name, labels, &times);
-        }
+        samples
     }
 }
