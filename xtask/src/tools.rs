@@ -39,7 +39,6 @@ pub const FOR_TESTS: &[Tool] = &[
     tool("openssl", "openssl", "knee's server with OpenSSL"),
     tool("h2load", "nghttp2-client", "knee's server with h2load"),
     tool("nats-server", "nats-server", "fleets"),
-    tool("helm", "helm.sh/helm/v3/cmd/helm@v3.22.0", "the chart in deploy"),
     tool("prometheus", "prometheus", "the dashboard with Prometheus"),
     tool("cc", "gcc", "the bare loops of the bench"),
     tool("chromium", "chromium", "HTML reports in a browser"),

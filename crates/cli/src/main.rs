@@ -3,6 +3,7 @@
 
 mod args;
 mod command;
+mod confined;
 mod failure;
 mod history;
 mod input;
@@ -35,10 +36,10 @@ fn main() -> ExitCode {
         // Where it fails, the run ends at its own end.
         drop(knee_engine::interrupt::end_with_parent(&pid));
     }
-    let outcome = match RawArgs::read(std::env::args_os()) {
+    let outcome = confined::begin().and_then(|()| match RawArgs::read(std::env::args_os()) {
         Ok(raw) => raw.command.execute(),
         Err(objection) => explain(&objection),
-    };
+    });
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {

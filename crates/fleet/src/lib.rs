@@ -26,7 +26,7 @@ pub use coordinator::{
 };
 pub use nats_access::NatsAccess;
 pub use patience::Patience;
-pub use permit::{Cidr, Permit};
+pub use permit::{Cidr, Permit, least_per_s};
 pub use protocol::{
     AgentFacts, CoordinatorFacts, PROTOCOL, TargetAddress, TargetGreeting, TrialKey,
 };
