@@ -41,9 +41,8 @@ impl PushTarget {
         }
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         if authority.contains('@') {
-            return Err(
-                "has a password, which is visible in 'ps': expected it as a header".to_owned()
-            );
+            let expected = "expected it in the variable OTEL_EXPORTER_OTLP_HEADERS";
+            return Err(format!("has a password, which is visible in 'ps': {expected}"));
         }
         if uri.host().is_none_or(str::is_empty) {
             return Err(format!("has no host: {expected}"));
@@ -224,7 +223,11 @@ impl Refusal {
     fn of_error(error: &Error, url: &str, limit: Duration) -> Refusal {
         let why = match error {
             Error::Timeout(_) => format!("no answer within {} s", limit.as_secs_f64().ceil()),
-            Error::Io(e) => reason(e),
+            Error::Io(e) => match e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
+                Some(tls) => format!("TLS failed: {tls}"),
+                None => reason(e),
+            },
+            Error::Rustls(tls) => format!("TLS failed: {tls}"),
             Error::HostNotFound => "its host is not known".to_owned(),
             Error::Http(_) | Error::Protocol(_) => "no answer in HTTP".to_owned(),
             other => other.to_string(),

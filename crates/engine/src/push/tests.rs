@@ -202,3 +202,16 @@ fn urls_and_headers_that_cannot_be_are_named() {
         assert_eq!(told, wrong);
     }
 }
+
+#[test]
+fn what_speaks_no_tls_is_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/v1/metrics", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(answer("400 Bad Request", "").as_bytes());
+    });
+    let told = fault(&pusher(&url, LONG));
+    assert!(told.starts_with("TLS failed: "), "{told}");
+}
