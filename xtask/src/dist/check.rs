@@ -145,8 +145,8 @@ fn archive(lines: &ReadmeLines<'_>, here: Platform) -> Check {
         needs: vec!["unshare", "ip", "tar", "mount"],
         is_apart: true,
         script: format!(
-            "{MEASURED}ip link set lo up\npackages=$PWD\nmount -t tmpfs none /usr/local\n\
-             mount -t tmpfs none /mnt && cd /mnt && cp \"$packages\"/*.tar.gz .\n{install}\
+            "{MEASURED}ip link set lo up\nmount -t tmpfs none /usr/local\n\
+             mount -t tmpfs none /mnt && cp ./*.tar.gz /mnt && cd /mnt\n{install}\
              hash -r\n[ \"$(command -v knee)\" = /usr/local/bin/knee ]\nexport HOME=/mnt\n\
              knee serve http --listen 127.0.0.1:8080 & sleep 1\n\
              measured {command} {SHORT}\nkill $!\n"
