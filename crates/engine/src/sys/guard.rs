@@ -1,13 +1,14 @@
 //! A guard between this process and a program: a process whose child the program is.
 //!
 //! The guard ends the program with all its descendants. It does so when the program ends, and when
-//! this process closes its end of a pipe. The kernel closes that however this process ends. The
-//! guard is a fork of this process that runs no other program, so it makes system calls and nothing
-//! else.
+//! this process closes its end of a pipe. The kernel closes that however this process ends. A byte
+//! in the pipe has the guard send SIGTERM, so that the program may end by itself. The guard is a
+//! fork of this process that runs no other program, so it makes system calls and nothing else.
 
 use super::check;
 use std::ffi::CStr;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -24,7 +25,15 @@ const CHILDREN: &CStr = c"/proc/thread-self/children";
 /// What keeps a guarded program alive: it ends once this is dropped, or this process has ended.
 #[derive(Debug)]
 pub struct Lifeline {
-    _end: OwnedFd,
+    end: File,
+}
+
+impl Lifeline {
+    /// Has the guard send SIGTERM to the program and its group.
+    pub fn terminate(&self) {
+        // A guard that has ended reads no more.
+        let _ = (&self.end).write_all(&[0]);
+    }
 }
 
 /// Has a command run under a guard. Both are in process groups of their own, which a Ctrl-C in the
@@ -39,7 +48,7 @@ pub fn put_before(command: &mut Command) -> io::Result<Lifeline> {
     let part = move || part(reader.as_raw_fd());
     // SAFETY: between fork and exec it makes system calls and allocates nothing.
     unsafe { command.pre_exec(part) };
-    Ok(Lifeline { _end: writer.into() })
+    Ok(Lifeline { end: OwnedFd::from(writer).into() })
 }
 
 /// Parts a process that was just forked into the guard, which does not return, and its child, which
@@ -100,7 +109,12 @@ fn keep_watch(program: libc::pid_t, lifeline: RawFd) -> ! {
         }
         let wait = if is_known { -1 } else { SWEEP_MS };
         if wait_for(&mut [lifeline, ended], wait) {
-            break;
+            if !is_asked(lifeline) {
+                break;
+            }
+            // SAFETY: numbers and no pointers. The program was not waited for, so that the number
+            // is its own.
+            unsafe { libc::kill(-program, libc::SIGTERM) };
         }
     }
     end_all(program, ended, &mut status);
@@ -150,8 +164,8 @@ fn reap(program: libc::pid_t, status: &mut Option<libc::c_int>) -> bool {
     }
 }
 
-/// Waits until the first descriptor has ended, or the second has something to read, which is read.
-/// Whether it was the first.
+/// Waits until the first descriptor has something to read or has ended, or the second has something
+/// to read, which is read. Whether it was the first.
 fn wait_for(fds: &mut [RawFd; 2], ms: libc::c_int) -> bool {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     // SAFETY: the pointer is to two entries of our own.
@@ -162,6 +176,13 @@ fn wait_for(fds: &mut [RawFd; 2], ms: libc::c_int) -> bool {
         unsafe { libc::read(fds[1], buffer.as_mut_ptr().cast(), buffer.len()) };
     }
     polled[0].revents != 0
+}
+
+/// Whether the lifeline has a byte, which is read; `false` at its end.
+fn is_asked(lifeline: RawFd) -> bool {
+    let mut byte = 0u8;
+    // SAFETY: the pointer is to a byte of our own.
+    unsafe { libc::read(lifeline, (&raw mut byte).cast(), 1) == 1 }
 }
 
 /// Kills the program, its group and its descendants, until none is left.
