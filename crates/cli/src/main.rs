@@ -3,6 +3,7 @@
 
 mod args;
 mod command;
+mod confined;
 mod failure;
 mod history;
 mod input;
@@ -31,10 +32,10 @@ static MEMORY: knee_engine::sys::memory::OrExit = knee_engine::sys::memory::OrEx
 
 fn main() -> ExitCode {
     knee_engine::sys::memory::end_on_thread_without_memory();
-    let outcome = match RawArgs::read(std::env::args_os()) {
+    let outcome = confined::begin().and_then(|()| match RawArgs::read(std::env::args_os()) {
         Ok(raw) => raw.command.execute(),
         Err(objection) => explain(&objection),
-    };
+    });
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {

@@ -2,6 +2,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod confine;
 mod control;
 pub mod error;
 pub mod exchange;

@@ -1,5 +1,6 @@
 //! Lookup of host names, within a time limit.
 
+use crate::confine;
 use crate::error::{RunError, reason};
 use crate::threads;
 use std::io;
@@ -34,14 +35,16 @@ impl LookupError {
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the host, and the limit if that was the reason.
+/// [`RunError::NotPermitted`] if this process may not load one of them.
 pub(crate) fn lookup(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAddr>, RunError> {
     if let Ok(ip) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(ip, port)]);
+        return confine::permitted(host, vec![SocketAddr::new(ip, port)]);
     }
     let name = (host.to_owned(), port);
-    within(limit, move || resolve(name)).map_err(|unknown| {
+    let addresses = within(limit, move || resolve(name)).map_err(|unknown| {
         RunError::Unreachable(format!("cannot resolve '{host}': {}", unknown.reason()))
-    })
+    })?;
+    confine::permitted(host, addresses)
 }
 
 /// All addresses of a `HOST:PORT`.
@@ -49,11 +52,15 @@ pub(crate) fn lookup(host: &str, port: u16, limit: Duration) -> Result<Vec<Socke
 /// # Errors
 /// See [`LookupError`].
 pub(crate) fn lookup_text(to: &str) -> Result<Vec<SocketAddr>, LookupError> {
-    if let Ok(address) = to.parse() {
-        return Ok(vec![address]);
-    }
-    let name = to.to_owned();
-    within(PATIENCE, move || resolve(name))
+    let addresses = match to.parse() {
+        Ok(address) => vec![address],
+        Err(_) => {
+            let name = to.to_owned();
+            within(PATIENCE, move || resolve(name))?
+        }
+    };
+    let refused = |error: RunError| LookupError::Error(io::Error::other(error.to_string()));
+    confine::permitted(to, addresses).map_err(refused)
 }
 
 fn resolve(name: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {

@@ -1,5 +1,6 @@
 //! From an endpoint to an address that answers.
 
+use crate::confine;
 use crate::error::RunError;
 use crate::error::reason;
 use crate::link::{CallResponse, Greeting, TlsTarget, call, greet, tls_target};
@@ -141,6 +142,7 @@ fn over_one_connection(
 const RETRY_UNIX: Duration = Duration::from_millis(10);
 
 fn reach_unix(path: &str, patience: Duration) -> Result<(RawAddress, String), RunError> {
+    confine::permit_unix_socket(path)?;
     let refused = |error: io::Error| {
         RunError::Unreachable(format!(
             "cannot connect to the Unix socket {path}: {}",

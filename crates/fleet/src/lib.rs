@@ -24,7 +24,7 @@ pub use coordinator::{
     AgentPresence, CollectedTrial, Fleet, FleetOptions, Selector, clear, collect, present, stop,
 };
 pub use nats_access::NatsAccess;
-pub use permit::{Cidr, Permit};
+pub use permit::{Cidr, Permit, least_per_s};
 pub use protocol::{
     AgentFacts, CoordinatorFacts, PROTOCOL, TargetAddress, TargetGreeting, TrialKey,
 };

@@ -77,6 +77,18 @@ impl Permit {
         address.to_canonical().is_loopback() || self.targets.iter().any(|net| net.contains(address))
     }
 
+    /// Checks one address of a host. A host may be loaded if all its addresses may.
+    ///
+    /// # Errors
+    /// It may not be loaded: one line that says which option permits it.
+    pub fn check_address(&self, host: &str, address: IpAddr) -> Result<(), String> {
+        if self.permits(address) {
+            return Ok(());
+        }
+        let address = address.to_canonical();
+        Err(format!("may not load {address} ({host}): start it with --allow-target {address}"))
+    }
+
     /// Checks whether a crew may make its part of a trial. The target's name is looked up once: the
     /// address that was permitted is loaded, whatever a name server says later.
     pub(crate) fn check(&self, spec: &mut TrialSpec, crew: WorkerRange) -> Result<(), FleetError> {
@@ -108,12 +120,9 @@ impl Permit {
             .to_socket_addrs()
             .map_err(|e| unreachable(format!("{host}: {}", knee_engine::error::reason(&e))))?
             .collect();
-        if let Some(refused) = found.iter().find(|a| !self.permits(a.ip())) {
-            return Err(FleetError::Refused(format!(
-                "it may not load {} ({host}): start it with --allow-target {}",
-                refused.ip(),
-                refused.ip()
-            )));
+        for address in &found {
+            let checked = self.check_address(host, address.ip());
+            checked.map_err(|why| FleetError::Refused(format!("it {why}")))?;
         }
         let first = match patience {
             None => found.first().copied(),
@@ -146,7 +155,7 @@ const RATE_GRAIN: f64 = 1e-9;
 
 /// Operations per second that a load has at its highest, whatever the target does; `None` where
 /// that depends on the target.
-fn least_per_s(spec: &TrialSpec) -> Option<f64> {
+pub fn least_per_s(spec: &TrialSpec) -> Option<f64> {
     if let Some((rate, arrival)) = spec.load.schedule() {
         return Some(arrival.peak_per_s(rate));
     }

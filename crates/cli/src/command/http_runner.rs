@@ -3,6 +3,8 @@
 use super::demo::DemoServer;
 use super::laboratory::{ReportSetup, TrialOutput, TrialRunner};
 use crate::args::{FleetArgs, ObserveArgs, ThresholdArgs};
+use crate::confined;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::resolved_options::ResolvedOptions;
 use crate::watch::{LiveKind, UpcomingTrial};
@@ -51,6 +53,9 @@ impl<S> PreparedHttp<S> {
 }
 
 /// What the report of an experiment over HTTP needs; `base`: what its trials are made of.
+///
+/// # Errors
+/// Such a trial goes beyond the limits of this process.
 pub fn report_setup(
     kind: Kind,
     base: &mut TrialSpec,
@@ -58,10 +63,11 @@ pub fn report_setup(
     mut options: ResolvedOptions,
     thresholds: ThresholdArgs,
     mut output: Output,
-) -> ReportSetup {
+) -> Result<ReportSetup, Failure> {
+    confined::check(base)?;
     FleetArgs::tell(fleet, &mut options);
     output.secrets_mut().learn_target(&mut base.target);
-    ReportSetup::new(kind, base.seed, options, thresholds, output)
+    Ok(ReportSetup::new(kind, base.seed, options, thresholds, output))
 }
 
 /// An HTTP target, and who sends the load to it.
@@ -261,7 +267,7 @@ pub fn upcoming(spec: &TrialSpec) -> UpcomingTrial {
 }
 
 /// The figures of a level that has ended, in one line.
-fn level_line(number: usize, trial: &TrialReport) -> String {
+pub(super) fn level_line(number: usize, trial: &TrialReport) -> String {
     let per_s = |per_s: f64| format!("{per_s:.*}/s", usize::from(per_s < 100.0));
     let rate = match trial.throughput() {
         Figure::Exactly(rate) => per_s(rate),

@@ -164,7 +164,7 @@ impl RawRun {
         let observe = self.http.observe.with_token()?;
         let (output, thresholds) = (self.output.resolve()?, self.http.thresholds);
         let setup =
-            report_setup(Kind::Run, &mut trial, fleet.as_ref(), options, thresholds, output);
+            report_setup(Kind::Run, &mut trial, fleet.as_ref(), options, thresholds, output)?;
         Ok(RunSpec { trial, repeats: self.repeat.unwrap_or(1), fleet, observe, setup })
     }
 

@@ -172,7 +172,7 @@ impl RawSweep {
         }
         let observe = self.http.observe.with_token()?;
         let (base, thresholds) = (&mut spec.base, self.http.thresholds);
-        let setup = report_setup(Kind::Sweep, base, fleet.as_ref(), options, thresholds, output);
+        let setup = report_setup(Kind::Sweep, base, fleet.as_ref(), options, thresholds, output)?;
         Ok(ResolvedSweep { spec, unused, observe, setup, fleet, demo })
     }
 

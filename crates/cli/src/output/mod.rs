@@ -4,6 +4,7 @@ mod files;
 mod watch;
 
 use crate::args::SecretArgs;
+use crate::confined;
 use crate::failure::Failure;
 use crate::history::{HistoryRecorder, KeepOptions};
 use crate::notes::Notes;
@@ -158,9 +159,9 @@ impl Output {
         &mut self.secrets
     }
 
-    /// Whether progress may be shown: on a terminal and unless `--quiet`.
+    /// Whether progress may be shown: on a terminal or to `knee mcp`, and unless `--quiet`.
     fn shows_progress(&self) -> bool {
-        !self.quiet && terminal::is_stderr()
+        !self.quiet && (terminal::is_stderr() || confined::is_confined())
     }
 
     /// Whether what is measured is kept in the history.
@@ -221,7 +222,7 @@ impl Output {
     /// Says how it ended where the view or the line of progress goes away and the text does not
     /// follow in its place.
     pub fn note_result(&self, report: &Report) {
-        if self.shows_progress() && !terminal::is_stdout() {
+        if self.shows_progress() && terminal::is_stderr() && !terminal::is_stdout() {
             self.note(&knee_render::headline(report, terminal::is_unicode()));
         }
     }

@@ -1,7 +1,7 @@
 //! A line on standard error that is rewritten: the figures of the running trial so far.
 
 use super::{LiveKind, UpcomingTrial, Watcher};
-use crate::terminal;
+use crate::{confined, terminal};
 use knee_core::trial::report::TrialReport;
 use knee_load::measure::{Histogram, Interval};
 use knee_load::time::Nanos;
@@ -90,5 +90,8 @@ fn rewrite(line: &str) {
 
 /// The columns of such a line: one as wide as the terminal would wrap on some.
 fn width() -> usize {
-    terminal::stderr_width().saturating_sub(1)
+    if confined::is_confined() { PIPED_WIDTH } else { terminal::stderr_width().saturating_sub(1) }
 }
+
+/// The columns of a line that `knee mcp` reads: more than any line has.
+const PIPED_WIDTH: usize = 200;

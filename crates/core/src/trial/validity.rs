@@ -411,8 +411,8 @@ fn rate_limited(e: &ValidityEvidence) -> Option<String> {
     let share = limit.held_back as f64 / limit.started.max(1) as f64;
     (share > HELD_BACK_SHARE && limit.held_back > HELD_BACK).then(|| {
         format!(
-            "--rate-max of the agents, {}/s in all, held back {} of {} operations: the generator \
-             is the limit, and the target can do at least this",
+            "--rate-max, {}/s in all, held back {} of {} operations: the generator is the limit, \
+             and the target can do at least this",
             number(limit.per_s),
             exact(limit.held_back as f64),
             exact(limit.started.max(limit.held_back) as f64)

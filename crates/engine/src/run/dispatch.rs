@@ -2,6 +2,7 @@
 //! link, sessions, backend. Everything behind [`Dispatch::run`] is compiled for one combination.
 
 use super::{RunPlan, connections_of};
+use crate::confine;
 use crate::error::RunError;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::{
@@ -160,7 +161,10 @@ impl Dispatch<'_> {
 
     /// One worker's part of the limit on operations per second.
     fn rate_limit(&self) -> Option<RateLimit> {
-        let per_s = self.plan.barrier?.rate_max()?;
+        let per_s = match self.plan.barrier {
+            Some(barrier) => barrier.rate_max(),
+            None => confine::rate_max(),
+        }?;
         Some(RateLimit::part_of(per_s, self.plan.crew.workers))
     }
 

@@ -3,9 +3,9 @@
 use super::TargetArgs;
 use crate::args::{RecordedArrivals, first_given};
 use crate::failure::Failure;
+use crate::input;
 use clap::Args;
 use knee_engine::error::reason;
-use knee_engine::input;
 use knee_load::spec::{
     Hole, HttpRequest, ParseError, Part, Pick, RecordedRequest, Recording, RecordingHead,
     RequestKind, Target, Url, parse_duration,
@@ -134,7 +134,7 @@ pub(super) fn names_recording(argument: Option<&str>) -> bool {
 /// Reads a whole recording, and keeps the times of what is sent.
 fn read(path: &str, replay: &ReplayArgs) -> Result<CheckedRecording, String> {
     let unreadable = |e: io::Error| format!("cannot be read: {}", reason(&e));
-    let file = input::open(path).map_err(|e| e.to_string())?;
+    let file = input::open(path)?;
     let mut file = BufReader::with_capacity(1 << 20, file);
     let mut line = String::new();
     let mut offset = file.read_line(&mut line).map_err(unreadable)? as u64;

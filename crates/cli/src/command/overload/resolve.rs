@@ -49,7 +49,8 @@ impl RawOverload {
         }
         let observe = self.http.observe.with_token()?;
         let (base, thresholds) = (&mut spec.base, self.http.thresholds);
-        let setup = report_setup(Kind::Overload, base, fleet.as_ref(), options, thresholds, output);
+        let setup =
+            report_setup(Kind::Overload, base, fleet.as_ref(), options, thresholds, output)?;
         Ok(ResolvedOverload { spec, unused, observe, setup, fleet, demo })
     }
 

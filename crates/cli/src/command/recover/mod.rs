@@ -251,7 +251,7 @@ impl RawRecover {
         }
         let observe = self.http.observe.with_token()?;
         let (base, thresholds) = (&mut spec.base, self.http.thresholds);
-        let setup = report_setup(Kind::Recover, base, fleet.as_ref(), options, thresholds, output);
+        let setup = report_setup(Kind::Recover, base, fleet.as_ref(), options, thresholds, output)?;
         let (begins, lasting) = (spec.phases.before, spec.phases.trigger);
         let ends = begins + lasting;
         let command = self.trigger_exec.map(|line| TriggerCommand { line, begins, ends });

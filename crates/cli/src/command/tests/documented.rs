@@ -15,9 +15,10 @@ fn root() -> PathBuf {
 }
 
 /// Environment variables that the program reads, as the sources name them.
-const VARIABLES: [(&str, &str); 15] = [
+const VARIABLES: [(&str, &str); 16] = [
     ("KNEE_HISTORY", "File of the history"),
     ("KNEE_TOKEN", "Token of a service or an observer, where no option gives one"),
+    ("KNEE_CONFINED", "Limits of a process, which `knee mcp` sets for those that it starts"),
     ("XDG_DATA_HOME", "Directory of `knee/history.db`; default: `~/.local/share`"),
     ("XDG_STATE_HOME", "Directory of `knee/margins.json`; default: `~/.local/state`"),
     ("HOME", "Home directory, for the two defaults above"),

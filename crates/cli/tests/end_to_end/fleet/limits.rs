@@ -31,7 +31,7 @@ fn closed_loop_keeps_to_the_limit_of_the_agent_and_says_so() {
     assert!(clauses.contains("rate_limited"), "{clauses}");
     assert!(has_finding(&report, "rate_max_reached"), "{report}");
     let because = agents(&report)[0]["invalid_because"].to_string();
-    assert!(because.contains("--rate-max of the agents, 100/s in all"), "{because}");
+    assert!(because.contains("--rate-max, 100/s in all"), "{because}");
     let requests = ground.server.served()["requests"].as_u64().unwrap();
     assert!((1..=IN_TWO_SECONDS).contains(&requests), "{requests}");
 }

@@ -1,0 +1,120 @@
+//! Limits of a process that `knee mcp` has started, and of all that it starts.
+
+use crate::failure::Failure;
+use knee_engine::confine::{Confinement, confine};
+use knee_fleet::{Cidr, Permit, least_per_s};
+use knee_load::spec::TrialSpec;
+use knee_load::time::Nanos;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Holds the limits, as JSON. A value that cannot be read ends the process: nothing runs without
+/// its limits.
+pub const VARIABLE: &str = "KNEE_CONFINED";
+
+/// Limits of a process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConfinedLimits {
+    /// Networks beside loopback that may be loaded.
+    pub targets: Vec<String>,
+    /// Most operations per second; `None` for no limit.
+    pub rate_max: Option<f64>,
+    /// Longest time of one trial.
+    pub duration_max: Nanos,
+    /// The folder, without links, below which files may be read.
+    pub folder: PathBuf,
+}
+
+static LIMITS: OnceLock<ConfinedLimits> = OnceLock::new();
+
+/// Whether this process has limits.
+pub fn is_confined() -> bool {
+    LIMITS.get().is_some()
+}
+
+/// Takes the limits of the environment, if it has any.
+///
+/// # Errors
+/// They cannot be read.
+pub fn begin() -> Result<(), Failure> {
+    let Some(text) = std::env::var_os(VARIABLE) else {
+        return Ok(());
+    };
+    let wrong = |e: String| Failure::argument(VARIABLE, format!("{e}; 'knee mcp' sets it"));
+    let text = text.to_str().ok_or_else(|| wrong("is not UTF-8".to_owned()))?;
+    let limits: ConfinedLimits = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
+    let targets = limits.targets.iter().map(|net| Cidr::parse(net)).collect::<Result<_, _>>();
+    let permit = Permit { targets: targets.map_err(wrong)?, rate_max: limits.rate_max };
+    confine(Confinement {
+        rate_max: limits.rate_max,
+        check: Box::new(move |host, address| permit.check_address(host, address)),
+    });
+    // Nobody else sets them.
+    let _ = LIMITS.set(limits);
+    Ok(())
+}
+
+/// Refuses a trial that goes beyond the limits.
+///
+/// # Errors
+/// It does: one line with the limit.
+pub fn check(trial: &TrialSpec) -> Result<(), Failure> {
+    let Some(limits) = LIMITS.get() else {
+        return Ok(());
+    };
+    if let (Some(asked), Some(max)) = (least_per_s(trial), limits.rate_max)
+        && asked > max
+    {
+        let wrong = format!("{asked:.0}/s is more than the --rate-max of this server, {max:.0}/s");
+        return Err(Failure::argument("--rate", wrong));
+    }
+    let length = trial.window_end();
+    if trial.operations_max.is_none() && length > limits.duration_max {
+        let max = limits.duration_max;
+        let wrong =
+            format!("{length} with the warm-up is more than this server's --duration-max, {max}");
+        return Err(Failure::argument("--duration", wrong));
+    }
+    Ok(())
+}
+
+/// Refuses a file that may not be read. What does not exist passes: opening it tells that.
+///
+/// # Errors
+/// It is outside the permitted folder: some words that follow its name.
+pub fn check_file(path: impl AsRef<Path>) -> Result<(), String> {
+    match LIMITS.get() {
+        Some(limits) => check_below(&limits.folder, path.as_ref()),
+        None => Ok(()),
+    }
+}
+
+/// Links are followed, so that none leads out.
+fn check_below(folder: &Path, path: &Path) -> Result<(), String> {
+    match path.canonicalize() {
+        Ok(path) if !path.starts_with(folder) => {
+            let folder = folder.display();
+            Err(format!("may not be read: expected a file below {folder}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_below_the_folder_only() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).canonicalize().unwrap();
+        let source = here.join("src");
+        assert_eq!(check_below(&source, &source.join("main.rs")), Ok(()));
+        assert_eq!(check_below(&source, &source.join("absent.rs")), Ok(()));
+        for outside in [source.join("../Cargo.toml"), PathBuf::from("/proc/self/environ")] {
+            let refused = check_below(&source, &outside).unwrap_err();
+            assert!(refused.starts_with("may not be read: expected a file below"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Limits that somebody else sets to this process: the hosts that it may load, and how fast.
+
+use crate::error::RunError;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::OnceLock;
+
+/// Decides on an address of a host, by the host's name. The error is one line that says why not.
+pub type AddressCheck = Box<dyn Fn(&str, IpAddr) -> Result<(), String> + Send + Sync>;
+
+/// Limits of a process. Without them it may do what its user may.
+pub struct Confinement {
+    /// Checks each address of a target before anything is sent.
+    pub check: AddressCheck,
+    /// Most operations that may start per second; `None` for no limit.
+    pub rate_max: Option<f64>,
+}
+
+static CONFINEMENT: OnceLock<Confinement> = OnceLock::new();
+
+/// Confines this process until it ends. Only the first call has an effect.
+pub fn confine(to: Confinement) {
+    let _ = CONFINEMENT.set(to);
+}
+
+/// Passes the addresses of a host on if all of them are permitted.
+///
+/// # Errors
+/// [`RunError::NotPermitted`]: one of them is not.
+pub(crate) fn permitted(
+    host: &str,
+    addresses: Vec<SocketAddr>,
+) -> Result<Vec<SocketAddr>, RunError> {
+    if let Some(confinement) = CONFINEMENT.get() {
+        for address in &addresses {
+            (confinement.check)(host, address.ip()).map_err(RunError::NotPermitted)?;
+        }
+    }
+    Ok(addresses)
+}
+
+/// Refuses a Unix socket: it belongs to no network.
+///
+/// # Errors
+/// [`RunError::NotPermitted`] in a process with limits.
+pub(crate) fn permit_unix_socket(path: &str) -> Result<(), RunError> {
+    match CONFINEMENT.get() {
+        Some(_) => Err(RunError::NotPermitted(format!("may not load the Unix socket {path}"))),
+        None => Ok(()),
+    }
+}
+
+/// Most operations that this process may start per second.
+pub(crate) fn rate_max() -> Option<f64> {
+    CONFINEMENT.get()?.rate_max
+}
