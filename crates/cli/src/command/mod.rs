@@ -14,6 +14,7 @@ pub mod import;
 mod laboratory;
 pub mod latency;
 pub mod man;
+pub mod mcp;
 pub mod observe;
 pub mod overload;
 pub mod raw;

@@ -3,7 +3,7 @@
 use crate::args::{with_curl_line, with_exits};
 use crate::command::{
     agent, analyze, compare, compare_live, completions, explain, fleet, history, import, latency,
-    man, observe, overload, recover, report, run, scenario, serve, sweep, throttle, tour, udp,
+    man, mcp, observe, overload, recover, report, run, scenario, serve, sweep, throttle, tour, udp,
 };
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
@@ -103,6 +103,7 @@ pub enum RawCommand {
     Observe(observe::RawObserve),
     Agent(agent::RawAgent),
     Fleet(fleet::RawFleet),
+    Mcp(mcp::RawMcp),
     Completions(completions::RawCompletions),
     Man(man::RawMan),
 }
@@ -135,6 +136,7 @@ impl RawCommand {
             RawCommand::Observe(raw) => observe::execute(raw.resolve()?),
             RawCommand::Agent(raw) => agent::execute(raw),
             RawCommand::Fleet(raw) => fleet::execute(&raw),
+            RawCommand::Mcp(raw) => mcp::execute(raw),
             RawCommand::Completions(raw) => completions::execute(&raw, &RawArgs::command()),
             RawCommand::Man(raw) => man::execute(&raw, RawArgs::command()),
         }

@@ -26,6 +26,7 @@ mod latency_on_a_link;
 mod limits;
 mod live;
 mod margins;
+mod mcp;
 mod messages;
 mod observer;
 mod offline;
