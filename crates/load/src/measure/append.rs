@@ -111,6 +111,10 @@ impl Measurement {
         self.starts.clear();
         later.starts.clear();
         later.window = mine;
+        if let (Some(_), Some(limit)) = (&self.rate_limit, &mut later.rate_limit) {
+            // It is that of the same workers.
+            limit.per_s = 0.0;
+        }
         self.merge(later);
         *self = Measurement {
             window: Window { end, ..mine },

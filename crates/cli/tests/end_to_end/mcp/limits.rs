@@ -146,6 +146,11 @@ fn rate_is_limited() {
     let because = answer["invalid_because"].to_string();
     assert!(because.contains("--rate-max, 50/s in all, held back"), "{because}");
     assert!(text.starts_with("INVALID"), "{text}");
+    let other = KneeServer::start(&[]);
+    let load = json!({"url": other.url(), "vusers": "1,2", "duration": "1s"});
+    let (answer, _) = session.told("sweep", load);
+    let because = answer["invalid_because"].to_string();
+    assert!(because.contains("--rate-max, 50/s in all, held back"), "{because}");
     // 50 in a second, and the burst that each of the workers may have earned.
     let served = server.served()["responses"].as_u64().unwrap();
     assert!((1..=80).contains(&served), "{served}");
