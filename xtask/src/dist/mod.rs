@@ -22,7 +22,8 @@ const BUILDERS: [&str; 3] = ["podman", "docker", "buildah"];
 
 /// Makes static binaries with manual pages and completions for all platforms that can be built for
 /// here: an archive and a Debian package of each. Adds the text of the release, the checksums, a
-/// Python wheel where maturin is, and a container image where a builder works. Then uses what was made. What cannot be made or used
+/// Python wheel where maturin is, and a container image where a builder works. Then uses what was
+/// made. What cannot be made or used
 /// here is named, with the reason. `is_debug`: with the debug build, to try the rest.
 ///
 /// # Errors

@@ -81,8 +81,8 @@ fn not_judged(because: String, known: Recovery) -> Recovery {
     Recovery { because, ..known }
 }
 
-/// Bounds of what was served per second that have the whole window in them: of few responses, what
-/// looks like a transient and is cut off may be the half of it that was as before.
+/// Bounds of what was served per second, with the mean of the whole window in them. Of few
+/// responses the half that was as before may look like a transient, and be cut off.
 fn whole_between(point: &OverloadPoint) -> [f64; 2] {
     let [low, high] = point.served_between();
     let whole = point.served() as f64 / point.seconds;

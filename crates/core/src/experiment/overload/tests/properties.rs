@@ -201,7 +201,7 @@ proptest! {
 }
 
 #[test]
-fn a_cut_half_of_the_last_window_does_not_say_that_service_is_late() {
+fn a_half_that_was_cut_off_does_not_make_service_late() {
     // By chance 84 responses in the first half of the window and 43 in the second: 127 of 140.
     let (service, queue) = (Law::Exp(Nanos(22_159_682)), 4);
     let server = Server { service, queue, is_seen: false, ..Server::REFERENCE };
