@@ -324,6 +324,6 @@ def _frame(rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, type] = {}) ->
     try:
         import pandas
     except ImportError as e:
-        raise ImportError("a DataFrame needs pandas: pip install 'knee[pandas]'") from e
+        raise ImportError("a DataFrame needs pandas: pip install pandas") from e
     frame: pandas.DataFrame = pandas.DataFrame(rows)
     return frame.astype(kinds) if rows else frame
