@@ -280,7 +280,11 @@ const PAST_KNEE: Code = Code {
 /// Levels above the knee with many times its response time, for little more throughput than the
 /// level before them.
 fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Option<Finding> {
-    let sound: Vec<LevelPoint> = points.iter().filter(|p| !fails(p)).cloned().collect();
+    // Where responses were timed, N/X of a level whose times are not determined is no response
+    // time: the generator's delay is in it.
+    let is_timed = points.iter().any(|p| p.mean_ns.is_some());
+    let counts = |p: &&LevelPoint| !fails(p) && (p.mean_ns.is_some() || !is_timed);
+    let sound: Vec<LevelPoint> = points.iter().filter(counts).cloned().collect();
     let at_knee = interpolate(&sound, knee.level, |p| Some(p.response_ns()))?;
     let times = |p: &LevelPoint| p.response_ns() / at_knee;
     let costly = |p: &&LevelPoint| p.level > knee.level && times(p) >= COSTLY;

@@ -143,6 +143,20 @@ fn a_level_that_breaks_does_not_bend_the_curve() {
 }
 
 #[test]
+fn levels_past_the_knee_are_those_with_response_times() {
+    let served = [(1.0, 100.0), (5.0, 500.0), (10.0, 1_000.0), (300.0, 1_000.0)];
+    let mut points = table(&served, None);
+    let is_named = |points: &[LevelPoint]| {
+        sweep_findings(points).iter().any(|finding| finding.code == "past_knee")
+    };
+    assert!(is_named(&points), "a table without times has them by Little's law");
+    points[..3].iter_mut().for_each(|p| p.mean_ns = Some(1e7));
+    assert!(!is_named(&points), "the generator's delay may be in the last");
+    points[3].mean_ns = Some(3e8);
+    assert!(is_named(&points));
+}
+
+#[test]
 fn users_beyond_littles_law_are_reported_as_idle() {
     let mut points = table(&[(10.0, 1_000.0), (100.0, 1_000.0), (300.0, 1_000.0)], None);
     for (p, mean_ms) in points.iter_mut().zip([10.0, 100.0, 128.0]) {
