@@ -283,3 +283,16 @@ fn a_base_load_that_is_missing_or_served_nothing_is_not_judged() {
     let dead = because(listed(&[64, 256]), dead, 2);
     assert_eq!(dead, "nothing was served before the heaviest level");
 }
+
+#[test]
+fn capacity_is_of_the_level_that_served_not_the_late_one() {
+    use crate::experiment::overload::analysis::OverloadSummary;
+    use crate::experiment::overload::tests::trials::{SETTING, heard};
+    // 1.5 s of service, then the server hangs until the end of the next level.
+    let served: Vec<u64> = (0..30).map(|tenth| if tenth < 15 { 5 } else { 0 }).collect();
+    let hung = heard(clients(2, 75), &served);
+    let late = TrialReport { throughput_per_s: Some(0.0), ..sclients(40, 3) };
+    let summary = OverloadSummary::of(&[hung, late], &SETTING);
+    assert_eq!(summary.stops.len(), 1);
+    assert_eq!(summary.capacity_per_s, 25.0);
+}
