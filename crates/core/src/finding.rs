@@ -16,6 +16,17 @@ pub enum Severity {
     Error,
 }
 
+impl Severity {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
 /// Something that a person should know, with its evidence and what to do next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {

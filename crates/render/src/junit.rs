@@ -6,7 +6,6 @@
 
 use crate::Renderer;
 use crate::document::head::is_of_others;
-use knee_core::finding::Severity;
 use knee_core::report::{Report, ThresholdReport};
 use knee_core::trial::report::Verdict;
 use knee_load::shown::{is_hidden, push_shown};
@@ -135,11 +134,7 @@ fn why_invalid(report: &Report) -> String {
 /// The findings, the gravest first.
 fn told(report: &Report) -> String {
     let line = |finding: &knee_core::finding::Finding| {
-        let severity = match finding.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "info",
-        };
+        let severity = finding.severity.name();
         let next = if finding.next_step.is_empty() {
             String::new()
         } else {

@@ -216,8 +216,7 @@ fn text_of(report: &Report, run: Option<i64>, is_timed_out: bool) -> String {
         let _ = write!(text, "\n{}", plain(level_line(number, trial).trim()));
     }
     for finding in &report.findings {
-        let severity = json!(finding.severity);
-        let severity = severity.as_str().unwrap_or_default();
+        let severity = finding.severity.name();
         let _ = write!(text, "\n- {severity} {}: {}", finding.code, plain(&finding.text));
         if !finding.next_step.is_empty() {
             let _ = write!(text, "\n  Next: {}", plain(&finding.next_step));
