@@ -14,7 +14,6 @@ pub use family::{
 pub use response_times::HttpServerLabels;
 
 use crate::live::{LiveKind, LiveTrial};
-use knee_core::finding::Severity;
 use knee_core::trial::findings::trial_findings;
 use knee_core::trial::report::{TrialReport, Verdict};
 use knee_core::trial::statistics::STATISTICS;
@@ -32,7 +31,6 @@ pub struct Metrics {
     info: Vec<MetricLabel>,
     since_unix_ns: u64,
     trials: Vec<TrialMetrics>,
-    ended: u64,
     is_running: bool,
 }
 
@@ -127,12 +125,11 @@ impl Metrics {
 
     /// The trial has ended, with this report if it has one.
     pub fn trial_ends(&mut self, report: Option<&TrialReport>) {
-        self.ended += 1;
         self.is_running = false;
         if let (Some(trial), Some(report)) = (self.trials.last_mut(), report) {
             let mut findings = BTreeMap::new();
             for finding in trial_findings(report) {
-                *findings.entry((severity_name(finding.severity), finding.code)).or_default() += 1;
+                *findings.entry((finding.severity.name(), finding.code)).or_default() += 1;
             }
             let is_valid = report.verdict == Verdict::Valid;
             trial.judged = Some(JudgedTrial { is_valid, findings });
@@ -166,7 +163,7 @@ impl Metrics {
                 values: MetricValues::Counter(vec![MetricSample {
                     labels: Vec::new(),
                     since_unix_ns: self.since_unix_ns,
-                    value: self.ended,
+                    value: self.ended() as u64,
                 }]),
             },
         ];
@@ -227,14 +224,6 @@ fn findings(trials: &[TrialMetrics]) -> MetricFamily {
         unit: MetricUnit::Count("{finding}"),
         help: "Findings of the trial, as soon as it is over.",
         values: MetricValues::Gauge(samples),
-    }
-}
-
-fn severity_name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Info => "info",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
     }
 }
 
