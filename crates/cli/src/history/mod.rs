@@ -54,10 +54,8 @@ pub fn earlier(report: &Report) -> Vec<Report> {
 
 /// The id of the run that a report is of; `None` if it is not kept.
 pub fn id_of(report: &Report) -> Option<i64> {
-    let filter = HistoryFilter { command: Some(report.command.to_string()), target: None };
-    let entries = open().ok()??.entries(&filter).ok()?;
-    let is_it = |e: &&HistoryEntry| e.started_at == report.started_at && e.seed == report.seed;
-    entries.iter().find(is_it).map(|entry| entry.id)
+    let store = open().ok()??;
+    store.id_of(&report.command.to_string(), &report.started_at, report.seed).ok()?
 }
 
 /// The run that is meant and those before it of the same command and target, at most `most`, the

@@ -152,6 +152,13 @@ impl HistoryStore {
         found.map_err(in_words)?.ok_or_else(|| no_run(id))
     }
 
+    /// The id of the latest run of this command that began then with this seed, if it is kept.
+    pub fn id_of(&self, command: &str, began: &str, seed: u64) -> Result<Option<i64>, String> {
+        let sql = "SELECT max(id) FROM runs WHERE command = ? AND started_at = ? AND seed = ?";
+        let of = params![command, began, seed.to_string()];
+        self.connection.query_row(sql, of, |row| row.get(0)).map_err(in_words)
+    }
+
     /// The id of the run that is meant.
     pub fn id(&self, reference: &RunReference) -> Result<i64, String> {
         let one = |sql: &str, of: &dyn rusqlite::ToSql| -> Result<Option<i64>, String> {
