@@ -4,14 +4,13 @@ mod files;
 mod watch;
 
 use crate::args::SecretArgs;
-use crate::confined;
 use crate::failure::Failure;
 use crate::history::{HistoryRecorder, KeepOptions};
 use crate::notes::Notes;
 use crate::terminal;
 use crate::watch::{
     ExperimentStart, HdrFile, LiveView, MetricsServer, OtlpExport, ProgressWatcher, SharedMetrics,
-    Watcher, Watchers,
+    Watcher, Watchers, progress_width,
 };
 use clap::Args;
 pub use files::Files;
@@ -166,9 +165,9 @@ impl Output {
         &mut self.secrets
     }
 
-    /// Whether progress may be shown: on a terminal or to `knee mcp`, and unless `--quiet`.
+    /// Whether progress may be shown: where somebody reads it, and unless `--quiet`.
     fn shows_progress(&self) -> bool {
-        !self.quiet && (terminal::is_stderr() || confined::is_confined())
+        !self.quiet && progress_width().is_some()
     }
 
     /// Whether what is measured is kept in the history.
@@ -237,7 +236,7 @@ impl Output {
     /// Says how it ended where the view or the line of progress goes away and the text does not
     /// follow in its place.
     pub fn note_result(&self, report: &Report) {
-        if self.shows_progress() && terminal::is_stderr() && !terminal::is_stdout() {
+        if terminal::is_stderr() && !terminal::is_stdout() {
             self.note(&knee_render::headline(report, terminal::is_unicode()));
         }
     }

@@ -12,7 +12,7 @@ pub use hdr::HdrFile;
 pub use knee_render::live::LiveKind;
 pub use live_view::LiveView;
 pub use otlp::OtlpExport;
-pub use progress::ProgressWatcher;
+pub use progress::{ProgressWatcher, progress_width};
 
 use crate::notes::Notes;
 use knee_core::report::{Command, Report};

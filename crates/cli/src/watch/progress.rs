@@ -22,7 +22,7 @@ pub struct ProgressWatcher {
 
 impl ProgressWatcher {
     fn show(&self, interval: Option<&Interval>) {
-        let Some(trial) = &self.trial else {
+        let (Some(trial), Some(width)) = (&self.trial, progress_width()) else {
             return;
         };
         let elapsed = match interval {
@@ -40,7 +40,7 @@ impl ProgressWatcher {
                     label: &trial.label,
                     elapsed: before,
                     total: all,
-                    width: width(),
+                    width,
                     unicode: terminal::is_unicode(),
                 };
                 return rewrite(&line.format());
@@ -52,7 +52,7 @@ impl ProgressWatcher {
             total: trial.total,
             interval,
             so_far,
-            width: width(),
+            width,
             unicode: terminal::is_unicode(),
         };
         rewrite(&line.format());
@@ -88,9 +88,13 @@ fn rewrite(line: &str) {
     let _ = write!(io::stderr(), "{CLEAR_LINE}{line}");
 }
 
-/// The columns of such a line: one as wide as the terminal would wrap on some.
-fn width() -> usize {
-    if confined::is_confined() { PIPED_WIDTH } else { terminal::stderr_width().saturating_sub(1) }
+/// The columns of such a line: one as wide as the terminal would wrap on some. `None` where nobody
+/// reads it: standard error is no terminal, and `knee mcp` has not started this process.
+pub fn progress_width() -> Option<usize> {
+    if confined::is_confined() {
+        return Some(PIPED_WIDTH);
+    }
+    terminal::is_stderr().then(|| terminal::stderr_width().saturating_sub(1))
 }
 
 /// The columns of a line that `knee mcp` reads: more than any line has.
