@@ -31,8 +31,6 @@ use std::sync::atomic::AtomicBool;
 pub(crate) struct SessionConfig {
     /// Most sessions under way at once; others wait.
     pub sessions_max: u32,
-    /// The most branches of a session.
-    pub width: u32,
     /// The measured window. No step begins after its end.
     pub window: Window,
     /// Time limit of a step without its own.
@@ -49,6 +47,8 @@ pub(crate) struct SessionConfig {
 pub(crate) struct SessionClient<C: StepClient> {
     inner: C,
     config: SessionConfig,
+    /// Seats of a session: the most branches of one.
+    width: u32,
     users: Users,
     seats: Vec<SessionSeat>,
     /// Numbers without a session.
@@ -90,7 +90,8 @@ impl<C: StepClient> SessionClient<C> {
         target: &Target,
     ) -> SessionClient<C> {
         let sessions = config.sessions_max.max(1);
-        let count = sessions.saturating_mul(config.width);
+        let width = users.plan().width();
+        let count = sessions.saturating_mul(width);
         let readings = ResponseReaders::new(users.plan(), count as usize);
         inner.read_into(readings, count as usize);
         let measured = SessionsMeasured {
@@ -101,7 +102,7 @@ impl<C: StepClient> SessionClient<C> {
         SessionClient {
             paths: paths.collect(),
             seats: (0..count).map(|_| SessionSeat::free()).collect(),
-            free: (0..sessions).rev().map(|session| session * config.width).collect(),
+            free: (0..sessions).rev().map(|session| session * width).collect(),
             opened: 0,
             established: Vec::new(),
             waiting: VecDeque::new(),
@@ -118,6 +119,7 @@ impl<C: StepClient> SessionClient<C> {
             now: Nanos::ZERO,
             inner,
             config,
+            width,
             users,
         }
     }

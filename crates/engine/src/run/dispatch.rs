@@ -125,7 +125,6 @@ impl Dispatch<'_> {
             .of_origin(Origin::new(spec.target.tls.is_some(), host));
         let config = SessionConfig {
             sessions_max: client.operations_max() / spec.target.lanes_per_user(),
-            width: sessions.width(),
             window: self.plan.window(),
             timeout: spec.timeout,
             retries: spec.retry.as_ref().map(|policy| Retries::new(policy, spec, self.share)),

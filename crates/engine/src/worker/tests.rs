@@ -162,7 +162,6 @@ impl World {
         };
         let config = SessionConfig {
             sessions_max: client.operations_max() / self.lanes_per_user(),
-            width: plan.width(),
             window: self.window(),
             timeout: self.spec.timeout,
             retries: None,

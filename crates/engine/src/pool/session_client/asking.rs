@@ -118,7 +118,7 @@ impl<C: StepClient> SessionClient<C> {
             return next;
         }
         let due = seat.due;
-        let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+        let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
         let (pause, next) = walk.ahead(&mut self.users, due, realtime_ns);
         drop(walk);
         self.seats[session as usize].due += pause;
@@ -140,7 +140,7 @@ impl<C: StepClient> SessionClient<C> {
         let due = self.seats[session as usize].due;
         // The request is made as it will be when it is sent.
         let realtime_ns = self.realtime(due.max(now));
-        InformedWalk::of(&mut self.seats, session, self.config.width).forget_given(ask);
+        InformedWalk::of(&mut self.seats, session, self.width).forget_given(ask);
         self.fill(session, request, realtime_ns)?;
         let Some(programs) = &mut self.programs else {
             return Ok(());
@@ -150,7 +150,7 @@ impl<C: StepClient> SessionClient<C> {
         line.clear();
         if let Some(question) = programs.question(request) {
             let fills = (ask, &*self.inner.fills(session));
-            let walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+            let walk = InformedWalk::of(&mut self.seats, session, self.width);
             let whose = (&*walk, &mut self.users);
             question.put(id, fills, whose, realtime_ns, &mut line);
         }
@@ -202,9 +202,7 @@ impl<C: StepClient> SessionClient<C> {
             programs.settled.push(session);
         }
         match values {
-            Ok(values) => {
-                InformedWalk::of(&mut self.seats, session, self.config.width).take_given(values)
-            }
+            Ok(values) => InformedWalk::of(&mut self.seats, session, self.width).take_given(values),
             Err(why) => programs.note(ask.program, &why),
         }
     }

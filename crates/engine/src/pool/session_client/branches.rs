@@ -75,7 +75,7 @@ impl Drop for InformedWalk<'_> {
 impl<C: StepClient> SessionClient<C> {
     /// The first seat of a session.
     fn first_seat(&self, seat: u32) -> u32 {
-        if self.config.width == 1 { seat } else { seat - seat % self.config.width }
+        if self.width == 1 { seat } else { seat - seat % self.width }
     }
 
     fn branches(&self, seat: u32) -> &SessionBranches {

@@ -24,7 +24,7 @@ impl<C: StepClient> SessionClient<C> {
         }
         let kind = self.seats[session as usize].walk.kind();
         if !C::WAITS || self.users.plan().kinds[usize::from(kind)].new_connection {
-            for lane in session..session + self.config.width {
+            for lane in session..session + self.width {
                 self.inner.close_lane(io, lane);
             }
         }

@@ -184,7 +184,7 @@ impl<C: StepClient> SessionClient<C> {
                 realtime_ns,
             };
             let users = &mut self.users;
-            let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+            let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
             follows = walk.answered(request, answered, readings, users);
             match follows {
                 AfterResponse::Unexpected(number) => {
@@ -259,7 +259,7 @@ impl<C: StepClient> SessionClient<C> {
         let realtime_ns = self.realtime(now);
         for _ in 0..STEPS_AT_ONCE_MAX {
             let due = self.seats[session as usize].due;
-            let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+            let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
             let next = walk.next(&mut self.users, due, realtime_ns);
             drop(walk);
             self.note_left(session);
@@ -374,7 +374,7 @@ impl<C: StepClient> SessionClient<C> {
     ) -> Result<(), UnfitValue> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
-        let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+        let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
         walk.fill(request, &mut self.users, realtime_ns, fills, path)
     }
 
@@ -387,7 +387,7 @@ impl<C: StepClient> SessionClient<C> {
     ) -> Result<(), UnfitValue> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
-        let mut walk = InformedWalk::of(&mut self.seats, session, self.config.width);
+        let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
         walk.fill_waiting(request, &mut self.users, realtime_ns, fills, path)
     }
 

@@ -60,7 +60,6 @@ impl Bench {
         let inner = HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target));
         let config = SessionConfig {
             sessions_max,
-            width: plan.width(),
             window: Window { start: Nanos::ZERO, end: Nanos(1_000) },
             timeout: Nanos(100),
             retries: None,
