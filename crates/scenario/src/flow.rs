@@ -90,8 +90,8 @@ impl PlanBuilder<'_> {
         let before = kind.names.variables.clone();
         let (mut learnt, mut begins, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for branch in branches {
-            for (variable, (_, was_known)) in kind.names.variables.iter_mut().zip(&before) {
-                variable.1 = *was_known;
+            for (at, (_, is_known)) in kind.names.variables.iter_mut().enumerate() {
+                *is_known = before.get(at).is_some_and(|(_, was_known)| *was_known);
             }
             begins.push(kind.program.len() as u32);
             self.step(branch, kind)?;

@@ -134,10 +134,13 @@ fn steps_are_done_as_the_file_says() {
 fn branches_know_nothing_of_each_other_and_do_not_nest() {
     let nested = "      - parallel: [{get: /a}, {when: 1 < 2, steps: [{parallel: [{get: /b}]}]}]";
     let other = "      - parallel: [{get: /a, extract: {t: {header: x}}}, {get: '/${t}'}]";
+    let passes =
+        "      - parallel: [{repeat: {times: 2, as: i}, steps: [{get: /a}]}, {get: '/${i}'}]";
     let many = format!("      - parallel: [{}]", ["{get: /}"; 33].join(", "));
     for (steps, want) in [
         (nested, "'parallel' within 'parallel': write all steps in one list"),
         (other, "'t' has no value yet"),
+        (passes, "'i' has no value yet"),
         (&many, "no step, or too many at the same time: expected 1 to 32"),
         ("      - parallel: []", "no step, or too many at the same time: expected 1 to 32"),
         ("      - parallel: {get: /a}", "'parallel' is a list of steps"),
