@@ -101,10 +101,9 @@ def _value(value: Any, is_time: bool, kind: type[Record] = Record) -> Any:
     return value
 
 
-class Times(Record):
-    """A distribution of times in seconds. A figure that the observations do not tell is None."""
+class Figures(Record):
+    """Figures of times in seconds. One that the observations do not tell is None."""
 
-    count: int
     min: float | None
     mean: float | None
     p50: float | None
@@ -114,6 +113,15 @@ class Times(Record):
     p99: float | None
     p999: float | None
     max: float | None
+
+
+_FIGURES = tuple(Figures.__annotations__)
+
+
+class Times(Figures):
+    """A distribution of times."""
+
+    count: int
     mean_ci95: tuple[float, float] | None
     p50_ci95: tuple[float, float] | None
     p75_ci95: tuple[float, float] | None
@@ -167,10 +175,21 @@ class Threshold(Record):
     undetermined: tuple[str, ...]
 
 
-_FIGURES = ("min", "mean", "p50", "p75", "p90", "p95", "p99", "p999", "max")
+if TYPE_CHECKING:
+
+    class _OnlyTrial(Figures):
+        """What a report of one trial has of that."""
+
+        response_time_s: Times
+        throughput_per_s: float | None
+        goodput_per_s: float | None
+        outcomes: Mapping[str, int]
+
+else:
+    _OnlyTrial = Record
 
 
-class Report(Record):
+class Report(_OnlyTrial):
     """What an experiment measured and what follows from it.
 
     `print` shows it as `knee report` does, and a notebook shows its page. A report of one trial has
@@ -192,21 +211,6 @@ class Report(Record):
     started_at: str
     knee_version: str
     schema: str
-
-    if TYPE_CHECKING:  # Of the only trial.
-        response_time_s: Times
-        throughput_per_s: float | None
-        goodput_per_s: float | None
-        outcomes: Mapping[str, int]
-        min: float | None
-        mean: float | None
-        p50: float | None
-        p75: float | None
-        p90: float | None
-        p95: float | None
-        p99: float | None
-        p999: float | None
-        max: float | None
 
     @property
     def valid(self) -> bool:
@@ -324,6 +328,6 @@ def _frame(rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, type] = {}) ->
     try:
         import pandas
     except ImportError as e:
-        raise ImportError("a DataFrame needs pandas: pip install pandas") from e
+        raise ImportError("a DataFrame needs pandas: pip install 'knee[pandas]'") from e
     frame: pandas.DataFrame = pandas.DataFrame(rows)
     return frame.astype(kinds) if rows else frame
