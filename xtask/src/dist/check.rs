@@ -182,12 +182,12 @@ fn package_by_apt(lines: &ReadmeLines<'_>, here: Platform) -> Check {
         needs: vec!["unshare", "apt", "chroot", "mount"],
         is_apart: true,
         script: format!(
-            "mount -t tmpfs none /mnt\nmkdir /mnt/{{upper,work,root}}\n\
-             mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work none /mnt/root\n\
-             mkdir -p /mnt/root/packages && cp ./*.deb /mnt/root/packages\n\
-             mount -t proc none /mnt/root/proc\nmount --rbind /dev /mnt/root/dev\n\
+            "mount -t tmpfs none /mnt && cd /mnt\nmkdir upper work merged\n\
+             mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work none merged\n\
+             mkdir merged/packages && cp \"$OLDPWD\"/*.deb merged/packages\n\
+             mount -t proc none merged/proc\nmount --rbind /dev merged/dev\n\
              export DEBIAN_FRONTEND=noninteractive\n\
-             chroot /mnt/root bash -euc {}\n",
+             chroot merged bash -euc {}\n",
             quoted(&inside)
         ),
     }
