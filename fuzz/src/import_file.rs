@@ -25,7 +25,7 @@ pub fn check(data: &[u8]) {
 fn import(format: &[u8], file: &[u8]) -> Option<Result<Imported, ParseError>> {
     Some(match format {
         b"curl" => curl_line(&String::from_utf8_lossy(file), &mut a_file),
-        b"har" => har(file),
+        b"har" => har(file, &[]),
         b"openapi" => openapi(file, None),
         b"vegeta" => vegeta(file, &mut a_file),
         b"k6" => on_large_stack(|| k6(file, &mut a_file)),
@@ -54,7 +54,8 @@ fn a_file(name: &str) -> Result<Vec<u8>, String> {
 fn check_imported(imported: &Imported) {
     let yaml = imported.to_yaml("a file");
     // Records have columns that nobody knows here, and an environment may name any server.
-    if !imported.data.is_empty() || imported.target.literal().is_none() {
+    if !imported.data.is_empty() || imported.targets.iter().any(|target| target.literal().is_none())
+    {
         return;
     }
     if let Err(error) = parse_scenario(yaml.as_bytes(), "f", &mut Alone) {

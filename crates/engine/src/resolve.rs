@@ -6,7 +6,7 @@ use crate::error::reason;
 use crate::link::{CallResponse, Greeting, TlsTarget, call, greet, tls_target};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
-use knee_load::spec::{Endpoint, Target};
+use knee_load::spec::{Endpoint, HttpVersion, Target};
 use knee_load::time::Nanos;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -64,13 +64,28 @@ fn reach(endpoint: &Endpoint, patience: Duration) -> Result<(RawAddress, String)
     }
 }
 
-/// Resolves the target and connects to it once, before any load, with the handshake of TLS or
-/// HTTP/2. One that is spoken with in datagrams has none, and is not asked. Each address has
-/// `connect_timeout` to answer. Returns the first that did, as text, and what was agreed on.
+/// Resolves the servers of the target and connects to each once, before any load, with the
+/// handshake of TLS or HTTP/2. One that is spoken with in datagrams has none, and is not asked.
+/// Each address has `connect_timeout` to answer. Returns the address of the first server, as text,
+/// and what was agreed on with it. Its version of HTTP is one that all servers speak.
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
 pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), RunError> {
+    let mut servers = target.each_server();
+    let first = servers.next().unwrap_or_else(|| target.clone());
+    let (address, mut greeting) = meet(&first, connect_timeout)?;
+    for server in servers {
+        let version = meet(&server, connect_timeout)?.1.version;
+        if version != greeting.version {
+            greeting.version = HttpVersion::Http11;
+        }
+    }
+    Ok((address, greeting))
+}
+
+/// Does [`preflight`] with a target of one server.
+fn meet(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), RunError> {
     if let (Endpoint::Tcp { host, port }, true) =
         (&target.endpoint, target.protocol.is_in_datagrams())
     {

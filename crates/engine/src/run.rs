@@ -127,27 +127,31 @@ fn run_crew(
     stop: &AtomicBool,
     mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
-    limits::ensure_files(crew.part(connections_of(spec).into()))?;
+    let servers = 1 + spec.target.further.len() as u64;
+    limits::ensure_files(crew.part(servers * u64::from(connections_of(spec))))?;
     let patience = Duration::from_nanos(spec.connect_timeout.0);
-    let address = match &spec.load {
-        Load::Overload(_) => resolve::overload_address(&spec.target.endpoint, patience)?,
-        _ => resolve::reach_target(&spec.target, patience)?,
-    };
+    let reached = spec.target.each_server().map(|target| {
+        let address = match &spec.load {
+            Load::Overload(_) => resolve::overload_address(&target.endpoint, patience)?,
+            _ => resolve::reach_target(&target, patience)?,
+        };
+        Ok(ReachedServer { address, tls: link::tls_target(&target)? })
+    });
+    let servers = reached.collect::<Result<Vec<_>, RunError>>()?;
     let sources = match &spec.load {
-        Load::Overload(load) => resolve::sources(&load.sources, &address)?,
+        Load::Overload(load) => resolve::sources(&load.sources, &servers[0].address)?,
         _ => Vec::new(),
     };
-    let tls = link::tls_target(&spec.target)?;
     let backend = choose_backend(spec.engine.backend)?;
     let plan = RunPlan {
         spec,
         crew,
         barrier,
         backend,
-        address: address.clone(),
+        spare: spare_processors(&servers, crew.workers),
+        servers,
         sources,
         requests: serialise_all(&spec.target),
-        tls,
         timestamps: match spec.engine.timestamps {
             TimestampsChoice::Auto => Some(Timestamps::keep_on()),
             TimestampsChoice::Off => None,
@@ -156,7 +160,6 @@ fn run_crew(
         origin: OnceLock::new(),
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
-        spare: spare_processors(&address, crew.workers),
         one_of: vantage.as_ref().filter(|v| v.follows()).and_then(|_| followed::one_of(spec)),
     };
     if let Some(vantage) = &mut vantage {
@@ -166,7 +169,8 @@ fn run_crew(
     let counters = Counters::now();
     let time = HostTime::now();
     let (done, intervals) = plan.run_workers(show, vantage.as_deref_mut())?;
-    let waits_only_for_target = plan.reading_delays() && is_here(&plan.address);
+    let all_are_here = plan.servers.iter().all(|server| is_here(&server.address));
+    let waits_only_for_target = plan.reading_delays() && all_are_here;
     let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
     let observed = vantage.map(Vantage::finish);
     let steal_percent = HostTime::now().steal_percent_since(time);
@@ -177,9 +181,9 @@ fn run_crew(
     Ok(trial_of(spec, done, side))
 }
 
-/// Processors that workers may poll on. None on the target's host, as the target may need them.
-fn spare_processors(target: &RawAddress, workers: u32) -> u32 {
-    if is_here(target) {
+/// Processors that workers may poll on. None on a target's host, as the target may need them.
+fn spare_processors(servers: &[ReachedServer], workers: u32) -> u32 {
+    if servers.iter().any(|server| is_here(&server.address)) {
         return 0;
     }
     processors().saturating_sub(workers)
@@ -250,6 +254,13 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
     }
 }
 
+/// A server that has an address.
+struct ReachedServer {
+    address: RawAddress,
+    /// TLS settings, if any.
+    tls: Option<TlsTarget>,
+}
+
 /// State shared by all workers of a run.
 struct RunPlan<'a> {
     spec: &'a TrialSpec,
@@ -258,11 +269,10 @@ struct RunPlan<'a> {
     /// Other processes of the trial, if any.
     barrier: Option<&'a dyn StartBarrier>,
     backend: BackendChoice,
-    address: RawAddress,
+    /// The servers of the target, by their numbers.
+    servers: Vec<ReachedServer>,
     sources: Vec<RawAddress>,
     requests: WireRequests,
-    /// TLS settings, if any.
-    tls: Option<TlsTarget>,
     /// Whether the kernel timestamps received bytes.
     timestamps: Option<Timestamps>,
     ready: Barrier,

@@ -2,7 +2,7 @@
 
 use crate::FleetError;
 use knee_load::spec::{
-    ConnectScheme, Endpoint, Load, OverloadLoad, Target, TrialSpec, WorkerRange,
+    ConnectScheme, Endpoint, Load, OverloadLoad, Target, TlsSpec, TrialSpec, WorkerRange,
 };
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -105,14 +105,25 @@ impl Permit {
         self.pin(&mut spec.target, answers.then_some(patience))
     }
 
-    /// Replaces the target's name by a permitted address: the first that answers within `patience`,
-    /// or the first of all without `patience`.
+    /// Replaces the names of the target's servers by permitted addresses: the first of each that
+    /// answers within `patience`, or the first of all without `patience`.
     pub(crate) fn pin(
         &self,
         target: &mut Target,
         patience: Option<Duration>,
     ) -> Result<(), FleetError> {
-        let Endpoint::Tcp { host, port } = &target.endpoint else {
+        self.pin_server((&mut target.endpoint, target.tls.as_deref_mut()), patience)?;
+        target.further.iter_mut().try_for_each(|server| {
+            self.pin_server((&mut server.endpoint, server.tls.as_deref_mut()), patience)
+        })
+    }
+
+    fn pin_server(
+        &self,
+        (endpoint, tls): (&mut Endpoint, Option<&mut TlsSpec>),
+        patience: Option<Duration>,
+    ) -> Result<(), FleetError> {
+        let Endpoint::Tcp { host, port } = &*endpoint else {
             return Ok(());
         };
         let unreachable = |why: String| FleetError::Unreachable(why);
@@ -142,10 +153,10 @@ impl Permit {
             }
         };
         let first = first.ok_or_else(|| unreachable(format!("{host} has no address")))?;
-        if let Some(tls) = &mut target.tls {
+        if let Some(tls) = tls {
             tls.server_name.get_or_insert_with(|| host.clone());
         }
-        target.endpoint = Endpoint::Tcp { host: first.ip().to_string(), port: *port };
+        *endpoint = Endpoint::Tcp { host: first.ip().to_string(), port: *port };
         Ok(())
     }
 }

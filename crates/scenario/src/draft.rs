@@ -4,7 +4,7 @@ use super::ScenarioInputs;
 use super::fault::{Position, Read, bail};
 use super::fields::one_or_more;
 use super::names::{Names, TemplateScope};
-use super::target::TargetOrigin;
+use super::target::TargetOrigins;
 use super::tree::{Entry, Node, Value};
 use knee_load::quantity::parse::quoted;
 use knee_load::session::{Instruction, Repetition, SessionPlan};
@@ -35,7 +35,7 @@ pub(super) struct RequestDefaults<'a> {
 /// Makes a plan of sessions.
 pub(super) struct PlanBuilder<'a> {
     pub(super) inputs: &'a mut dyn ScenarioInputs,
-    pub(super) origin: &'a TargetOrigin,
+    pub(super) origins: &'a TargetOrigins,
     pub(super) common: RequestDefaults<'a>,
     pub(super) requests: Vec<HttpRequest>,
     pub(super) plan: SessionPlan,

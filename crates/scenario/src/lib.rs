@@ -51,10 +51,10 @@ use fault::Read;
 use fields::{Fields, duration, named};
 use knee_core::threshold::Threshold;
 use knee_load::session::SessionPlan;
-use knee_load::spec::{Endpoint, HttpRequest, ParseError, Scheme};
+use knee_load::spec::{HttpRequest, ParseError, Url};
 use knee_load::time::Nanos;
 
-use target::TargetOrigin;
+use target::TargetOrigins;
 
 /// Files, programs and variables that a scenario may name.
 pub trait ScenarioInputs {
@@ -78,10 +78,8 @@ pub trait ScenarioInputs {
 /// What a scenario file says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Where all requests go.
-    pub endpoint: Endpoint,
-    /// The scheme of all requests.
-    pub scheme: Scheme,
+    /// The servers that requests go to, at least one. Their numbers are those of the plan.
+    pub servers: Vec<Url>,
     /// The requests of all steps.
     pub requests: Vec<HttpRequest>,
     /// What users do with them.
@@ -109,12 +107,12 @@ pub fn parse_scenario(
 fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
     let root = tree::parse(bytes)?;
     let fields = Fields::read(&root, schema::SCENARIO)?;
-    let origin = TargetOrigin::read(fields.need("target")?, inputs)?;
+    let origins = TargetOrigins::read(fields.need("target")?, inputs)?;
     let defaults = fields.read_key("defaults", |node| Fields::read(node, schema::DEFAULTS))?;
     let default = |key| defaults.as_ref().and_then(|fields| fields.get(key));
     let headers = default("headers").map(|node| named(node, "headers: {Name: value}"));
     let mut compiler = PlanBuilder {
-        origin: &origin,
+        origins: &origins,
         common: RequestDefaults {
             headers: headers.transpose()?.unwrap_or_default(),
             redirects: session::redirects(default("redirects"), 0)?,
@@ -133,8 +131,7 @@ fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
     let PlanBuilder { requests, plan, .. } = compiler;
     let fail_if = fields.read_key("fail_if", |node| load::thresholds(node, &plan))?;
     Ok(Scenario {
-        endpoint: origin.url.endpoint().clone(),
-        scheme: origin.url.scheme(),
+        servers: origins.urls().map(|(_, url)| url.clone()).collect(),
         requests,
         load: fields.read_key("load", load::read)?,
         fail_if: fail_if.unwrap_or_default(),

@@ -5,7 +5,7 @@ use super::fault::{Position, Read, bail, fault};
 use super::fields::{Fields, named};
 use super::holed::TextWithHoles;
 use super::names::TemplateScope;
-use super::target::TargetOrigin;
+use super::target::{RequestPlace, TargetOrigins};
 use super::template;
 use super::tree::{Entry, Node};
 use knee_load::quantity::parse::quoted;
@@ -17,9 +17,14 @@ use knee_load::spec::{Body, Hole, HttpRequest, Part, Url};
 const HEADERS_MAX: usize = 100;
 
 /// A request as the session sends it.
+#[derive(Clone)]
 pub(super) struct CompiledRequest {
     pub(super) request: HttpRequest,
     pub(super) fills: Vec<Fill>,
+    /// The number of its target.
+    pub(super) server: u16,
+    /// A value of the run says to which target it goes.
+    pub(super) leads: bool,
 }
 
 /// What a request is made of.
@@ -43,10 +48,10 @@ struct HeaderDraft<'a> {
 impl RequestDraft<'_> {
     pub(super) fn compile(
         &self,
-        origin: &TargetOrigin,
+        origins: &TargetOrigins,
         scope: &mut TemplateScope<'_>,
     ) -> Read<CompiledRequest> {
-        let (url, path) = origin.path(self.url, scope)?;
+        let RequestPlace { server, url, path, leads } = origins.place(self.url, scope)?;
         let (content, content_type) = body::read(self.fields, scope)?;
         let headers = self.headers(content_type, scope)?;
         let (body, body_holes) = match content {
@@ -73,7 +78,8 @@ impl RequestDraft<'_> {
         });
         let body_holes = body_holes.into_iter().map(|hole| (Part::Body, hole));
         let holes = path_holes.chain(header_holes).chain(body_holes);
-        finished(request, self.at, holes)
+        let finished = finished(request, self.at, holes)?;
+        Ok(CompiledRequest { server, leads, ..finished })
     }
 
     /// Its own headers, then those that all requests have, then that of the cookies.
@@ -173,13 +179,26 @@ fn finished(
         request.holes.push(Hole { part, at: before });
         fills.push(fill);
     }
-    Ok(CompiledRequest { request, fills })
+    Ok(CompiledRequest { request, fills, server: 0, leads: false })
 }
 
-/// What follows a redirection of a request: a GET, or a HEAD after one. It has the same headers
-/// except those of a body. Its first hole is its whole path.
-pub(super) fn redirected(of: &CompiledRequest) -> CompiledRequest {
-    let is_of_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
+impl CompiledRequest {
+    /// The same request to another target.
+    pub(super) fn at(&self, (server, host): (u16, &str)) -> CompiledRequest {
+        let request = HttpRequest { host: host.to_owned(), ..self.request.clone() };
+        CompiledRequest { request, server, ..self.clone() }
+    }
+}
+
+/// What follows a redirection of a request to a target: a GET, or a HEAD after one. It has the same
+/// headers except those of a body, and to another server except those for one server alone. Its
+/// first hole is its whole path.
+pub(super) fn redirected(of: &CompiledRequest, (server, host): (u16, &str)) -> CompiledRequest {
+    let is_left_out = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name.starts_with("content-")
+            || server != of.server && matches!(&*name, "authorization" | "host")
+    };
     let method = match &*of.request.method {
         "HEAD" => "HEAD",
         _ => "GET",
@@ -189,12 +208,13 @@ pub(super) fn redirected(of: &CompiledRequest) -> CompiledRequest {
         path: String::new(),
         headers: Vec::new(),
         body: Body::default(),
+        host: host.to_owned(),
         holes: vec![Hole { part: Part::Path, at: 0 }],
         ..of.request.clone()
     };
     let mut fills = vec![Fill { value: Template::default(), escape: Escape::UrlPiece }];
     for (number, header) in (0u16..).zip(&of.request.headers) {
-        if is_of_body(&header.0) {
+        if is_left_out(&header.0) {
             continue;
         }
         let part = Part::Header(request.headers.len() as u16);
@@ -205,5 +225,5 @@ pub(super) fn redirected(of: &CompiledRequest) -> CompiledRequest {
             fills.push(fill.clone());
         }
     }
-    CompiledRequest { request, fills }
+    CompiledRequest { request, fills, server, leads: false }
 }

@@ -183,11 +183,12 @@ impl PlanBuilder<'_> {
             fields,
             common: self.common.headers,
         };
-        let mut compiled = draft.compile(self.origin, &mut self.scope(&kind.names))?;
+        let mut compiled = draft.compile(self.origins, &mut self.scope(&kind.names))?;
         compiled.request.messages = messages::read(fields)?;
-        let name = step_name(fields, &method, url, kind)?;
+        let host = (compiled.server > 0).then_some(&*compiled.request.host);
+        let name = step_name(fields, (&method, host), url, kind)?;
         let mut step = self.what_is_done(fields, kind)?;
-        step.name = name;
+        (step.name, step.server) = (name, compiled.server);
         step.ask = ask.map(|ask| Ask { waits: exec::waits(&ask, &compiled), ..ask });
         let number = self.register(&compiled, step, one.at)?;
         kind.program.push(Instruction::Request(number));
@@ -214,17 +215,25 @@ impl PlanBuilder<'_> {
         })
     }
 
-    /// Takes a request into the target and says its number there. Where redirections are followed,
-    /// the request that does so is the next.
+    /// Takes a request into the target and says its number there. Where a value says to which
+    /// target it goes, its variants for the others are the next. Then comes the request that
+    /// follows redirections, with its variants.
     fn register(
         &mut self,
         compiled: &CompiledRequest,
         step: RequestStep,
         at: Position,
     ) -> Read<u32> {
-        let number = self.push(compiled, step.clone(), at)?;
-        if step.redirects > 0 {
-            let next = self.push(&redirected(compiled), step.redirected(), at)?;
+        let number = self.requests.len() as u32;
+        let redirects = (step.redirects > 0).then(|| step.redirected());
+        if compiled.leads {
+            self.push_variants(step, at, |to| compiled.at(to))?;
+        } else {
+            self.push(compiled, step, at)?;
+        }
+        if let Some(follows) = redirects {
+            let next = self.requests.len() as u32;
+            self.push_variants(follows, at, |to| redirected(compiled, to))?;
             if let Some(step) = self.plan.requests.get_mut(number as usize) {
                 step.redirected = Some(next);
             }
@@ -232,8 +241,24 @@ impl PlanBuilder<'_> {
         Ok(number)
     }
 
-    fn push(&mut self, compiled: &CompiledRequest, step: RequestStep, at: Position) -> Read<u32> {
-        let CompiledRequest { request, fills } = compiled;
+    /// Takes a variant of a request for each target. The first stands for all.
+    fn push_variants(
+        &mut self,
+        step: RequestStep,
+        at: Position,
+        to: impl Fn((u16, &str)) -> CompiledRequest,
+    ) -> Read<()> {
+        let first = self.requests.len() as u32;
+        for (server, url) in self.origins.urls() {
+            let variant_of = (server > 0).then_some(first);
+            let step = RequestStep { server, variant_of, ..step.clone() };
+            self.push(&to((server, url.host())), step, at)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, compiled: &CompiledRequest, step: RequestStep, at: Position) -> Read<()> {
+        let CompiledRequest { request, fills, .. } = compiled;
         let number = self.requests.len();
         let headers = request.headers.iter().map(|(name, value)| name.len() + value.len());
         let own_body = if request.body.len() > 1 << 20 { 0 } else { request.body.len() };
@@ -249,7 +274,7 @@ impl PlanBuilder<'_> {
         self.requests.push(request.clone());
         let fills = fills.clone();
         self.plan.requests.push(RequestStep { fills, ..step });
-        Ok(number as u32)
+        Ok(())
     }
 }
 
@@ -283,7 +308,7 @@ fn names(data: &[u16], all: &[DataSet]) -> Names {
 /// The name of a step, which no other request of its kind of session has.
 fn step_name(
     fields: &Fields<'_>,
-    method: &str,
+    (method, host): (&str, Option<&str>),
     url: &Node,
     kind: &mut SessionDraft,
 ) -> Read<String> {
@@ -298,7 +323,8 @@ fn step_name(
             let place = url
                 .split_once("://")
                 .map_or(url, |(_, rest)| rest.find(['/', '?']).map_or("/", |at| &rest[at..]));
-            format!("{method} {place}").chars().take(NAME_MAX).collect()
+            let host = host.unwrap_or_default();
+            format!("{method} {host}{place}").chars().take(NAME_MAX).collect()
         }
     };
     Ok(kind.unique(name))

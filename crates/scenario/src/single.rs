@@ -38,8 +38,9 @@ impl Expected {
             redirects: self.redirects,
             ..RequestStep::default()
         };
-        let asked = CompiledRequest { request, fills: Vec::new() };
-        let next = (self.redirects > 0).then(|| redirected(&asked));
+        let host = request.host.clone();
+        let asked = CompiledRequest { request, fills: Vec::new(), server: 0, leads: false };
+        let next = (self.redirects > 0).then(|| redirected(&asked, (0, &host)));
         step.redirected = next.as_ref().map(|_| 1);
         let further = next
             .as_ref()

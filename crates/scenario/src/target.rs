@@ -1,56 +1,86 @@
-//! The server that all requests go to, and their places on it.
+//! The servers that requests go to, and their places there.
 
 use super::ScenarioInputs;
 use super::fault::{Read, bail, fault};
-use super::fields::text;
+use super::fields::{one_or_more, text};
 use super::holed::TextWithHoles;
 use super::locator;
 use super::names::TemplateScope;
 use super::template;
 use super::tree::Node;
 use knee_load::quantity::parse::quoted;
-use knee_load::session::Escape;
-use knee_load::spec::Url;
+use knee_load::session::{Escape, Origin};
+use knee_load::spec::{Scheme, Url};
 
-/// The target without a path.
+/// The most targets of a scenario.
+pub(super) const TARGETS_MAX: usize = 16;
+
+/// A target without a path.
 pub(super) struct TargetOrigin {
     pub(super) url: Url,
     /// `http://host:port`.
     text: String,
 }
 
-impl TargetOrigin {
-    /// Reads `target`.
-    pub(super) fn read(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<TargetOrigin> {
-        const EXPECTED: &str = "a URL such as http://127.0.0.1:8080";
-        let written = template::read_settled(node, EXPECTED, inputs)?;
-        let url = Url::parse(&written).or_else(|wrong| fault(node.at, wrong.0))?;
-        if url.path() != "/" {
-            let path = quoted(url.path());
-            bail!(node.at, "the target has the path {path}: write it in the steps");
+/// The targets of a scenario, at least one. Paths alone are of the first.
+pub(super) struct TargetOrigins(Vec<TargetOrigin>);
+
+/// Where a request goes.
+pub(super) struct RequestPlace {
+    /// The number of its target.
+    pub(super) server: u16,
+    /// Its URL, the holes left out.
+    pub(super) url: Url,
+    /// Its path.
+    pub(super) path: TextWithHoles,
+    /// A value of the run says to which target it goes.
+    pub(super) leads: bool,
+}
+
+impl TargetOrigins {
+    /// Reads `target`: a URL or several.
+    pub(super) fn read(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<TargetOrigins> {
+        let mut origins: Vec<TargetOrigin> = Vec::new();
+        for node in one_or_more(node) {
+            let origin = TargetOrigin::read(node, inputs)?;
+            // The environment may name one server twice.
+            if !origins.iter().any(|other| other.is_at(&origin.url)) {
+                origins.push(origin);
+            }
         }
-        let scheme = url.scheme().name();
-        let text = format!("{scheme}://{}", url.host());
-        Ok(TargetOrigin { url, text })
+        if origins.is_empty() || origins.len() > TARGETS_MAX {
+            bail!(node.at, "no target, or too many: expected 1 to {TARGETS_MAX} URLs");
+        }
+        let is_http =
+            |origin: &&TargetOrigin| matches!(origin.url.scheme(), Scheme::Http | Scheme::Https);
+        match origins.iter().find(|origin| !is_http(origin)) {
+            Some(other) if origins.len() > 1 => bail!(
+                node.at,
+                "{} among several targets: expected http:// or https:// in each",
+                quoted(&other.text)
+            ),
+            _ => Ok(TargetOrigins(origins)),
+        }
     }
 
-    /// The path of a request, as a template has it or a URL of this target.
-    pub(super) fn path(
-        &self,
-        node: &Node,
-        scope: &mut TemplateScope<'_>,
-    ) -> Read<(Url, TextWithHoles)> {
+    /// Their URLs, by their numbers.
+    pub(super) fn urls(&self) -> impl Iterator<Item = (u16, &Url)> {
+        (0u16..).zip(&self.0).map(|(server, origin)| (server, &origin.url))
+    }
+
+    /// The place of a request, as a template has its path or a URL of a target.
+    pub(super) fn place(&self, node: &Node, scope: &mut TemplateScope<'_>) -> Read<RequestPlace> {
         let scalar = text(node, "a path such as /items")?;
         let written = template::read_apart(node, scalar, scope)?;
-        let mut holed = locator::holed(written);
-        self.leave_out(&mut holed).or_else(|what| fault(node.at, what))?;
-        let begins_with = match holed.holes.first() {
+        let mut path = locator::holed(written);
+        let server = self.leave_out(&mut path).or_else(|what| fault(node.at, what))?;
+        let begins_with = match path.holes.first() {
             Some((0, fill)) => Some(fill.escape),
             _ => None,
         };
-        let is_link = begins_with == Some(Escape::Link);
-        let is_path = begins_with.is_none() && holed.text.starts_with('/');
-        if !(is_path || is_link) {
+        let leads = begins_with == Some(Escape::Link);
+        let is_path = begins_with.is_none() && path.text.starts_with('/');
+        if !(is_path || leads) {
             let shown = quoted(&scalar.text);
             let hint = if scalar.text.trim_start().starts_with("${") {
                 ". Write ${raw(NAME)} for a value that is a URL or its begin"
@@ -63,43 +93,67 @@ impl TargetOrigin {
                      target{hint}"
             );
         }
-        let slash = if is_link { "/" } else { "" };
-        let whole = format!("{}{slash}{}", self.text, holed.text);
+        let slash = if leads { "/" } else { "" };
+        let own = &self.0[usize::from(server)].text;
+        let whole = format!("{own}{slash}{}", path.text);
         let url = Url::parse(&whole).or_else(|wrong| fault(node.at, wrong.0))?;
-        Ok((url, holed))
+        Ok(RequestPlace { server, url, path, leads })
     }
 
-    /// Leaves out scheme, host and port, which have to be those of the target.
-    fn leave_out(&self, holed: &mut TextWithHoles) -> Result<(), String> {
+    /// Leaves out scheme, host and port, which have to be those of a target. Says which.
+    fn leave_out(&self, holed: &mut TextWithHoles) -> Result<u16, String> {
         let is_url = ["http://", "https://"].iter().any(|scheme| {
             let begin = holed.text.get(..scheme.len());
             begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
         });
         if !is_url {
-            return Ok(());
+            return Ok(0);
         }
         let host = holed.text.find("://").map_or(0, |at| at + 3);
         let path = holed.text[host..].find(['/', '?']);
         let end = path.map_or(holed.text.len(), |at| host + at);
+        let known: Vec<&str> = self.0.iter().map(|origin| &*origin.text).collect();
+        let known = known.join(", ");
         if holed.holes.first().is_some_and(|hole| hole.0 <= end) {
-            let own = &self.text;
             return Err(format!(
-                "a template in the host: all requests go to {own}, so write the path alone"
+                "a template in the host: expected a path, or a URL of the target ({known})"
             ));
         }
         let url = Url::parse(&holed.text[..end]).map_err(|wrong| wrong.0)?;
-        if url.endpoint() != self.url.endpoint() || url.scheme() != self.url.scheme() {
-            let (own, other) = (&self.text, &holed.text[..end]);
+        let Some(server) = self.0.iter().position(|origin| origin.is_at(&url)) else {
+            let other = &holed.text[..end];
             return Err(format!(
-                "{} is another server than the target {own}: a scenario has one",
+                "{} is another server than the target: write target: [{known}, {other}] for \
+                 several",
                 quoted(other)
             ));
-        }
+        };
         let slash = if holed.text[end..].starts_with('/') { "" } else { "/" };
         holed.text = format!("{slash}{}", &holed.text[end..]);
         for (hole, _) in &mut holed.holes {
             *hole = *hole - end + slash.len();
         }
-        Ok(())
+        Ok(server as u16)
+    }
+}
+
+impl TargetOrigin {
+    fn read(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<TargetOrigin> {
+        const EXPECTED: &str = "a URL such as http://127.0.0.1:8080";
+        let written = template::read_settled(node, EXPECTED, inputs)?;
+        let url = Url::parse(&written).or_else(|wrong| fault(node.at, wrong.0))?;
+        if url.path() != "/" {
+            let path = quoted(url.path());
+            bail!(node.at, "the target has the path {path}: write it in the steps");
+        }
+        let scheme = url.scheme().name();
+        let text = format!("{scheme}://{}", url.host());
+        Ok(TargetOrigin { url, text })
+    }
+
+    /// Whether a URL is of this server.
+    fn is_at(&self, url: &Url) -> bool {
+        let origin = |url: &Url| Origin::new(url.is_secure(), url.host());
+        origin(url) == origin(&self.url) && url.scheme() == self.url.scheme()
     }
 }

@@ -15,6 +15,7 @@ pub fn trial(load: Load, duration: Nanos) -> TrialSpec {
         level,
         load,
         target: Target {
+            further: Vec::new(),
             endpoint: Endpoint::Unix { path: "/test".to_owned() },
             requests: Vec::new(),
             pick: Pick::InOrder,

@@ -50,6 +50,7 @@ mod scenarios;
 mod secrets;
 mod secure;
 mod secure_server;
+mod several_targets;
 mod silence;
 mod stalls;
 mod support;

@@ -103,7 +103,10 @@ pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
     let is_http2 = http == HttpVersion::Http2;
     let handshakes = &trial.measurement.handshakes;
     let application = target.protocol.application();
-    if !is_http2 && target.tls.is_none() && application.is_none() {
+    // All servers of a target have the same parameters, those that are secured.
+    let mut further = target.further.iter();
+    let tls = target.tls.as_ref().or_else(|| further.find_map(|server| server.tls.as_ref()));
+    if !is_http2 && tls.is_none() && application.is_none() {
         return None;
     }
     let openings = OpeningsReport {
@@ -117,7 +120,7 @@ pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
         streams_max: target.protocol.http().http2.streams_max.filter(|_| is_http2),
         window_bytes: target.protocol.http().http2.window_bytes.filter(|_| is_http2),
         openings: target.protocol.has_opening().then_some(openings),
-        tls: (target.tls.as_ref()).map(|spec| tls_report(spec, handshakes)),
+        tls: tls.map(|spec| tls_report(spec, handshakes)),
     })
 }
 

@@ -25,7 +25,7 @@ pub(crate) trait Link: Sized {
     type Shared;
 
     /// Whether bytes go over the wire as they are.
-    const IS_CLEAR: bool;
+    fn is_clear(shared: &Self::Shared) -> bool;
 
     /// Starts the link of an established connection. [`Link::take_wire`] has its first bytes.
     ///
@@ -88,7 +88,7 @@ pub(crate) fn note_secured<L: Link>(
     of: &mut Handshakes,
     [opened, connected, secured]: [Nanos; 3],
 ) {
-    if let Some(link) = link.filter(|_| !L::IS_CLEAR) {
+    if let Some(link) = link {
         link.note(of);
         of.connect.record(connected - opened);
         of.time.record(secured - connected);
@@ -101,7 +101,10 @@ pub(crate) struct Cleartext;
 impl Link for Cleartext {
     type Shared = ();
 
-    const IS_CLEAR: bool = true;
+    #[inline]
+    fn is_clear((): &()) -> bool {
+        true
+    }
 
     fn new((): &mut ()) -> Result<Cleartext, String> {
         Ok(Cleartext)
@@ -131,4 +134,73 @@ impl Link for Cleartext {
     }
 
     fn take_wire(&mut self, _: &mut Vec<u8>) {}
+}
+
+/// The link of connections to one of several servers. Some may be without TLS.
+impl<L: Link> Link for Option<L> {
+    type Shared = Option<L::Shared>;
+
+    #[inline]
+    fn is_clear(shared: &Option<L::Shared>) -> bool {
+        shared.is_none()
+    }
+
+    fn new(shared: &mut Option<L::Shared>) -> Result<Option<L>, String> {
+        shared.as_mut().map(L::new).transpose()
+    }
+
+    fn secure(&mut self, wire: &mut &[u8]) -> Result<(), String> {
+        self.as_mut().map_or(Ok(()), |link| link.secure(wire))
+    }
+
+    #[inline]
+    fn is_secured(&self) -> bool {
+        self.as_ref().is_none_or(L::is_secured)
+    }
+
+    fn takes_early(&self) -> bool {
+        self.as_ref().is_some_and(L::takes_early)
+    }
+
+    fn is_early_taken(&self) -> bool {
+        self.as_ref().is_some_and(L::is_early_taken)
+    }
+
+    #[inline]
+    fn open(&mut self, wire: &[u8], mut take: impl FnMut(&[u8], usize)) -> Result<(), String> {
+        match self {
+            Some(link) => link.open(wire, take),
+            None => {
+                take(wire, 0);
+                Ok(())
+            }
+        }
+    }
+
+    fn is_ended(&self) -> bool {
+        self.as_ref().is_some_and(L::is_ended)
+    }
+
+    fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) {
+        match self {
+            Some(link) => link.seal(plain, wire),
+            None => wire.extend_from_slice(plain),
+        }
+    }
+
+    fn has_wire(&self) -> bool {
+        self.as_ref().is_some_and(L::has_wire)
+    }
+
+    fn take_wire(&mut self, into: &mut Vec<u8>) {
+        if let Some(link) = self {
+            link.take_wire(into);
+        }
+    }
+
+    fn note(&self, of: &mut Handshakes) {
+        if let Some(link) = self {
+            link.note(of);
+        }
+    }
 }

@@ -92,7 +92,10 @@ impl RecordPosition {
 impl Link for Tls {
     type Shared = TlsTarget;
 
-    const IS_CLEAR: bool = false;
+    #[inline]
+    fn is_clear(_: &TlsTarget) -> bool {
+        false
+    }
 
     fn new(target: &mut TlsTarget) -> Result<Tls, String> {
         let begun = Instant::now();

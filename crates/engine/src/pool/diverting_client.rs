@@ -12,7 +12,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
 use knee_load::measure::{Completion, Handshakes, Op};
-use knee_load::session::{Fills, ResponseReaders};
+use knee_load::session::{Fills, ResponseReaders, SessionPlan};
 use knee_load::time::Nanos;
 
 /// Two clients: operations start in the first. Those that it diverts go on in the second, with
@@ -223,9 +223,9 @@ impl<X: Conversation> StepClient for DivertingClient<X> {
         self.first.operations_max()
     }
 
-    fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
+    fn read_for(&mut self, plan: &SessionPlan, sessions: usize) {
         self.carries_steps = true;
-        self.first.read_into(readings, sessions);
+        self.first.read_for(plan, sessions);
     }
 
     fn readings(&mut self) -> Option<&mut ResponseReaders> {

@@ -29,7 +29,7 @@ use knee_load::both_ends::Sampler;
 use knee_load::driver::{Gate, RateLimit};
 use knee_load::measure::{Completion, Handshakes, MessageEvent, Op, Outcome};
 use knee_load::pool::ConnectionQueue;
-use knee_load::session::{Fills, ResponseReaders};
+use knee_load::session::{Fills, ResponseReaders, SessionPlan};
 use knee_load::time::Nanos;
 
 /// Time for the server to close a connection, before the client does. The side that closes first
@@ -398,8 +398,8 @@ impl<L: Link, X: Conversation, P: Policy> StepClient for HttpClient<L, X, P> {
         u32::try_from(self.config.operations_max()).unwrap_or(u32::MAX)
     }
 
-    fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
-        self.events.readings = Some(Box::new(readings));
+    fn read_for(&mut self, plan: &SessionPlan, sessions: usize) {
+        self.events.readings = Some(Box::new(ResponseReaders::new(plan, sessions)));
         self.fills = vec![Fills::new(); sessions];
     }
 

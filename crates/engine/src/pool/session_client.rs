@@ -18,7 +18,7 @@ use knee_load::measure::{
     AttemptsMeasured, Completion, Handshakes, MessageEvent, Op, Outcome, SessionAttempts,
     SessionsMeasured, Window,
 };
-use knee_load::session::{ResponseReaders, Users};
+use knee_load::session::Users;
 use knee_load::spec::{Cut, Part, Target};
 use knee_load::time::Nanos;
 use programs::Programs;
@@ -92,8 +92,7 @@ impl<C: StepClient> SessionClient<C> {
         let sessions = config.sessions_max.max(1);
         let width = users.plan().width();
         let count = sessions.saturating_mul(width);
-        let readings = ResponseReaders::new(users.plan(), count as usize);
-        inner.read_into(readings, count as usize);
+        inner.read_for(users.plan(), count as usize);
         let measured = SessionsMeasured {
             attempts: (!C::WAITS).then(SessionAttempts::default),
             ..SessionsMeasured::new(users.plan())

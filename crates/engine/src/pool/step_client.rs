@@ -4,7 +4,7 @@ use super::client::Client;
 use super::flight::Flight;
 use crate::reactor::Backend;
 use knee_load::measure::Completion;
-use knee_load::session::{Fills, ResponseReaders};
+use knee_load::session::{Fills, ResponseReaders, SessionPlan};
 use knee_load::time::Nanos;
 
 /// A client whose operations are started by sessions, or by a recording. The lane of a step is its
@@ -16,10 +16,10 @@ pub(crate) trait StepClient: Client {
     /// Most operations under way at once.
     fn operations_max(&self) -> u32;
 
-    /// Reads responses from now on, of `sessions` sessions.
-    fn read_into(&mut self, readings: ResponseReaders, sessions: usize);
+    /// Reads responses from now on, of `sessions` sessions, for what their plan looks for.
+    fn read_for(&mut self, plan: &SessionPlan, sessions: usize);
 
-    /// The readers of responses, if any.
+    /// The readers of responses, if any: those that the last ended step has.
     fn readings(&mut self) -> Option<&mut ResponseReaders>;
 
     /// Values for the holes of a session's next request.

@@ -9,19 +9,20 @@ use crate::exchange::{
     Conversation, TargetConversation, WithConversation, WorkerSetup, with_conversation,
 };
 use crate::kernel::limits;
-use crate::link::{Cleartext, Link, Tls};
+use crate::link::{Cleartext, Link, Tls, TlsTarget};
 use crate::pool::client::Client;
 use crate::pool::diverting_client::DivertingClient;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::replay_client::ReplayClient;
 use crate::pool::requests::RequestSet;
+use crate::pool::servers_client::ServersClient;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::pool::step_client::StepClient;
 use crate::reactor::{EpollBackend, UringBackend, WireRequests};
 use crate::worker::WorkerResult;
 use knee_load::driver::{RateLimit, Retries};
 use knee_load::measure::IntervalPart;
-use knee_load::session::{Origin, Users};
+use knee_load::session::Users;
 use knee_load::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share};
 use std::io;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ impl Dispatch<'_> {
         requests: RequestSet,
         exchange: X::Shared,
     ) -> io::Result<WorkerResult> {
-        match &self.plan.tls {
+        match &self.plan.servers[0].tls {
             Some(tls) => {
                 let tls = tls.with_own_sessions();
                 self.with_client(HttpClient::<Tls, X, P>::new(
@@ -101,11 +102,42 @@ impl Dispatch<'_> {
         &self,
         client: HttpClient<L, X, P>,
     ) -> io::Result<WorkerResult> {
-        let spec = self.plan.spec;
         let slots = client.slots();
         let client = client.followed(self.plan.one_of).within(self.rate_limit());
-        let client = client.of_streams(&spec.target);
+        let client = client.of_streams(&self.plan.spec.target);
         self.with_steps(client, slots)
+    }
+
+    /// Has a client for each server of the target. Of the first alone an observer follows
+    /// connections.
+    fn with_servers<X: Conversation>(
+        &self,
+        requests: RequestSet,
+        exchange: impl Fn() -> X::Shared,
+    ) -> io::Result<WorkerResult> {
+        let target = &self.plan.spec.target;
+        let (limit, mut one_of) = (self.rate_limit(), self.plan.one_of);
+        let (mut clients, mut ends) = (Vec::new(), Vec::new());
+        for server in &self.plan.servers {
+            let config = ClientConfig {
+                address: server.address.clone(),
+                first_slot: ends.last().copied().unwrap_or(0),
+                ..self.client_config()
+            };
+            let tls = server.tls.as_ref().map(TlsTarget::with_own_sessions);
+            let client = HttpClient::<Option<Tls>, X, Pooled>::new(
+                config,
+                Pooled,
+                requests.clone(),
+                tls,
+                exchange(),
+            );
+            ends.push(client.slots() as u32);
+            let client = client.followed(one_of.take()).within(limit.clone());
+            clients.push(client.of_streams(target));
+        }
+        let slots = ends.last().map_or(0, |end| *end as usize);
+        self.with_steps(ServersClient::new((clients, ends), target), slots)
     }
 
     /// Chooses whether operations are requests, of a recording too, or sessions.
@@ -119,10 +151,9 @@ impl Dispatch<'_> {
         let Some(sessions) = &spec.target.sessions else {
             return self.with_backend(client, slots);
         };
-        let host = spec.target.requests.first().map_or("", |r| r.host.as_str());
         let worker = (self.share.index, self.share.of);
-        let users = Users::new(Arc::clone(sessions), worker, spec.seed)
-            .of_origin(Origin::new(spec.target.tls.is_some(), host));
+        let users =
+            Users::new(Arc::clone(sessions), worker, spec.seed).of_origins(spec.target.origins());
         let config = SessionConfig {
             sessions_max: client.operations_max() / spec.target.lanes_per_user(),
             window: self.plan.window(),
@@ -214,7 +245,7 @@ impl Dispatch<'_> {
     fn config_of(&self, connections_max: u32) -> ClientConfig {
         let spec = self.plan.spec;
         ClientConfig {
-            address: self.plan.address.clone(),
+            address: self.plan.servers[0].address.clone(),
             first_slot: 0,
             keep_alive: spec.target.keep_alive,
             connections_max,
@@ -238,7 +269,11 @@ impl WithConversation for PooledRun<'_> {
 
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> io::Result<WorkerResult> {
         let PooledRun { dispatch, requests } = self;
-        let exchange = X::shared(settings, &dispatch.worker_setup());
+        let worker = dispatch.worker_setup();
+        if !worker.target.further.is_empty() {
+            return dispatch.with_servers::<X>(requests, || X::shared(settings, &worker));
+        }
+        let exchange = X::shared(settings, &worker);
         dispatch.with_exchange::<X, _>(dispatch.client_config(), Pooled, requests, exchange)
     }
 

@@ -16,6 +16,7 @@ use crate::link::Cleartext;
 use crate::pool::client::Client;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
+use crate::pool::servers_client::ServersClient;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::pool::step_client::StepClient;
 use crate::reactor::{COVERED, ReceiveClock, Waiter, WireRequests};
@@ -30,8 +31,8 @@ use knee_load::quantity::Rate;
 use knee_load::rng::{self, Rng};
 use knee_load::session::{Instruction, RequestStep, SessionKind, SessionPlan, Users};
 use knee_load::spec::{
-    CloseKind, ConnectScheme, EngineOptions, HttpRequest, Load, Margins, OpenLoad, OverloadLoad,
-    Pause, Pick, Share, Target, TrialSpec, Url, WaitPolicy,
+    CloseKind, ConnectScheme, EngineOptions, FurtherServer, HttpRequest, Load, Margins, OpenLoad,
+    OverloadLoad, Pause, Pick, Share, Target, TrialSpec, Url, WaitPolicy,
 };
 use knee_load::time::Nanos;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -76,11 +77,15 @@ impl World {
         let is_overload = matches!(load, Load::Overload(_));
         let sessions = chance(&mut rng, 40).then(|| plan(chance(&mut rng, 50)));
         let counted = !is_overload && chance(&mut rng, 30);
+        let mut target = target(sessions.filter(|_| !is_overload), chance(&mut rng, 80));
+        if chance(&mut rng, 50) {
+            send_to_two_servers(&mut target);
+        }
         let spec = TrialSpec {
             label: String::new(),
             level: load.level(),
             load,
-            target: target(sessions.filter(|_| !is_overload), chance(&mut rng, 80)),
+            target,
             warmup: Nanos::ZERO,
             duration: if counted { Nanos::from_secs(3_600) } else { DURATION },
             operations_max: counted.then(|| 1 + pick(&mut rng, 300)),
@@ -95,29 +100,27 @@ impl World {
     }
 
     /// Runs it over the one or the other kind of backend.
-    fn run(mut self) {
+    fn run(self) {
         let requests = serialise_all(&self.spec.target);
         let picks = rng::stream(self.seed, rng::PICKS);
         let set = RequestSet::new(&self.spec.target, requests.clone(), 0, picks);
-        let http1 = http1::Shared::new(&self.spec.target);
         if let Load::Overload(load) = &self.spec.load {
             let policy = OnePerOperation::new(Vec::new(), load.close, requests.length_max());
-            let client = self.client::<Http1, _>(policy, set, http1);
+            let http1 = http1::Shared::new(&self.spec.target);
+            let client = self.client::<Http1, _>(0, policy, set, http1);
             let slots = client.slots();
             return self.over_kernel(client, slots, requests);
         }
         if self.is_multiplexed {
-            let shared = Http2Shared::new(&self.spec.target);
-            let client = self.client::<Http2, _>(Pooled, set, shared);
-            self.of_users(client, requests);
+            self.of_users::<Http2>(set, Http2Shared::new, requests);
         } else {
-            let client = self.client::<Http1, _>(Pooled, set, http1);
-            self.of_users(client, requests);
+            self.of_users::<Http1>(set, http1::Shared::new, requests);
         }
     }
 
     fn client<X: Conversation, P: Policy>(
-        &mut self,
+        &self,
+        first_slot: u32,
         policy: P,
         set: RequestSet,
         shared: X::Shared,
@@ -138,7 +141,7 @@ impl World {
         let streams_max =
             if self.is_multiplexed { spec.target.protocol.http().http2.streams() } else { 1 };
         let config = ClientConfig {
-            first_slot: 0,
+            first_slot,
             address: address(),
             keep_alive: spec.target.keep_alive,
             connections_max,
@@ -153,13 +156,28 @@ impl World {
 
     fn of_users<X: Conversation>(
         self,
-        client: HttpClient<Cleartext, X, Pooled>,
+        set: RequestSet,
+        shared: fn(&Target) -> X::Shared,
         requests: WireRequests,
     ) {
-        let slots = client.slots();
-        let Some(plan) = &self.spec.target.sessions else {
-            return self.over_kernel(client, slots, requests);
-        };
+        let target = &self.spec.target;
+        let first = self.client::<X, _>(0, Pooled, set.clone(), shared(target));
+        let slots = first.slots();
+        if target.sessions.is_none() {
+            return self.over_kernel(first, slots, requests);
+        }
+        if target.further.is_empty() {
+            return self.of_sessions(first, slots, requests);
+        }
+        let second = self.client::<X, _>(slots as u32, Pooled, set, shared(target));
+        let ends = vec![slots as u32, second.slots() as u32];
+        let slots = second.slots();
+        let client = ServersClient::new((vec![first, second], ends), target);
+        self.of_sessions(client, slots, requests);
+    }
+
+    fn of_sessions<C: StepClient>(self, client: C, slots: usize, requests: WireRequests) {
+        let Some(plan) = &self.spec.target.sessions else { return };
         let config = SessionConfig {
             sessions_max: client.operations_max() / self.lanes_per_user(),
             window: self.window(),
@@ -279,6 +297,15 @@ fn target(sessions: Option<SessionPlan>, keep_alive: bool) -> Target {
     let mut target = Target::new(endpoint, requests, Pick::InOrder, keep_alive).unwrap();
     target.sessions = sessions.map(Arc::new);
     target
+}
+
+/// The second step of sessions goes to another server.
+fn send_to_two_servers(target: &mut Target) {
+    let Some(plan) = &mut target.sessions else { return };
+    Arc::make_mut(plan).requests[1].server = 1;
+    let further =
+        FurtherServer { endpoint: target.endpoint.clone(), host: "other".to_owned(), tls: None };
+    target.further.push(further);
 }
 
 /// Users who ask twice, with a pause between; the second step has a time limit of its own. In

@@ -28,6 +28,7 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> Target {
         timed: None,
     };
     Target {
+        further: Vec::new(),
         endpoint: Endpoint::Tcp { host, port },
         requests: vec![request],
         pick: Pick::InOrder,

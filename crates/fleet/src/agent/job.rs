@@ -427,9 +427,9 @@ impl Drop for OrderFiles {
 
 /// The names of the files that a trial reads.
 pub(crate) fn files_of(spec: &mut TrialSpec) -> Vec<&mut String> {
-    let Some(tls) = &mut spec.target.tls else {
-        return Vec::new();
-    };
-    let shown = tls.certificate.iter_mut().flat_map(|c| [&mut c.certificate, &mut c.key]);
-    tls.roots.iter_mut().chain(shown).collect()
+    let files = spec.target.tls_of_servers().flat_map(|tls| {
+        let shown = tls.certificate.iter_mut().flat_map(|c| [&mut c.certificate, &mut c.key]);
+        tls.roots.iter_mut().chain(shown)
+    });
+    files.collect()
 }

@@ -1,18 +1,20 @@
 //! Escaping of a value for its place in a request.
 
 use super::fill::put_hex;
-use super::origin::Origin;
+use super::origin::{Origin, resolve};
 use super::template::Escape;
 use crate::percent::COMPONENT;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The base of the URL that a value leads to.
+/// The base of the URL that a value leads to, and where that is.
 pub(super) struct Place<'a> {
-    /// The path of the request before.
-    pub(super) before: &'a [u8],
-    pub(super) origin: &'a Origin,
+    /// The server and the path of the request before.
+    pub(super) before: (u16, &'a [u8]),
+    pub(super) origins: &'a [Origin],
+    /// The server of the request.
+    pub(super) server: u16,
 }
 
 /// Why a place cannot have a value.
@@ -25,7 +27,7 @@ pub enum UnfitReason {
     Semicolon,
     /// A URL has at least one character.
     Empty,
-    /// All requests of a scenario go to one server.
+    /// All requests of a scenario go to its targets.
     Elsewhere,
     /// Steps are repeated a whole number of times.
     NoCount,
@@ -41,7 +43,7 @@ pub(super) fn escape(
     out: &mut Vec<u8>,
     from: usize,
     escape: Escape,
-    place: &Place<'_>,
+    place: &mut Place<'_>,
 ) -> Result<(), UnfitReason> {
     match escape {
         Escape::None => {}
@@ -96,14 +98,13 @@ pub(super) fn encode_path(path: &mut Vec<u8>) {
 }
 
 /// Puts the path that a URL leads to in its place.
-fn lead(out: &mut Vec<u8>, from: usize, place: &Place<'_>) -> Result<(), UnfitReason> {
+fn lead(out: &mut Vec<u8>, from: usize, place: &mut Place<'_>) -> Result<(), UnfitReason> {
     if out.len() == from {
         return Err(UnfitReason::Empty);
     }
     let mut path = Vec::new();
-    if !place.origin.resolve(&out[from..], place.before, &mut path) {
-        return Err(UnfitReason::Elsewhere);
-    }
+    let server = resolve(place.origins, place.before, &out[from..], &mut path);
+    place.server = server.ok_or(UnfitReason::Elsewhere)?;
     replace(out, from, &path);
     encode(out, from, NOT_OF_REQUEST_LINES);
     Ok(())
@@ -174,11 +175,11 @@ mod tests {
     use super::*;
 
     fn fit(value: &str, how: Escape) -> Result<String, UnfitReason> {
-        let origin = Origin::new(false, "h:81");
-        let place = Place { before: b"/a/b?c=d", origin: &origin };
+        let origins = [Origin::new(false, "h:81")];
+        let mut place = Place { before: (0, b"/a/b?c=d"), origins: &origins, server: 0 };
         let mut out = b"/".to_vec();
         out.extend_from_slice(value.as_bytes());
-        let is_fit = escape(&mut out, 1, how, &place);
+        let is_fit = escape(&mut out, 1, how, &mut place);
         let text = String::from_utf8(out.split_off(1)).unwrap();
         if is_fit.is_err() {
             assert_eq!(text, value, "a refused value stays");

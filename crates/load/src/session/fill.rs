@@ -78,8 +78,10 @@ pub(super) struct FillScope<'a> {
     pub(super) users: &'a mut Users,
     /// The path that is asked for, where it is known: which cookies are sent depends on it.
     pub(super) path: &'a [u8],
-    /// The path of the request before.
-    pub(super) before: &'a [u8],
+    /// The server that is asked, which a value may change.
+    pub(super) server: u16,
+    /// The server and the path of the request before.
+    pub(super) before: (u16, &'a [u8]),
     pub(super) realtime_ns: u64,
 }
 
@@ -91,8 +93,10 @@ impl FillScope<'_> {
     pub(super) fn fill(&mut self, fill: &Fill, fills: &mut Fills) -> Result<(), UnfitReason> {
         let from = fills.bytes.len();
         self.put(&fill.value.0, &mut fills.bytes);
-        let place = Place { before: self.before, origin: self.users.origin() };
-        escape(&mut fills.bytes, from, fill.escape, &place)?;
+        let (before, origins) = (self.before, self.users.origins());
+        let mut place = Place { before, origins, server: self.server };
+        escape(&mut fills.bytes, from, fill.escape, &mut place)?;
+        self.server = place.server;
         fills.ends.push(fills.bytes.len() as u32);
         Ok(())
     }
@@ -119,7 +123,9 @@ impl FillScope<'_> {
                     let given = self.users.plan().given.get(usize::from(*number));
                     out.extend_from_slice(given.map_or(&[], Vec::as_slice));
                 }
-                TemplatePiece::Cookies => self.learnt.jar.put(self.path, self.realtime_ns, out),
+                TemplatePiece::Cookies => {
+                    self.learnt.jar.put((self.server, self.path), self.realtime_ns, out);
+                }
                 TemplatePiece::Call(function) => self.call(function, out),
             }
         }
@@ -207,7 +213,8 @@ mod tests {
             learnt: &learnt,
             users: &mut users,
             path: b"/",
-            before: b"/",
+            server: 0,
+            before: (0, b"/"),
             realtime_ns: NOON,
         };
         let mut fills = Fills::default();

@@ -1,4 +1,4 @@
-//! The cookies of one session (RFC 6265), for one origin.
+//! The cookies of one session (RFC 6265), for the servers of the target.
 
 use super::origin::Origin;
 use crate::date::rfc2822_ns;
@@ -20,6 +20,8 @@ struct Cookie {
     name: Vec<u8>,
     value: Vec<u8>,
     path: Vec<u8>,
+    /// Bit `n`: it is sent to server `n`.
+    servers: u64,
     /// When it is over; `u64::MAX`: with the session.
     until_realtime_ns: u64,
 }
@@ -44,18 +46,20 @@ impl Jar {
         self.cookies.clear();
     }
 
-    /// Takes what a response to a request for a path of an origin sets.
+    /// Takes what a response to a request for a path of a server sets.
     pub(super) fn take(
         &mut self,
         set_cookie: &[u8],
-        (path, origin): (&[u8], &Origin),
+        (server, path): (u16, &[u8]),
+        origins: &[Origin],
         realtime_ns: u64,
     ) {
-        let Some(asked) = read(set_cookie, realtime_ns) else {
+        let (Some(asked), Some(origin)) =
+            (read(set_cookie, realtime_ns), origins.get(usize::from(server)))
+        else {
             return;
         };
-        // All requests of a session go to one origin. What only https may carry is taken over https
-        // or never. It does not replace a cookie of http either (RFC 6265bis §5.7).
+        // What only https may carry is taken over https or never (RFC 6265bis §5.7).
         if (asked.is_secure || has_secure_name(asked.name)) && !origin.is_secure()
             || has_secure_name(asked.name) && !asked.is_secure
         {
@@ -69,7 +73,17 @@ impl Jar {
             Some(path) if path.starts_with(b"/") => path,
             _ => default_path(path),
         };
-        let is_same = |c: &Cookie| c.name == asked.name && c.path == path;
+        let goes_to = |other: &Origin| {
+            (other.is_secure() || !asked.is_secure)
+                && match asked.domain {
+                    Some(domain) => other.is_of_domain(domain),
+                    None => other.host() == origin.host(),
+                }
+        };
+        let bits = (0u32..).zip(origins).filter(|(_, other)| goes_to(other));
+        let servers = bits.fold(0, |all, (bit, _)| all | 1u64.checked_shl(bit).unwrap_or(0));
+        // Cookies for other servers stay beside it.
+        let is_same = |c: &Cookie| c.name == asked.name && c.path == path && c.servers == servers;
         let at = self.cookies.iter().position(is_same);
         if asked.until_realtime_ns <= realtime_ns {
             if let Some(at) = at {
@@ -81,6 +95,7 @@ impl Jar {
             name: asked.name.to_vec(),
             value: asked.value.to_vec(),
             path: path.to_vec(),
+            servers,
             until_realtime_ns: asked.until_realtime_ns,
         };
         match at {
@@ -90,14 +105,18 @@ impl Jar {
         }
     }
 
-    /// Puts the cookies for a request for `path`: those of longer paths first (RFC 6265 §5.4).
-    pub(super) fn put(&self, path: &[u8], realtime_ns: u64, out: &mut Vec<u8>) {
+    /// Puts the cookies for a request for a path of a server: those of longer paths first (RFC 6265
+    /// §5.4).
+    pub(super) fn put(&self, (server, path): (u16, &[u8]), realtime_ns: u64, out: &mut Vec<u8>) {
         if self.cookies.is_empty() {
             return;
         }
         let path = without_query(path);
-        let is_sent =
-            |c: &&Cookie| c.until_realtime_ns > realtime_ns && matches_path(path, &c.path);
+        let is_sent = |c: &&Cookie| {
+            c.until_realtime_ns > realtime_ns
+                && c.servers >> server & 1 == 1
+                && matches_path(path, &c.path)
+        };
         let mut sent: Vec<&Cookie> = self.cookies.iter().filter(is_sent).collect();
         sent.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
         for (at, cookie) in sent.iter().enumerate() {
@@ -213,10 +232,10 @@ mod tests {
         let mut jar = Jar::default();
         for (of, cookie) in set {
             let origin = Origin::new(false, "www.shop.test");
-            jar.take(cookie.as_bytes(), (of.as_bytes(), &origin), NOW);
+            jar.take(cookie.as_bytes(), (0, of.as_bytes()), std::slice::from_ref(&origin), NOW);
         }
         let mut out = Vec::new();
-        jar.put(path.as_bytes(), NOW + later_s * 1_000_000_000, &mut out);
+        jar.put((0, path.as_bytes()), NOW + later_s * 1_000_000_000, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -281,10 +300,10 @@ mod tests {
                     let origin = Origin::new(is_secure, host);
                     let mut jar = Jar::default();
                     for cookie in set {
-                        jar.take(cookie.as_bytes(), (b"/", &origin), NOW);
+                        jar.take(cookie.as_bytes(), (0, b"/"), std::slice::from_ref(&origin), NOW);
                     }
                     let mut out = Vec::new();
-                    jar.put(b"/", NOW, &mut out);
+                    jar.put((0, b"/"), NOW, &mut out);
                     let sent = String::from_utf8(out).unwrap();
                     assert_eq!(sent, want, "{set:?} of {host}, secure: {is_secure}");
                 }
@@ -293,11 +312,52 @@ mod tests {
     }
 
     #[test]
+    fn cookies_go_to_the_servers_that_they_are_for() {
+        let servers = [
+            Origin::new(true, "www.shop.test"),
+            Origin::new(true, "api.shop.test:444"),
+            Origin::new(false, "www.shop.test:81"),
+            Origin::new(true, "other.test"),
+        ];
+        for (from, cookie, goes_to) in [
+            (0, "a=1", &[0, 2][..]),
+            (0, "a=1; Secure", &[0]),
+            (0, "a=1; Domain=shop.test", &[0, 1, 2]),
+            (0, "a=1; Domain=.shop.test; Secure", &[0, 1]),
+            (1, "a=1", &[1]),
+            (1, "a=1; Domain=www.shop.test", &[]),
+            (2, "a=1; Secure", &[]),
+            (3, "a=1; Domain=other.test", &[3]),
+            (3, "a=1; Domain=shop.test", &[]),
+        ] {
+            let mut jar = Jar::default();
+            jar.take(cookie.as_bytes(), (from, b"/"), &servers, NOW);
+            let has = |server: &u16| {
+                let mut out = Vec::new();
+                jar.put((*server, b"/"), NOW, &mut out);
+                out == b"a=1"
+            };
+            let got: Vec<u16> = (0..4).filter(has).collect();
+            assert_eq!(got, goes_to, "{cookie} of {}", from);
+        }
+        // The same name of two servers is two cookies, unless one goes to where the other does.
+        let mut jar = Jar::default();
+        for (from, cookie) in [(0, "a=1"), (1, "a=2"), (0, "a=3")] {
+            jar.take(cookie.as_bytes(), (from, b"/"), &servers, NOW);
+        }
+        for (server, want) in [(0, "a=3"), (1, "a=2"), (3, "")] {
+            let mut out = Vec::new();
+            jar.put((server, b"/"), NOW, &mut out);
+            assert_eq!(out, want.as_bytes());
+        }
+    }
+
+    #[test]
     fn only_so_many_are_kept() {
         let mut jar = Jar::default();
         for n in 0..1_000 {
             let cookie = format!("c{n}=1");
-            jar.take(cookie.as_bytes(), (b"/", &Origin::default()), NOW);
+            jar.take(cookie.as_bytes(), (0, b"/"), &[Origin::default()], NOW);
         }
         assert_eq!(jar.cookies.len(), COOKIES_MAX);
     }

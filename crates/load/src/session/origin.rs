@@ -1,4 +1,4 @@
-//! The one origin that all requests of a session go to (RFC 6454).
+//! The origins that the requests of a session go to (RFC 6454), and where references lead.
 
 /// A scheme, a host and a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,36 +19,9 @@ impl Origin {
         self.is_secure
     }
 
-    /// Puts the path that a reference leads to from `path` (RFC 3986 §5.2), without a fragment. An
-    /// empty `path` is the root. `false` where it leads to another origin: then nothing is put.
-    pub(super) fn resolve(&self, reference: &[u8], path: &[u8], out: &mut Vec<u8>) -> bool {
-        let end = reference.iter().position(|byte| *byte == b'#');
-        let reference = &reference[..end.unwrap_or(reference.len())];
-        let Some((is_absolute, reference)) = self.within(reference) else {
-            return false;
-        };
-        let from = out.len();
-        let path = if path.is_empty() { b"/" } else { path };
-        let query = path.iter().position(|byte| *byte == b'?');
-        let plain = &path[..query.unwrap_or(path.len())];
-        match reference.first() {
-            None => out.extend_from_slice(if is_absolute { b"/" } else { path }),
-            Some(b'/') => {}
-            Some(b'?') => out.extend_from_slice(if is_absolute { b"/" } else { plain }),
-            Some(_) => {
-                let slash = plain.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-                out.extend_from_slice(&plain[..slash]);
-                out.push(b'/');
-            }
-        }
-        out.extend_from_slice(reference);
-        remove_dot_segments(out, from);
-        true
-    }
-
-    /// What a reference says beside scheme and authority, and whether it has these; `None` where
-    /// they are not this origin's.
-    fn within<'a>(&self, reference: &'a [u8]) -> Option<(bool, &'a [u8])> {
+    /// What a reference says beside scheme and authority, and the origin that these name, if any;
+    /// `None` where it is no reference of HTTP. `self` is the origin of the base.
+    fn split<'a>(&self, reference: &'a [u8]) -> Option<(Option<Origin>, &'a [u8])> {
         let ends_scheme = |byte: &u8| matches!(byte, b':' | b'/' | b'?');
         let (scheme, rest) = match reference.iter().position(ends_scheme) {
             Some(at) if reference[at] == b':' => (Some(&reference[..at]), &reference[at + 1..]),
@@ -61,23 +34,64 @@ impl Origin {
             Some(_) => return None,
         };
         let Some(after) = rest.strip_prefix(b"//") else {
-            return scheme.is_none().then_some((false, reference));
+            return scheme.is_none().then_some((None, reference));
         };
         let end = after.iter().position(|b| matches!(b, b'/' | b'?'));
         let (authority, rest) = after.split_at(end.unwrap_or(after.len()));
-        let is_this = is_secure == self.is_secure && normal(is_secure, authority) == self.authority;
-        is_this.then_some((true, rest))
+        Some((Some(Origin { is_secure, authority: normal(is_secure, authority) }), rest))
+    }
+
+    /// The host without a port, in lowercase.
+    pub(super) fn host(&self) -> &[u8] {
+        match self.authority.iter().rposition(|b| matches!(b, b':' | b']')) {
+            Some(at) if self.authority[at] == b':' => &self.authority[..at],
+            _ => &self.authority,
+        }
     }
 
     /// Whether it may set cookies for this domain (RFC 6265 §5.1.3).
     pub(super) fn is_of_domain(&self, domain: &[u8]) -> bool {
         let domain = domain.strip_prefix(b".").unwrap_or(domain).to_ascii_lowercase();
-        let host = host(&self.authority);
-        match host.strip_suffix(&domain[..]) {
+        match self.host().strip_suffix(&domain[..]) {
             Some(before) => before.is_empty() || before.ends_with(b"."),
             None => false,
         }
     }
+}
+
+/// Puts the path that a reference leads to from `path` on server `from` (RFC 3986 §5.2), without a
+/// fragment. An empty `path` is the root. The number of the server that it leads to. `None` where
+/// none of `servers` has this origin: then nothing is put.
+pub(super) fn resolve(
+    servers: &[Origin],
+    (from, path): (u16, &[u8]),
+    reference: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<u16> {
+    let end = reference.iter().position(|byte| *byte == b'#');
+    let reference = &reference[..end.unwrap_or(reference.len())];
+    let (named, reference) = servers.get(usize::from(from))?.split(reference)?;
+    let server = match &named {
+        None => from,
+        Some(origin) => servers.iter().position(|server| server == origin)? as u16,
+    };
+    let begin = out.len();
+    let path = if path.is_empty() || named.is_some() { b"/" } else { path };
+    let query = path.iter().position(|byte| *byte == b'?');
+    let plain = &path[..query.unwrap_or(path.len())];
+    match reference.first() {
+        None => out.extend_from_slice(path),
+        Some(b'/') => {}
+        Some(b'?') => out.extend_from_slice(plain),
+        Some(_) => {
+            let slash = plain.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            out.extend_from_slice(&plain[..slash]);
+            out.push(b'/');
+        }
+    }
+    out.extend_from_slice(reference);
+    remove_dot_segments(out, begin);
+    Some(server)
 }
 
 /// Removes `.` and `..` from the path that lies in `out` from `from` on, with the segments that
@@ -120,20 +134,13 @@ fn normal(is_secure: bool, authority: &[u8]) -> Vec<u8> {
     }
 }
 
-fn host(authority: &[u8]) -> &[u8] {
-    match authority.iter().rposition(|b| matches!(b, b':' | b']')) {
-        Some(at) if authority[at] == b':' => &authority[..at],
-        _ => authority,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn references_lead_to_paths_of_the_origin() {
-        let origin = Origin::new(false, "Shop.test:80");
+        let origins = [Origin::new(false, "Shop.test:80")];
         for (reference, path, want) in [
             ("/x", "/a/b", Some("/x")),
             ("x", "/a/b", Some("/a/x")),
@@ -164,10 +171,33 @@ mod tests {
             ("mailto:a@b", "/", None),
         ] {
             let mut out = b"before".to_vec();
-            let is_within = origin.resolve(reference.as_bytes(), path.as_bytes(), &mut out);
+            let base = (0, path.as_bytes());
+            let server = resolve(&origins, base, reference.as_bytes(), &mut out);
             let out = String::from_utf8(out.split_off(6)).unwrap();
-            assert_eq!(is_within, want.is_some(), "{reference}");
+            assert_eq!(server, want.map(|_| 0), "{reference}");
             assert_eq!(out, want.unwrap_or_default(), "{reference}");
+        }
+    }
+
+    #[test]
+    fn references_lead_to_other_servers() {
+        let servers = [(false, "shop.test"), (true, "shop.test"), (true, "login.test:444")];
+        let servers = servers.map(|(is_secure, host)| Origin::new(is_secure, host));
+        for (from, reference, want) in [
+            (0, "https://shop.test/x", Some((1, "/x"))),
+            (1, "http://shop.test", Some((0, "/"))),
+            (0, "HTTPS://Login.test:444?a#b", Some((2, "/?a"))),
+            (2, "x", Some((2, "/a/x"))),
+            (2, "/y", Some((2, "/y"))),
+            (2, "//shop.test/z", Some((1, "/z"))),
+            (0, "//shop.test/z", Some((0, "/z"))),
+            (0, "//login.test:444/z", None),
+            (0, "https://login.test/z", None),
+        ] {
+            let mut out = Vec::new();
+            let server = resolve(&servers, (from, b"/a/b"), reference.as_bytes(), &mut out);
+            let path = String::from_utf8(out).unwrap();
+            assert_eq!(server.map(|server| (server, &*path)), want, "{reference}");
         }
     }
 

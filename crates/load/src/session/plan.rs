@@ -86,9 +86,28 @@ impl SessionPlan {
     pub fn is_unlisted(&self, request: u32) -> bool {
         let step = self.requests.get(request as usize);
         let kind = step.and_then(|step| self.kinds.get(usize::from(step.kind)));
+        let first = self.first_of(request);
         let mut steps = self.requests.iter();
         kind.is_some_and(|kind| kind.weight == 0)
-            || steps.any(|step| step.redirected == Some(request))
+            || first != request
+            || steps.any(|step| step.redirected == Some(first))
+    }
+
+    /// The request that stands for this one on all servers: itself, unless it is a variant.
+    pub fn first_of(&self, request: u32) -> u32 {
+        let step = self.requests.get(request as usize);
+        step.and_then(|step| step.variant_of).unwrap_or(request)
+    }
+
+    /// The variant of a request that goes to this server, if there is one.
+    pub fn on_server(&self, request: u32, server: u16) -> Option<u32> {
+        let first = self.first_of(request);
+        let is_it = |number: u32| {
+            let step = self.requests.get(number as usize)?;
+            let is_its = number == first || step.variant_of == Some(first);
+            (is_its && step.server == server).then_some(number)
+        };
+        is_it(first).or_else(|| is_it(first + u32::from(server)))
     }
 
     /// The kinds of the load, by their numbers.
@@ -244,6 +263,13 @@ pub struct RequestStep {
     pub name: String,
     /// Which kind of session it belongs to.
     pub kind: u16,
+    /// The server of the target that it goes to: 0, or one of the further ones from 1 on.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub server: u16,
+    /// The request to server 0 that it is another variant of, where a response says to which server
+    /// a step goes. The variant for server `n` has the number of that request plus `n`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant_of: Option<u32>,
     /// What its holes are filled with, in their order.
     pub fills: Vec<Fill>,
     /// What its response has to be. Where no status is expected, any below 400 will do.
@@ -252,8 +278,8 @@ pub struct RequestStep {
     pub extract: Vec<Extraction>,
     /// The most redirections that are followed. Each of them is an operation, …
     pub redirects: u32,
-    /// … with this request of the target, whose first hole is its whole path. Where
-    /// `redirects` is not 0.
+    /// … with this request of the target or a variant of it, whose first hole is its whole path.
+    /// Where `redirects` is not 0.
     pub redirected: Option<u32>,
     /// Its time limit, where that is not the one of the run.
     pub timeout: Option<Nanos>,
@@ -262,6 +288,10 @@ pub struct RequestStep {
     /// What it asks a program for before it is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
+}
+
+fn is_first(server: &u16) -> bool {
+    *server == 0
 }
 
 impl RequestStep {

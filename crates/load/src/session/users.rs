@@ -23,7 +23,8 @@ pub(super) struct DealtRecord {
 #[derive(Debug)]
 pub struct Users {
     plan: Plan,
-    origin: Origin,
+    /// Those of the target's servers, by their numbers.
+    origins: Box<[Origin]>,
     rng: Rng,
     /// The running sums of the kinds' weights.
     weights: Box<[u64]>,
@@ -57,18 +58,18 @@ impl Users {
             calls_of_seq: 0,
             sessions: 0,
             exhausted: None,
-            origin: Origin::default(),
+            origins: Box::new([Origin::default()]),
             plan: Rc::new(plan),
         }
     }
 
-    /// The same, whose requests go to this origin.
-    pub fn of_origin(self, origin: Origin) -> Users {
-        Users { origin, ..self }
+    /// The same, whose requests go to servers of these origins, at least one.
+    pub fn of_origins(self, origins: impl IntoIterator<Item = Origin>) -> Users {
+        Users { origins: origins.into_iter().collect(), ..self }
     }
 
-    pub(super) fn origin(&self) -> &Origin {
-        &self.origin
+    pub(super) fn origins(&self) -> &[Origin] {
+        &self.origins
     }
 
     /// What they do.

@@ -3,6 +3,7 @@
 use super::escape::{UnfitReason, encode_path};
 use super::fill::FillScope;
 use super::jar::Jar;
+use super::origin::resolve;
 use super::plan::{Ask, Expectation, Instruction, SessionPlan, Source};
 use super::response_reader::{ReadResponse, ResponseReaders};
 use super::template::{Template, TemplatePiece};
@@ -108,9 +109,11 @@ pub struct Walk {
     /// Groups that it left since the last call, and when each began and ended.
     left_groups: Vec<(u16, Nanos, Nanos)>,
     learnt: UserState,
-    /// The path that was asked for last.
+    /// The server and the path that were asked last.
+    server: u16,
     path: Vec<u8>,
-    /// The path before that.
+    /// Those before.
+    server_before: u16,
     before: Vec<u8>,
     redirects_left: u32,
     /// The step whose redirections are followed.
@@ -138,6 +141,7 @@ impl Walk {
         self.learnt.jar.clear();
         self.learnt.rows.clear();
         self.path.clear();
+        self.server = 0;
         for set in &kind.data {
             match users.deal(*set, in_warmup) {
                 Some(row) => self.learnt.rows.push(row),
@@ -155,6 +159,7 @@ impl Walk {
         self.repetitions.clone_from(&of.repetitions);
         self.groups.clear();
         self.left_groups.clear();
+        (self.server, self.server_before) = (of.server, of.server_before);
         self.path.clone_from(&of.path);
         self.before.clone_from(&of.before);
         self.redirected_from = None;
@@ -182,8 +187,8 @@ impl Walk {
 
     /// As the response to which request that to `request` is read: where a redirection is
     /// followed, as that of the step.
-    pub fn reads_as(&self, request: u32) -> u32 {
-        self.redirected_from.unwrap_or(request)
+    pub fn reads_as(&self, request: u32, plan: &SessionPlan) -> u32 {
+        self.redirected_from.unwrap_or_else(|| plan.first_of(request))
     }
 
     /// What it does next, at `due` by the clock of the run.
@@ -303,12 +308,12 @@ impl Walk {
     ) -> AfterResponse {
         let answer = readings.end(answered.session);
         for cookie in answer.set_cookies() {
-            let of = (&self.path[..], users.origin());
-            self.learnt.jar.take(cookie, of, answered.realtime_ns);
+            let asked = (self.server, &self.path[..]);
+            self.learnt.jar.take(cookie, asked, users.origins(), answered.realtime_ns);
         }
         let plan = Rc::clone(users.plan());
         // What is expected is expected of the response after all redirections.
-        let step = self.redirected_from.unwrap_or(request);
+        let step = self.reads_as(request, &plan);
         let redirects = matches!(answered.status, 301 | 302 | 303 | 307 | 308);
         let location = answer.location();
         if let (true, 1.., Some(to)) = (
@@ -317,9 +322,10 @@ impl Walk {
             plan.requests[step as usize].redirected,
         ) {
             self.location.clear();
-            let (origin, out) = (users.origin(), &mut self.location);
-            if origin.resolve(location, &self.path, out) {
-                encode_path(out);
+            let asked = (self.server, &self.path[..]);
+            let server = resolve(users.origins(), asked, location, &mut self.location);
+            if let Some(to) = server.and_then(|server| plan.on_server(to, server)) {
+                encode_path(&mut self.location);
                 self.redirects_left -= 1;
                 self.redirected_from = Some(step);
                 return AfterResponse::Redirected(to);
@@ -390,7 +396,8 @@ impl Walk {
             learnt: &self.learnt,
             users,
             path: &self.path,
-            before: &self.before,
+            server: self.server,
+            before: (self.server_before, &self.before),
             realtime_ns,
         }
     }

@@ -36,7 +36,7 @@ pub(crate) use retry::jitter_rng;
 pub use retry::{
     Backoff, Jitter, RetryBudget, RetryCause, RetryCauses, RetryPolicy, parse_retry_budget,
 };
-pub use target::{Endpoint, Pick, Target};
+pub use target::{Endpoint, FurtherServer, Pick, Target};
 pub use targets::{Targets, parse_targets};
 pub use tls::{ClientCertificate, TlsGroup, TlsResume, TlsSpec, TlsVersion};
 pub use trial::{Level, TrialSpec};

@@ -2,7 +2,7 @@
 
 use super::{HttpRequest, HttpVersion, ParseError, Protocol, Recording, TlsSpec};
 use crate::messages::StreamBounds;
-use crate::session::SessionPlan;
+use crate::session::{Origin, SessionPlan};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,10 @@ use std::sync::Arc;
 pub struct Target {
     /// Where to connect.
     pub endpoint: Endpoint,
-    /// The requests, at least one; all go to `endpoint`.
+    /// Further servers, to which some requests of sessions go. `endpoint` is server 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<FurtherServer>,
+    /// The requests, at least one.
     pub requests: Vec<HttpRequest>,
     /// How the next one is picked.
     pub pick: Pick,
@@ -55,6 +58,7 @@ impl Target {
         }
         Ok(Target {
             endpoint,
+            further: Vec::new(),
             requests,
             pick,
             keep_alive,
@@ -69,12 +73,56 @@ impl Target {
 }
 
 impl Target {
-    /// The version of HTTP where the target has a say in it: `Auto` in cleartext is HTTP/1.1.
+    /// The version of HTTP where the target has a say in it: `Auto` in cleartext is HTTP/1.1. All
+    /// its servers speak the same one.
     pub fn version(&self) -> HttpVersion {
-        match (self.protocol.http().version, &self.tls) {
-            (HttpVersion::Auto, None) => HttpVersion::Http11,
-            (version, _) => version,
+        let is_cleartext = self.tls.is_none() || self.further.iter().any(|s| s.tls.is_none());
+        match self.protocol.http().version {
+            HttpVersion::Auto if is_cleartext => HttpVersion::Http11,
+            version => version,
         }
+    }
+
+    /// The target with one of its servers alone, each in turn, by their numbers.
+    pub fn each_server(&self) -> impl Iterator<Item = Target> {
+        let version = self.version();
+        let first = (&self.endpoint, &self.tls);
+        let further = self.further.iter().map(|server| (&server.endpoint, &server.tls));
+        std::iter::once(first).chain(further).map(move |(endpoint, tls)| {
+            let (endpoint, tls) = (endpoint.clone(), tls.clone());
+            let alone = Target { endpoint, tls, further: Vec::new(), ..self.clone() };
+            if self.further.is_empty() { alone } else { alone.with_version(version) }
+        })
+    }
+
+    /// The server that a request goes to.
+    pub fn server_of(&self, request: usize) -> u16 {
+        let plan = self.sessions.as_ref().filter(|_| !self.further.is_empty());
+        plan.and_then(|plan| plan.requests.get(request)).map_or(0, |step| step.server)
+    }
+
+    /// Whether the connections of a request are secured.
+    pub fn is_secured(&self, request: usize) -> bool {
+        let further = usize::from(self.server_of(request)).checked_sub(1);
+        match further.and_then(|at| self.further.get(at)) {
+            Some(server) => server.tls.is_some(),
+            None => self.tls.is_some(),
+        }
+    }
+
+    /// The origins of its servers, by their numbers.
+    pub fn origins(&self) -> Vec<Origin> {
+        let own = (0..self.requests.len()).find(|request| self.server_of(*request) == 0);
+        let host = own.map_or_else(|| self.endpoint.to_string(), |n| self.requests[n].host.clone());
+        let first = Origin::new(self.tls.is_some(), &host);
+        let further = self.further.iter().map(|s| Origin::new(s.tls.is_some(), &s.host));
+        std::iter::once(first).chain(further).collect()
+    }
+
+    /// The TLS parameters of its servers that have some.
+    pub fn tls_of_servers(&mut self) -> impl Iterator<Item = &mut TlsSpec> {
+        let further = self.further.iter_mut().map(|server| &mut server.tls);
+        std::iter::once(&mut self.tls).chain(further).filter_map(Option::as_deref_mut)
     }
 
     /// The same target with this version of HTTP.
@@ -96,6 +144,17 @@ impl Target {
     pub fn shared_by(&self) -> Option<u32> {
         self.protocol.shared_by(self.version())
     }
+}
+
+/// A server beside the first of a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FurtherServer {
+    /// Where to connect.
+    pub endpoint: Endpoint,
+    /// Its host as in URLs, with the port unless that goes without saying.
+    pub host: String,
+    /// TLS parameters; `None`: cleartext.
+    pub tls: Option<Box<TlsSpec>>,
 }
 
 /// Where a connection goes.

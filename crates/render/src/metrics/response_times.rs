@@ -29,6 +29,8 @@ impl HttpServerLabels {
         let method = if is_known { first } else { "_OTHER" };
         let mut labels = vec![MetricLabel::text("http.request.method", method)];
         match &target.endpoint {
+            // The response times are those of all servers together.
+            _ if !target.further.is_empty() => {}
             Endpoint::Tcp { host, port } => labels.extend([
                 MetricLabel::text("server.address", host),
                 MetricLabel::number("server.port", u64::from(*port)),

@@ -2,7 +2,8 @@
 
 use super::collect::{Collector, FORM, SourceRequest, below};
 use super::url::encoded;
-use super::{Imported, ImportedBody, ImportedPart, ImportedText, as_text};
+use super::{Imported, ImportedBody, ImportedPart, ImportedStep, ImportedText, as_text};
+use crate::flow::BRANCHES_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use knee_load::date::iso8601_ms;
@@ -96,12 +97,12 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// Imports the requests to the first one's server, in the order in which they began. They have the
-/// pauses between them, and expect the statuses that were recorded.
+/// Imports the requests to these servers, or to the first one's where none is given, in the order
+/// in which they began. They have the pauses between them, and expect the recorded statuses.
 ///
 /// # Errors
 /// One line: no HAR, no request that a scenario can have.
-pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
+pub fn har(bytes: &[u8], servers: &[Url]) -> Result<Imported, ParseError> {
     let text = as_text(bytes, "the file")?;
     let archive: HarArchive =
         serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no HAR: {e}")))?;
@@ -115,15 +116,55 @@ pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
         entries.sort_by(|a, b| a.0.unwrap_or(0.0).total_cmp(&b.0.unwrap_or(0.0)));
     }
     let mut all = Collector::default();
-    let mut server: Option<Url> = None;
+    let mut servers = servers.to_vec();
+    servers.first().into_iter().for_each(|url| all.set_target(url.clone()));
+    let mut batch = HarBatch::default();
     // When the last of the responses so far had ended.
     let mut ended: Option<f64> = None;
     for (begun, entry) in entries {
-        if let Some(why) = unsent(&entry, &mut server) {
+        if let Some(why) = unsent(&entry, &mut servers) {
             all.leave_out(why);
             continue;
         }
-        let pause_ms = begun.zip(ended).map_or(0.0, |(begun, ended)| begun - ended);
+        if !batch.overlaps(begun) {
+            ended = std::mem::take(&mut batch).finish(ended, &mut all);
+        }
+        let time_ms = entry.time.unwrap_or(0.0).clamp(0.0, 1e9);
+        let draft = draft(entry, &mut all);
+        batch.add(begun, time_ms, draft);
+    }
+    batch.finish(ended, &mut all);
+    all.finish("the file has no request that a scenario can have")
+}
+
+/// Requests that were under way at the same time. Times are in milliseconds since 1970.
+#[derive(Default)]
+struct HarBatch {
+    begun: Option<f64>,
+    first_end: Option<f64>,
+    last_end: Option<f64>,
+    drafts: Vec<SourceRequest>,
+}
+
+impl HarBatch {
+    /// Whether a request that began then was under way together with all of these.
+    fn overlaps(&self, begun: Option<f64>) -> bool {
+        let has_room = self.drafts.len() < BRANCHES_MAX;
+        has_room && begun.zip(self.first_end).is_some_and(|(begun, end)| begun < end)
+    }
+
+    fn add(&mut self, begun: Option<f64>, time_ms: f64, draft: SourceRequest) {
+        let end = begun.map(|begun| begun + time_ms);
+        self.begun = self.begun.or(begun);
+        self.first_end = self.first_end.into_iter().chain(end).reduce(f64::min);
+        self.last_end = self.last_end.into_iter().chain(end).reduce(f64::max);
+        self.drafts.push(draft);
+    }
+
+    /// Takes them up, after the pause since the responses before had `ended`. When the last of all
+    /// so far had ended.
+    fn finish(mut self, ended: Option<f64>, all: &mut Collector) -> Option<f64> {
+        let pause_ms = self.begun.zip(ended).map_or(0.0, |(begun, ended)| begun - ended);
         let pause = if pause_ms >= THINK_MIN_MS {
             // To whole milliseconds: a recording knows no more.
             Nanos::from_millis(pause_ms.min(THINK_MAX_MS) as u64)
@@ -133,21 +174,29 @@ pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
         if pause_ms > THINK_MAX_MS {
             all.leave_out("pauses of more than 5 minutes: they have 5 minutes");
         }
-        let time_ms = entry.time.unwrap_or(0.0).clamp(0.0, 1e9);
-        let draft = draft(entry, &mut all);
-        let is_step = all.request_after(pause, draft);
-        let end = begun.map(|begun| begun + time_ms);
-        ended = match (ended, end) {
-            _ if !is_step => ended,
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => b.or(a),
+        let is_step = match self.drafts.len() {
+            0 | 1 => self.drafts.pop().is_some_and(|draft| all.request_after(pause, draft)),
+            _ => {
+                all.open();
+                for draft in self.drafts {
+                    all.request(draft);
+                }
+                let steps = all.close();
+                let is_step = !steps.is_empty();
+                if is_step {
+                    all.think(pause);
+                    all.push(ImportedStep::Parallel(steps));
+                }
+                is_step
+            }
         };
+        let own = self.last_end.filter(|_| is_step);
+        ended.into_iter().chain(own).reduce(f64::max)
     }
-    all.finish("the file has no request that a scenario can have")
 }
 
 /// Why a scenario does not send what was recorded, if it does not.
-fn unsent(entry: &HarEntry, server: &mut Option<Url>) -> Option<String> {
+fn unsent(entry: &HarEntry, servers: &mut Vec<Url>) -> Option<String> {
     let url = encoded(&entry.request.url);
     let scheme = url.split("://").next().unwrap_or_default();
     match scheme {
@@ -171,18 +220,15 @@ fn unsent(entry: &HarEntry, server: &mut Option<Url>) -> Option<String> {
         return Some(format!("{method} {url}: it was blocked, or failed"));
     }
     let url = Url::parse(&url).ok()?;
-    match server {
-        None => *server = Some(url),
-        Some(own) if url.endpoint() != own.endpoint() || url.is_secure() != own.is_secure() => {
-            let scheme = if url.is_secure() { "https" } else { "http" };
-            let (other, own) = (url.host(), own.host());
-            return Some(format!(
-                "requests to {scheme}://{other}: a scenario has one target, {own}"
-            ));
-        }
-        Some(_) => {}
+    if servers.is_empty() {
+        servers.push(url.clone());
     }
-    None
+    let is_its = |own: &Url| url.endpoint() == own.endpoint() && url.scheme() == own.scheme();
+    if servers.iter().any(is_its) {
+        return None;
+    }
+    let other = format!("{}://{}", url.scheme().name(), url.host());
+    Some(format!("requests to {other}: name it with --target {other} to take them"))
 }
 
 fn draft(entry: HarEntry, all: &mut Collector) -> SourceRequest {

@@ -48,9 +48,9 @@ pub const INPUT_MAX: usize = 256 << 20;
 /// What was imported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
-    /// `http://host` or `https://host`, with its port where that is not the scheme's own. It may
-    /// have values of the environment.
-    pub target: ImportedText,
+    /// Each `http://host` or `https://host`, with its port where that is not the scheme's own. They
+    /// may have values of the environment. There is at least one; paths alone are of the first.
+    pub targets: Vec<ImportedText>,
     /// Headers that all requests have.
     pub headers: Vec<(String, ImportedText)>,
     /// The most redirections that requests follow.

@@ -43,6 +43,16 @@ impl ImportedTarget {
         }
     }
 
+    /// The URL of this path on the server, as a step of a scenario with several targets has it.
+    pub(super) fn whole_url(&self, path: &ImportedText) -> Result<ImportedText, String> {
+        if let Some(TextPart::Value(_)) = path.parts().first() {
+            return Err("a value that begins a path leads from the first target alone".to_owned());
+        }
+        let mut url = begun_by_value(&self.target());
+        url.append(path);
+        Ok(url)
+    }
+
     /// A URL that stands for this path on the server, letters being in the place of values.
     pub(super) fn url_of(&self, path: &ImportedText) -> Result<Url, String> {
         let path = path.with_letters();

@@ -17,7 +17,14 @@ pub(super) fn yaml(imported: &Imported, source: &str) -> String {
     let left_out = imported.left_out.iter();
     lines.extend(left_out.map(|what| format!("# left out: {}", comment(what))));
     let mut file = YamlLines { lines, indent: 0 };
-    file.put(format!("target: {}", quoted(&imported.target.template())));
+    let targets = imported.targets.iter().map(|target| quoted(&target.template()));
+    match &targets.collect::<Vec<_>>()[..] {
+        [target] => file.put(format!("target: {target}")),
+        targets => {
+            file.put("target:");
+            targets.iter().for_each(|target| file.put(format!("  - {target}")));
+        }
+    }
     file.defaults(imported);
     file.data(&imported.data);
     file.below("setup:", &imported.setup);

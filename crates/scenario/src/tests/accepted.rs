@@ -73,8 +73,8 @@ fn template(template: &Template) -> String {
 #[test]
 fn the_example_of_the_specification() {
     let scenario = parse(SHOP).unwrap();
-    assert!(scenario.scheme.is_secure());
-    assert_eq!(scenario.endpoint.to_string(), "shop.test:443");
+    assert!(scenario.servers[0].is_secure());
+    assert_eq!(scenario.servers[0].endpoint().to_string(), "shop.test:443");
     assert_eq!(scenario.timeout, Some(Nanos::from_secs(5)));
     let requests: Vec<_> = (0..scenario.requests.len()).map(|n| told(&scenario, n)).collect();
     assert_eq!(
@@ -487,7 +487,49 @@ fn json_is_read_too() {
     let wrong = parse(text).unwrap_err();
     assert!(wrong.starts_with("shop.yaml:4:39: "), "{wrong}");
     let scenario = parse(&text.replace("\\u00e9\\n", "")).unwrap();
-    assert_eq!(scenario.endpoint.to_string(), "shop.test:81");
+    assert_eq!(scenario.servers[0].endpoint().to_string(), "shop.test:81");
+}
+
+#[test]
+fn requests_go_to_several_targets() {
+    let text = "target: [http://h, 'https://${env(HOST)}:444', http://i, http://H:80]\nsessions: \
+        {s: {data: users, steps: [{get: /a}, {get: 'https://SHOP.test:444/b?c', redirects: 2, \
+        headers: {Authorization: x, Host: y}}, {post: '${raw(users.name)}'}, {get: http://i}]}}\n\
+        data: {users: users.csv}\n";
+    let scenario = parse(text).unwrap();
+    let hosts: Vec<_> = scenario.servers.iter().map(|url| url.host()).collect();
+    assert_eq!(hosts, ["h", "shop.test:444", "i"]);
+    let plan = &scenario.plan;
+    let sent = scenario.requests.iter().zip(&plan.requests);
+    let sent: Vec<_> = sent
+        .map(|(request, step)| {
+            let headers = request.headers.iter().map(|(name, _)| &**name);
+            let headers = headers.collect::<Vec<_>>().join(" ");
+            (step.server, step.variant_of, format!("{} {} {headers}", step.name, request.host))
+        })
+        .collect();
+    let redirected = "GET shop.test:444/b?c (redirected)";
+    let link = "POST ${raw(users.name)}";
+    assert_eq!(
+        sent,
+        [
+            (0, None, "GET /a h Cookie".to_owned()),
+            (1, None, "GET shop.test:444/b?c shop.test:444 Authorization Host Cookie".to_owned()),
+            (0, None, format!("{redirected} h Cookie")),
+            (1, Some(2), format!("{redirected} shop.test:444 Authorization Host Cookie")),
+            (2, Some(2), format!("{redirected} i Cookie")),
+            (0, None, format!("{link} h Cookie")),
+            (1, Some(5), format!("{link} shop.test:444 Cookie")),
+            (2, Some(5), format!("{link} i Cookie")),
+            (2, None, "GET i/ i Cookie".to_owned()),
+        ]
+    );
+    assert_eq!(plan.requests[1].redirected, Some(2));
+    assert_eq!([0, 1, 2].map(|server| plan.on_server(5, server)), [Some(5), Some(6), Some(7)]);
+    assert_eq!([0, 1, 2].map(|server| plan.on_server(4, server)), [Some(2), Some(3), Some(4)]);
+    assert_eq!([0, 1, 2].map(|server| plan.on_server(8, server)), [None, None, Some(8)]);
+    let listed: Vec<_> = (0..9).filter(|request| !plan.is_unlisted(*request)).collect();
+    assert_eq!(listed, [0, 1, 5, 8]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn walked(steps: &str, most: usize) -> (Vec<String>, Vec<String>) {
     let scenario = parse(&with_steps(steps)).unwrap_or_else(|wrong| panic!("{steps}: {wrong}"));
     let groups = scenario.plan.groups.clone();
     let users = Users::new(Arc::new(scenario.plan), (0, 1), 7);
-    let mut users = users.of_origin(Origin::new(false, "h"));
+    let mut users = users.of_origins([Origin::new(false, "h")]);
     let mut walk = Walk::default();
     assert!(walk.begin(&mut users, false));
     let mut paths = Vec::new();

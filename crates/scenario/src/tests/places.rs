@@ -15,7 +15,7 @@ fn sent(step: &str, value: &str) -> Result<Sent, UnfitValue> {
     let mut scenario = parse(&with_steps(&format!("      - {step}"))).expect(step);
     scenario.plan.data[0].rows = vec![vec![value.to_owned(), "p".to_owned()]];
     let users = Users::new(Arc::new(scenario.plan), (0, 1), 7);
-    let mut users = users.of_origin(Origin::new(false, "h"));
+    let mut users = users.of_origins([Origin::new(false, "h")]);
     let mut walk = Walk::default();
     assert!(walk.begin(&mut users, false));
     assert_eq!(walk.next(&mut users, Nanos::ZERO, 0), Next::Request(0));

@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::spec::{
-    ClientCertificate, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme, Target, TlsGroup,
-    TlsResume, TlsSpec, TlsVersion,
+    ClientCertificate, FurtherServer, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme,
+    Target, TlsGroup, TlsResume, TlsSpec, TlsVersion,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -85,19 +85,36 @@ pub struct SecureArgs {
     tls_resume: TlsResume,
 }
 
+/// The same servers, those with TLS parameters with these.
+fn further_with(tls: TlsSpec, servers: Vec<FurtherServer>) -> Vec<FurtherServer> {
+    let with = |server: FurtherServer| FurtherServer {
+        tls: server.tls.map(|_| Box::new(tls.clone())),
+        ..server
+    };
+    servers.into_iter().map(with).collect()
+}
+
 /// The largest window (RFC 9113 §6.9.1).
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
 impl SecureArgs {
-    /// The same target with its connections secured and spoken over as asked for.
+    /// The same target with its connections secured and spoken over as asked for. `scheme` is that
+    /// of its first server. Further ones are secured where they have TLS parameters.
     pub fn apply(&self, target: Target, scheme: Scheme) -> Result<Target, Failure> {
         let is_secure = scheme.is_secure();
-        if let Some(option) = self.given().filter(|_| !is_secure) {
+        let mut further = target.further.iter();
+        let any_is_secure = is_secure || further.clone().any(|server| server.tls.is_some());
+        let all_are_secure = is_secure && further.all(|server| server.tls.is_some());
+        if let Some(option) = self.given().filter(|_| !any_is_secure) {
             let secured = Scheme::list(true);
             let wrong = format!("is of TLS: write {secured} in the URL, or leave it out");
             return Err(Failure::argument(option, wrong));
         }
-        if self.http2 && !is_secure {
+        if self.sni.is_some() && !target.further.is_empty() {
+            let wrong = "is the name of one server, and the scenario has several: leave it out";
+            return Err(Failure::argument("--sni", wrong));
+        }
+        if self.http2 && !all_are_secure {
             let wrong = "is chosen in TLS: write https://, or give --http2-prior-knowledge";
             return Err(Failure::argument("--http2", wrong));
         }
@@ -109,6 +126,7 @@ impl SecureArgs {
         Ok(Target {
             protocol: Protocol::Http(HttpSettings { version, http2: self.http2_limits() }),
             tls: is_secure.then(|| Box::new(self.tls())),
+            further: further_with(self.tls(), target.further),
             ..target
         })
     }

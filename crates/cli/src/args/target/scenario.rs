@@ -4,7 +4,7 @@ use super::TargetArgs;
 use crate::args::first_given;
 use crate::failure::Failure;
 use crate::scenario;
-use knee_load::spec::{Endpoint, Pick, Target};
+use knee_load::spec::{Endpoint, FurtherServer, Pick, Target};
 use knee_scenario::Scenario;
 use std::sync::Arc;
 
@@ -85,17 +85,30 @@ impl TargetArgs {
 
     /// What the scenario loads.
     pub(super) fn target_of(&self, scenario: &Scenario) -> Result<Target, Failure> {
+        let [first, further @ ..] = &scenario.servers[..] else {
+            return Err(Failure::argument("URL", "the scenario has no target"));
+        };
         let endpoint = match &self.unix_socket {
+            Some(_) if !further.is_empty() => {
+                let wrong = "is one server, and the scenario has several targets: leave it out";
+                return Err(Failure::argument("--unix-socket", wrong));
+            }
             Some(path) => Endpoint::Unix { path: path.clone() },
-            None => scenario.endpoint.clone(),
+            None => first.endpoint().clone(),
         };
         let requests = scenario.requests.iter().cloned();
         let requests = requests.map(|request| self.with_headers(request, None));
         let requests = requests.collect::<Result<_, _>>()?;
         let target = Target::new(endpoint, requests, Pick::InOrder, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
-        let target = Target { sessions: Some(Arc::new(scenario.plan.clone())), ..target };
-        self.speak(self.messages.apply_bounds(target), scenario.scheme)
+        let further = further.iter().map(|url| FurtherServer {
+            endpoint: url.endpoint().clone(),
+            host: url.host().to_owned(),
+            tls: url.is_secure().then(Box::default),
+        });
+        let (sessions, further) = (Some(Arc::new(scenario.plan.clone())), further.collect());
+        let target = Target { sessions, further, ..target };
+        self.speak(self.messages.apply_bounds(target), first.scheme())
     }
 
     /// Refuses options on single requests, as `wrong` says.

@@ -11,6 +11,7 @@ use crate::whole_file::OutputPlace;
 use clap::{Args, Subcommand};
 use knee_load::quantity::ParseError;
 use knee_load::secrets::Secrets;
+use knee_load::spec::Url;
 use knee_scenario::import::{self, Imported};
 use std::io::{self, Write};
 use std::path::Path;
@@ -54,11 +55,20 @@ enum RawFormat {
 
     /// Import a browser's recording: HTTP Archive (HAR)
     ///
-    /// The requests to the server of the first one become the steps of a session, with the pauses
-    /// between them.
+    /// The requests to the server of the first one, or to those of --target, become the steps of a
+    /// session, with the pauses between them.
     #[command(after_help = "Example:\n  \
-        knee import har shop.har -o shop.yaml")]
-    Har(FileToFile),
+        knee import har shop.har -o shop.yaml\n  \
+        knee import har shop.har --target https://shop.test --target https://api.shop.test")]
+    Har {
+        #[command(flatten)]
+        files: FileToFile,
+
+        /// A server whose requests are taken, repeatable; paths alone are of the first [default:
+        /// that of the first request]
+        #[arg(long, value_name = "URL")]
+        target: Vec<Url>,
+    },
 
     /// Import the operations of an OpenAPI description, in JSON or YAML
     ///
@@ -156,7 +166,7 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
                 imported.map_err(|e| Failure::argument("LINE", e).without_secrets(&secrets))?;
             (out, "a line of curl".to_owned(), without_secrets(imported, &secrets))
         }
-        RawFormat::Har(files) => files.import(import::har)?,
+        RawFormat::Har { files, target } => files.import(|bytes| import::har(bytes, &target))?,
         RawFormat::Openapi { files, target } => {
             files.import(|bytes| import::openapi(bytes, target.as_deref()))?
         }

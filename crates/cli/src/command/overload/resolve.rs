@@ -67,6 +67,10 @@ impl RawOverload {
                          another";
             return Err(Failure::argument("parallel", wrong));
         }
+        if !target.further.is_empty() {
+            let wrong = "an overload is of one server: leave out all of several targets but one";
+            return Err(Failure::argument("target", wrong));
+        }
         if target.version() == HttpVersion::Http2 {
             let wrong = "each operation has a connection of its own here: leave it out";
             return Err(Failure::argument("--http2", wrong));

@@ -71,6 +71,7 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
         level: Level::Vusers(1),
         load,
         target: Target {
+            further: Vec::new(),
             endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 80 },
             requests: Vec::new(),
             pick: Pick::InOrder,

@@ -120,8 +120,9 @@ fn put_segments(segments: &[Segment], (fills, body_bytes): (&Fills, usize), out:
 
 impl Requests {
     pub(super) fn new(target: &Target) -> Requests {
-        let scheme = if target.tls.is_some() { "https" } else { "http" };
-        let all: Vec<Vec<Field>> = target.requests.iter().map(|r| fields(r, scheme)).collect();
+        let scheme = |number| if target.is_secured(number) { "https" } else { "http" };
+        let all = target.requests.iter().enumerate();
+        let all: Vec<Vec<Field>> = all.map(|(number, r)| fields(r, scheme(number))).collect();
         let texts: Vec<Vec<TextField>> = all.iter().map(|fields| texts(fields)).collect();
         let mut made = Requests {
             requests: Vec::with_capacity(all.len()),

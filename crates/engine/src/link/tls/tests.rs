@@ -14,6 +14,7 @@ use std::sync::Mutex;
 
 fn client(tls: TlsSpec) -> TlsTarget {
     let target = Target {
+        further: Vec::new(),
         endpoint: Endpoint::Tcp { host: "localhost".to_owned(), port: 1 },
         requests: Vec::new(),
         pick: Pick::InOrder,

@@ -103,7 +103,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         if connection.send_error.is_some() || io.is_busy(slot) {
             return;
         }
-        let payload = if L::IS_CLEAR {
+        let payload = if L::is_clear(&self.link) {
             match connection.out.take_request() {
                 Some(request) => Payload::Registered(request),
                 None if connection.out.is_empty() => return,
@@ -221,7 +221,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         time: EventTime,
     ) {
         self.followed.received(slot, bytes.len());
-        if L::IS_CLEAR {
+        if L::is_clear(&self.link) {
             let connection = &mut self.connections[slot as usize];
             if connection.state == State::Open
                 && let Some(exchange) = &mut connection.exchange

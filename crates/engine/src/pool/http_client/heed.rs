@@ -54,7 +54,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 OpEvent::Opened => {
                     let connection = &self.connections[slot as usize];
                     self.handshakes.opening.record(time.happened - connection.secured);
-                    if L::IS_CLEAR {
+                    if L::is_clear(&self.link) {
                         let took = connection.connected - connection.opened;
                         self.handshakes.connect.record(took);
                     }

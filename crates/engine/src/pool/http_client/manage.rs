@@ -98,7 +98,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             Ok(link) => self.connections[slot as usize].link = Some(link),
             Err(why) => return self.on_bad_link(io, slot, why, now),
         }
-        if L::IS_CLEAR {
+        if L::is_clear(&self.link) {
             return self.on_secured(io, slot, now);
         }
         self.connections[slot as usize].state = State::Securing;
@@ -170,7 +170,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         connection.secured = now;
         let before = std::mem::replace(&mut connection.state, State::Open);
         let times = [connection.opened, connection.connected, now];
-        note_secured(connection.link.as_ref(), &mut self.handshakes, times);
+        let link = connection.link.as_ref().filter(|_| !L::is_clear(&self.link));
+        note_secured(link, &mut self.handshakes, times);
         if before == State::Early {
             self.connecting.clear(slot);
             return self.on_secured_early(io, slot, now);
@@ -213,7 +214,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             State::Draining | State::Free => return self.retire(io, slot, now),
         }
         if let Some(exchange) = &mut connection.exchange {
-            let end = if L::IS_CLEAR { StreamEnd::Fin } else { StreamEnd::Cut };
+            let end = if L::is_clear(&self.link) { StreamEnd::Fin } else { StreamEnd::Cut };
             let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
             exchange.ended(end, &mut CallContext { now, shared, out, events });
         }

@@ -44,6 +44,7 @@ pub(in crate::pool) fn parts(
         timed: None,
     };
     let target = Target {
+        further: Vec::new(),
         endpoint: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 1 },
         requests: vec![request],
         pick: Pick::InOrder,

@@ -25,7 +25,7 @@ impl<C: StepClient> SessionClient<C> {
     ) {
         self.measured.unfit.get_or_insert(unfit);
         let seat = &mut self.seats[session as usize];
-        let step = seat.walk.reads_as(request);
+        let step = seat.walk.reads_as(request, self.users.plan());
         let due = std::mem::replace(&mut seat.due, now + AFTER_FAILURE);
         let is_there = C::WAITS || seat.is_established;
         let goes_on = is_there && self.users.plan().requests[step as usize].goes_on;
@@ -141,14 +141,14 @@ impl<C: StepClient> SessionClient<C> {
         // The request is made as it will be when it is sent.
         let realtime_ns = self.realtime(due.max(now));
         InformedWalk::of(&mut self.seats, session, self.width).forget_given(ask);
-        self.fill(session, request, realtime_ns)?;
+        let sent = self.fill(session, request, realtime_ns)?;
         let Some(programs) = &mut self.programs else {
             return Ok(());
         };
         let id = programs.next_id();
         let mut line = std::mem::take(&mut programs.line);
         line.clear();
-        if let Some(question) = programs.question(request) {
+        if let Some(question) = programs.question(sent) {
             let fills = (ask, &*self.inner.fills(session));
             let walk = InformedWalk::of(&mut self.seats, session, self.width);
             let whose = (&*walk, &mut self.users);
@@ -246,12 +246,14 @@ impl<C: StepClient> SessionClient<C> {
     /// Sends a step whose program has answered. Its wait is the generator's delay.
     fn send_answered<B: Backend>(&mut self, io: &mut B, session: u32, request: u32, now: Nanos) {
         let realtime_ns = self.realtime(now);
-        if let Err(unfit) = self.fill_waiting(session, request, realtime_ns) {
-            return self.fail_unfit((session, request), unfit, now);
+        match self.fill_waiting(session, request, realtime_ns) {
+            Ok(request) => {
+                // Its time limit is the target's: what the program took of it does not count.
+                let from = self.seats[session as usize].due.max(now);
+                self.start_step(io, (session, request), from, (now, now));
+            }
+            Err(unfit) => self.fail_unfit((session, request), unfit, now),
         }
-        // Its time limit is the target's: what the program took of it does not count.
-        let from = self.seats[session as usize].due.max(now);
-        self.start_step(io, (session, request), from, (now, now));
     }
 
     /// Ends a step that is never sent. Its session ends too, or goes on.

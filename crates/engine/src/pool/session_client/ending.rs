@@ -124,7 +124,8 @@ impl<C: StepClient> SessionClient<C> {
     /// At the end of the load: sessions under way stay unfinished.
     pub(super) fn cut_off(&mut self, now: Nanos) {
         while let Some(completion) = self.inner.take_step() {
-            let step = self.seats[completion.lane as usize].walk.reads_as(completion.target);
+            let walk = &self.seats[completion.lane as usize].walk;
+            let step = walk.reads_as(completion.target, self.users.plan());
             self.completed.push(Completion { target: step, ..completion });
         }
         for (session, request) in self.limited.give_up() {

@@ -196,7 +196,7 @@ impl<C: StepClient> SessionClient<C> {
                 AfterResponse::BadStatus => {}
             }
         }
-        let step = self.seats[session as usize].walk.reads_as(request);
+        let step = self.seats[session as usize].walk.reads_as(request, self.users.plan());
         completion.outcome = outcome;
         let tries_again = self.tries_again(&completion, now);
         // A redirection belongs to its step.
@@ -358,20 +358,22 @@ impl<C: StepClient> SessionClient<C> {
         times: (Nanos, Nanos),
     ) {
         let realtime_ns = self.realtime(times.1);
-        if let Err(unfit) = self.fill(session, request, realtime_ns) {
-            return self.fail_unfit((session, request), unfit, times.1);
+        match self.fill(session, request, realtime_ns) {
+            Ok(request) => {
+                let from = self.seats[session as usize].due;
+                self.start_step(io, (session, request), from, times);
+            }
+            Err(unfit) => self.fail_unfit((session, request), unfit, times.1),
         }
-        let from = self.seats[session as usize].due;
-        self.start_step(io, (session, request), from, times);
     }
 
-    /// Fills the holes of a session's next request.
+    /// Fills the holes of a session's next request. Says which one is to be sent.
     pub(super) fn fill(
         &mut self,
         session: u32,
         request: u32,
         realtime_ns: u64,
-    ) -> Result<(), UnfitValue> {
+    ) -> Result<u32, UnfitValue> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
         let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
@@ -384,7 +386,7 @@ impl<C: StepClient> SessionClient<C> {
         session: u32,
         request: u32,
         realtime_ns: u64,
-    ) -> Result<(), UnfitValue> {
+    ) -> Result<u32, UnfitValue> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
         let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
@@ -410,7 +412,7 @@ impl<C: StepClient> SessionClient<C> {
                 retries.on_retry(seat.first, seat.due, now);
             }
         }
-        let read_as = seat.walk.reads_as(request);
+        let read_as = seat.walk.reads_as(request, self.users.plan());
         let limit = self.users.plan().requests[read_as as usize].timeout;
         let op = Op { intended: seat.due, lane: session };
         let until = from + limit.unwrap_or(self.config.timeout);

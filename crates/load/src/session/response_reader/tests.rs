@@ -11,16 +11,10 @@ fn read(sources: &[Source], fields: &[(&str, &str)], pieces: &[&str]) -> Vec<Opt
         otherwise: None,
     });
     let step = RequestStep {
-        name: String::new(),
-        kind: 0,
-        fills: Vec::new(),
         expect: vec![Expectation::Value { source: Source::Body, is: Match::Exists }],
         extract: extract.collect(),
         redirects: 1,
-        redirected: None,
-        timeout: None,
-        goes_on: false,
-        ask: None,
+        ..RequestStep::default()
     };
     let plan = SessionPlan { requests: vec![step], ..SessionPlan::default() };
     let mut readings = ResponseReaders::new(&plan, 1);

@@ -41,7 +41,8 @@ impl UnfitValue {
 }
 
 impl Walk {
-    /// Fills the holes of a request, those that wait for what a program gives with nothing.
+    /// Fills the holes of a request, those that wait for what a program gives with nothing. Says
+    /// which request is to be sent: the variant for the server to which a value leads.
     /// `path` has the number of holes in the path, and what puts the path together once they are
     /// filled.
     ///
@@ -54,11 +55,12 @@ impl Walk {
         realtime_ns: u64,
         fills: &mut Fills,
         path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) -> Result<(), UnfitValue> {
+    ) -> Result<u32, UnfitValue> {
         let plan = Rc::clone(users.plan());
         let step = &plan.requests[request as usize];
         let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
         std::mem::swap(&mut self.path, &mut self.before);
+        self.server_before = std::mem::replace(&mut self.server, step.server);
         let location = std::mem::take(&mut self.location);
         let of_redirect = self.redirected_from.map(|_| HoleContent::Bytes(&location));
         let own = step.fills.iter().zip(0u16..);
@@ -85,7 +87,7 @@ impl Walk {
         (users, realtime_ns): (&mut Users, u64),
         fills: &mut Fills,
         (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) -> Result<(), UnfitValue> {
+    ) -> Result<u32, UnfitValue> {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
         let mut path_of = Some(path_of);
@@ -100,7 +102,8 @@ impl Walk {
                 learnt: &self.learnt,
                 users,
                 path: &path,
-                before: &self.before,
+                server: self.server,
+                before: (self.server_before, &self.before),
                 realtime_ns,
             };
             match hole {
@@ -109,6 +112,7 @@ impl Walk {
                         refused = Some((count, reason));
                         break;
                     }
+                    self.server = scope.server;
                 }
                 HoleContent::Nothing(Escape::JsonValue) => fills.push(b"\"\""),
                 HoleContent::Nothing(_) => fills.push(b""),
@@ -119,18 +123,24 @@ impl Walk {
             path_of(fills, &mut path);
         }
         self.path = path;
-        refused.map_or(Ok(()), |(hole, reason)| {
-            Err(UnfitValue {
-                request: self.reads_as(request),
-                hole: hole as u16,
-                misfit: misfit(fills.refused(), reason),
-                reason,
-            })
-        })
+        let plan = users.plan();
+        match (refused, plan.on_server(request, self.server)) {
+            (None, Some(request)) => Ok(request),
+            (refused, _) => {
+                let (hole, reason) = refused.unwrap_or((0, UnfitReason::Elsewhere));
+                Err(UnfitValue {
+                    request: self.reads_as(request, plan),
+                    hole: hole as u16,
+                    misfit: misfit(fills.refused(), reason),
+                    reason,
+                })
+            }
+        }
     }
 
     /// Fills the holes of a request that waited for a program's answer. All others stay as
-    /// [`Walk::fill`] filled them, so that what is sent is what the program was told.
+    /// [`Walk::fill`] filled them, so that what is sent is what the program was told. Says which
+    /// request is to be sent, as that does.
     ///
     /// # Errors
     /// As of [`Walk::fill`].
@@ -141,7 +151,7 @@ impl Walk {
         realtime_ns: u64,
         fills: &mut Fills,
         path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) -> Result<(), UnfitValue> {
+    ) -> Result<u32, UnfitValue> {
         let plan = Rc::clone(users.plan());
         let step = &plan.requests[request as usize];
         let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);

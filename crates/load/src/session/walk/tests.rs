@@ -52,11 +52,16 @@ struct World {
     walk: Walk,
 }
 
+/// The servers of the target.
+fn servers() -> [Origin; 2] {
+    [Origin::new(false, "h:81"), Origin::new(true, "login.test")]
+}
+
 impl World {
     fn new(plan: SessionPlan) -> World {
         let plan = Arc::new(plan);
         let mut world = World {
-            users: Users::new(Arc::clone(&plan), (0, 1), 1).of_origin(Origin::new(false, "h:81")),
+            users: Users::new(Arc::clone(&plan), (0, 1), 1).of_origins(servers()),
             readings: ResponseReaders::new(&plan, 1),
             walk: Walk::default(),
         };
@@ -89,7 +94,7 @@ impl World {
         fields: &[(&str, &str)],
         body: &str,
     ) -> AfterResponse {
-        let reads_as = self.walk.reads_as(request);
+        let reads_as = self.walk.reads_as(request, self.users.plan());
         self.readings.begin(0, 0, reads_as as usize);
         for (name, value) in fields {
             self.readings.field(0, name.as_bytes(), value.as_bytes());
@@ -448,6 +453,64 @@ fn what_leads_to_another_origin_is_not_followed() {
         world.next();
         let got = world.answer(0, 302, &[("Location", location)], "");
         assert_eq!(got, follows, "{location}");
+    }
+}
+
+/// A plan of these steps, each with a variant for either server.
+fn on_both_servers(first: RequestStep, further: RequestStep) -> SessionPlan {
+    let variants = [first, further].into_iter().zip([0, 2]).flat_map(|(step, number)| {
+        let other = RequestStep { server: 1, variant_of: Some(number), ..step.clone() };
+        [step, other]
+    });
+    plan(vec![Instruction::Request(0), Instruction::Request(2)], variants.collect())
+}
+
+#[test]
+fn redirections_lead_to_other_servers_and_back() {
+    let mut first = step(vec![text("/a")]);
+    (first.redirects, first.redirected) = (9, Some(2));
+    first.expect = vec![Expectation::Status(vec![(200, 200)])];
+    let mut world = World::new(on_both_servers(first, step(vec![text("")])));
+    world.next();
+    world.fills(0);
+    for (asked, location, goes_to, path) in [
+        (0, "https://login.test/b/c", 3, "/b/c"),
+        (3, "d", 3, "/b/d"),
+        (3, "//login.test/e", 3, "/e"),
+        (3, "http://h:81/f", 2, "/f"),
+        (2, "g?h", 2, "/g?h"),
+    ] {
+        let after = world.answer(asked, 302, &[("Location", location)], "");
+        assert_eq!(after, AfterResponse::Redirected(goes_to), "{location}");
+        assert_eq!(world.fills(goes_to), [path], "{location}");
+    }
+    assert_eq!(world.walk.reads_as(2, world.users.plan()), 0);
+    assert_eq!(world.answer(2, 200, &[], ""), AfterResponse::Next);
+}
+
+#[test]
+fn a_value_leads_to_another_server() {
+    let link = |variable| Fill {
+        value: Template(vec![TemplatePiece::Variable(variable)]),
+        escape: Escape::Link,
+    };
+    let of_link = RequestStep { fills: vec![link(0)], ..step(vec![]) };
+    let mut world = World::new(on_both_servers(of_link.clone(), of_link));
+    for (before, value, sent, path) in [
+        (0, "https://login.test/form?a", 1, "/form?a"),
+        (0, "/b", 1, "/b"),
+        (2, "c", 3, "/c"),
+        (2, "http://h:81/d/e", 2, "/d/e"),
+        (0, "f", 0, "/d/f"),
+    ] {
+        world.walk.take_given(vec![(0, value.as_bytes().to_vec())]);
+        let mut fills = Fills::default();
+        let path_of = |fills: &Fills, path: &mut Vec<u8>| path.extend_from_slice(fills.get(0));
+        let path_of = (1, path_of);
+        let filled = world.walk.fill(before, &mut world.users, 0, &mut fills, path_of);
+        assert_eq!(filled, Ok(sent), "{value}");
+        assert_eq!(fills.get(0), path.as_bytes(), "{value}");
+        assert_eq!(world.walk.reads_as(sent, world.users.plan()), before);
     }
 }
 

@@ -33,7 +33,7 @@ impl Walk {
         users: &mut Users,
     ) -> Unexpected {
         let plan = Rc::clone(users.plan());
-        let request = self.redirected_from.unwrap_or(request);
+        let request = self.reads_as(request, &plan);
         let step = &plan.requests[request as usize];
         let answer = readings.found(answered.session);
         let is_secret = plan.unshown.expectations.contains(&(request, number));

@@ -1,4 +1,4 @@
-//! Requests from any source come together here: one target, bounded, each fit for a scenario.
+//! Requests from any source come together here: bounded, each fit for a scenario.
 
 mod request;
 
@@ -74,7 +74,8 @@ impl SourceRequest {
 /// What was read of a source so far.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
-    origin: Option<ImportedTarget>,
+    /// The servers that requests go to. Paths alone are of the first.
+    targets: Vec<ImportedTarget>,
     /// The steps that are collected now, and those around them that are not at their end.
     steps: Vec<ImportedStep>,
     outer: Vec<Vec<ImportedStep>>,
@@ -119,12 +120,18 @@ impl Collector {
         }
     }
 
-    /// Settles the target before any request names one.
+    /// Settles the first target before any request names one.
     pub(super) fn set_target(&mut self, url: Url) {
-        self.origin.get_or_insert(ImportedTarget::Literal(url));
+        self.set_first_target(ImportedTarget::Literal(url));
     }
 
-    /// Settles the target to the server that most of these URLs name.
+    fn set_first_target(&mut self, target: ImportedTarget) {
+        if self.targets.is_empty() {
+            self.targets.push(target);
+        }
+    }
+
+    /// Settles the first target to the server that most of these URLs name.
     pub(super) fn set_target_of<'a>(&mut self, urls: impl Iterator<Item = &'a ImportedText>) {
         let mut counts: Vec<(ImportedTarget, usize)> = Vec::new();
         for target in urls.filter_map(|url| split(url).ok()?.0) {
@@ -136,7 +143,7 @@ impl Collector {
         // Of several the first.
         let most = counts.into_iter().rev().max_by_key(|(_, count)| *count);
         if let Some((target, _)) = most {
-            self.origin.get_or_insert(target);
+            self.set_first_target(target);
         }
     }
 
@@ -394,19 +401,19 @@ impl Collector {
     /// No request.
     pub(super) fn finish(mut self, nothing: &str) -> Result<Imported, ParseError> {
         self.end_session("imported", 1);
-        let Some(origin) = self.origin.filter(|_| !self.sessions.is_empty()) else {
+        if self.targets.is_empty() || self.sessions.is_empty() {
             // The first of a request says more than that of an option.
             let sent = self.left_out.iter().find(|(line, _)| line.contains("http"));
             let first = sent.or(self.left_out.first());
             let why = first.map_or(String::new(), |(line, _)| format!(": left out: {line}"));
             return error(format!("{nothing}{why}"));
-        };
+        }
         let times = |(line, times): (String, usize)| match times {
             1 => line,
             times => format!("{line} ({times} times)"),
         };
         let mut imported = Imported {
-            target: origin.target(),
+            targets: self.targets.iter().map(ImportedTarget::target).collect(),
             data: self.data,
             setup: self.setup,
             sessions: self.sessions,

@@ -7,6 +7,7 @@ use super::super::url::split;
 use super::super::{ImportedBody, ImportedRequest};
 use super::{BODIES_MAX, BODY_MAX, Collector, SourceRequest, VARIABLES_MAX, shorter, step_name};
 use crate::names::is_name;
+use crate::target::TARGETS_MAX;
 use knee_load::spec::HttpRequest;
 use knee_load::time::Nanos;
 
@@ -26,15 +27,16 @@ impl Collector {
     pub(super) fn checked(&mut self, draft: SourceRequest) -> Result<ImportedRequest, String> {
         let told = format!("{} {}", draft.method, draft.url.template());
         let (origin, path) = split(&draft.url)?;
-        let target = match (origin, &self.origin) {
-            (None, None) => return Err("its URL has no host".to_owned()),
-            (Some(origin), None) => self.origin.insert(origin),
-            (Some(origin), Some(own)) if origin.differs(own) => {
-                return Err(format!("a scenario has one target, {}", own.host()));
-            }
-            (_, Some(own)) => own,
+        let Some(target) = origin.as_ref().or(self.targets.first()) else {
+            return Err("its URL has no host".to_owned());
         };
+        let known = self.targets.iter().position(|other| !other.differs(target));
+        let server = known.unwrap_or(self.targets.len());
+        if server >= TARGETS_MAX {
+            return Err(format!("a scenario has at most {TARGETS_MAX} targets"));
+        }
         let (host, url) = (target.host(), target.url_of(&path)?);
+        let path = if server > 0 { target.whole_url(&path)? } else { path };
         if draft.body.len() > BODY_MAX {
             return Err(format!("its body has {} bytes", draft.body.len()));
         }
@@ -72,7 +74,10 @@ impl Collector {
         request.texts(&mut texts);
         match self.unknown(texts.into_iter()) {
             Some(unknown) => Err(format!("nothing sets '{unknown}', which it needs")),
-            None => Ok(request),
+            None => {
+                self.targets.extend(origin.filter(|_| known.is_none()));
+                Ok(request)
+            }
         }
     }
 

@@ -55,7 +55,7 @@ pub(super) const JSON: &str = r##"{"swagger": "2.0", "host": "h:8080", "basePath
 #[test]
 fn each_operation_is_a_step() {
     let imported = openapi(YAML.as_bytes(), None).unwrap();
-    assert_eq!(imported.target.literal(), Some("https://api.test"));
+    assert_eq!(imported.targets[0].literal(), Some("https://api.test"));
     let all = requests(&imported);
     let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
     assert_eq!(
@@ -88,7 +88,7 @@ fn each_operation_is_a_step() {
 #[test]
 fn json_and_another_target() {
     let imported = openapi(JSON.as_bytes(), None).unwrap();
-    assert_eq!(imported.target.literal(), Some("http://h:8080"));
+    assert_eq!(imported.targets[0].literal(), Some("http://h:8080"));
     let all = requests(&imported);
     assert_eq!((&*all[0].path, &*all[1].body), ("/b/a", &br#"{"n":1}"#[..]));
     let there = openapi(JSON.as_bytes(), Some("http://127.0.0.1:1/x/")).unwrap();

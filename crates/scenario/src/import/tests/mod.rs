@@ -104,7 +104,7 @@ fn a_line_of_curl_is_a_step() {
          -H 'content-type: application/json' -b 'sid=1; t=${x}' \\\n  \
          --data-raw $'{\"note\":\"it\\'s ${x}\",\"n\":1}' --compressed --insecure | jq .",
     );
-    assert_eq!(imported.target.literal(), Some("https://shop.test"));
+    assert_eq!(imported.targets[0].literal(), Some("https://shop.test"));
     assert_eq!(imported.left_out, ["what follows curl: | jq ."]);
     let [request] = &requests(&imported)[..] else {
         panic!("one request");
@@ -140,9 +140,10 @@ fn options_of_curl_mean_what_they_mean_there() {
     }
     let told =
         curl("curl -L -x p:1 --digest -H 'Accept:' -b jar h --next http://other/ --next h/2");
-    assert_eq!(told.sessions[0].steps.len(), 2);
+    assert_eq!(told.sessions[0].steps.len(), 3);
+    assert_eq!(told.targets.len(), 2);
     assert!(told.to_yaml("curl").contains("redirects: 50"));
-    assert_eq!(told.left_out.len(), 5, "{:?}", told.left_out);
+    assert_eq!(told.left_out.len(), 4, "{:?}", told.left_out);
     let user = curl("curl -u me:pw -A a/1 -e r h");
     let request = &requests(&user)[0];
     assert_eq!(header(request, "authorization"), Some("Basic bWU6cHc="));
@@ -197,7 +198,7 @@ const HAR: &str = r#"{"log": {"version": "1.2", "entries": [
 
 #[test]
 fn a_recording_is_a_session_with_its_pauses() {
-    let imported = har(HAR.as_bytes()).unwrap();
+    let imported = har(HAR.as_bytes(), &[]).unwrap();
     let requests = requests(&imported);
     assert_eq!(requests.len(), 2);
     assert_eq!(requests[1].path, "/login");
@@ -205,11 +206,11 @@ fn a_recording_is_a_session_with_its_pauses() {
     assert_eq!(header(&requests[1], "user-agent"), Some("U, U2"));
     assert_eq!(imported.sessions[0].steps[1], ImportedStep::Think("2899ms".to_owned()));
     assert_eq!(imported.left_out.len(), 2, "{:?}", imported.left_out);
-    assert!(imported.left_out[1].starts_with("requests to https://cdn.test: a scenario has one"));
+    assert!(imported.left_out[1].starts_with("requests to https://cdn.test: name it with"));
     for bad in ["", "[]", "{}", r#"{"log":{"entries":[]}}"#, "\u{0}"] {
-        assert!(har(bad.as_bytes()).is_err(), "{bad}");
+        assert!(har(bad.as_bytes(), &[]).is_err(), "{bad}");
     }
-    assert!(har(&[0xff]).is_err());
+    assert!(har(&[0xff], &[]).is_err());
 }
 
 #[test]

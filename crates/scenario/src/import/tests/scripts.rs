@@ -90,7 +90,7 @@ pub(super) const JMETER: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 #[test]
 fn samplers_of_jmeter_are_steps() {
     let imported = jmeter(JMETER.as_bytes()).unwrap();
-    assert_eq!(imported.target.literal(), Some("https://shop.test"));
+    assert_eq!(imported.targets[0].literal(), Some("https://shop.test"));
     let all = requests(&imported);
     let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
     assert_eq!(told, ["GET /items?q=a+b", "POST /items"]);

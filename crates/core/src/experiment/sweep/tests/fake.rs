@@ -191,6 +191,7 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
         level: Level::Vusers(1),
         load: Load::Closed { vusers: 1, pause: Pause::NONE, stages: Vec::new() },
         target: Target {
+            further: Vec::new(),
             endpoint: Endpoint::Unix { path: "/fake".into() },
             requests: vec![HttpRequest {
                 method: "GET".into(),

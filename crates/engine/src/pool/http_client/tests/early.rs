@@ -22,7 +22,9 @@ enum Stage {
 impl Link for Lettered {
     type Shared = ();
 
-    const IS_CLEAR: bool = false;
+    fn is_clear((): &()) -> bool {
+        false
+    }
 
     fn new((): &mut ()) -> Result<Lettered, String> {
         Ok(Lettered { stage: Stage::Begun, early: Vec::new(), out: b"H".to_vec() })

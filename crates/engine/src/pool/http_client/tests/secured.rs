@@ -16,7 +16,9 @@ struct Announced {
 impl Link for Announced {
     type Shared = ();
 
-    const IS_CLEAR: bool = false;
+    fn is_clear((): &()) -> bool {
+        false
+    }
 
     fn new((): &mut ()) -> Result<Announced, String> {
         Ok(Announced { greets: true, ..Announced::default() })
