@@ -12,7 +12,7 @@ mod schema;
 pub mod thresholds;
 
 pub use kind::{Command, Conclusion, Kind, Reported};
-pub use knee_load::host::Host;
+pub use knee_load::measure::Host;
 pub use result::ReportResult;
 pub use schema::{FIRST_SCHEMA, SCHEMA, check_schema, from_first_schema};
 pub use thresholds::ThresholdReport;

@@ -19,9 +19,7 @@ use crate::trial::sessions::{sessions_report, unfit_report};
 use knee_load::measure::error_share;
 use knee_load::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
 use knee_load::spec::Load;
-use knee_load::stats::batch::{BATCHES_MIN, mean_ci95};
-use knee_load::stats::order::{design_effect, quantile_ci95};
-use knee_load::stats::sample::Z975;
+use knee_load::stats::sample::{BATCHES_MIN, Z975, batch_means_ci95, design_effect, quantile_ci95};
 use knee_load::stats::stationarity::{
     RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
 };
@@ -191,7 +189,7 @@ impl StationaryPart {
         let is_kept = !may_cut || is_empty || drains(measured, &whole[cut..], series.slot);
         let transient = if is_kept { 0 } else { cut };
         let steady = &whole[transient..];
-        let ci95 = mean_ci95(steady).filter(|&[lo, hi]| {
+        let ci95 = batch_means_ci95(steady).filter(|&[lo, hi]| {
             let half_share = (hi - lo) / (hi + lo);
             completed < MANY || half_share < UNTOLD_SHARE
         });

@@ -5,8 +5,7 @@ use crate::trial::report::{TargetReport, TimesReport, TrafficReport};
 use crate::trial::sessions::step_name;
 use knee_load::measure::{Series, Stage, TargetMeasured, Trial, known_keys};
 use knee_load::spec::{Load, Target};
-use knee_load::stats::batch::mean_ci95;
-use knee_load::stats::order::design_effect;
+use knee_load::stats::sample::{batch_means_ci95, design_effect};
 use knee_load::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -114,7 +113,7 @@ pub(super) fn rate_ci95(series: &Series, window: Nanos, rate_per_s: f64) -> Opti
     let counts = &series.response_count[..series.whole_slots(window)];
     let counts: Vec<f64> = counts.iter().map(|n| *n as f64).collect();
     let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
-    let ends = mean_ci95(&counts).filter(|_| mean > 0.0)?;
+    let ends = batch_means_ci95(&counts).filter(|_| mean > 0.0)?;
     let is_steady = is_stationary(&counts, THROUGHPUT_SHARE);
     is_steady.then(|| ends.map(|end| (end / mean * rate_per_s).max(0.0)))
 }

@@ -6,7 +6,7 @@ use super::freed::FreedPackets;
 use super::{firewall, legacy, qdisc};
 use crate::sys::{clock, netlink};
 use fragments::IpFlow;
-use knee_load::experiment::udp::measure::{DropCounter, DropPlace};
+use knee_load::experiment::udp::{DropCounter, DropPlace};
 use knee_load::time::Nanos;
 use std::collections::BTreeMap;
 use std::{fs, io};

@@ -1,7 +1,7 @@
 //! Facts about this machine for the report, and its processor time.
 
 use crate::sys::{clock, thread};
-use knee_load::host::Host;
+use knee_load::measure::Host;
 use knee_load::time::Nanos;
 use std::fs;
 use std::net::{IpAddr, UdpSocket};

@@ -1,7 +1,7 @@
 //! Settings of the kernel that limit the connections of this host.
 
 use crate::sys::thread::raise_open_files;
-use knee_load::experiment::overload::{PreflightFacts, ServerFacts};
+use knee_load::experiment::{PreflightFacts, ServerFacts};
 use knee_load::spec::CloseKind;
 use knee_load::time::Nanos;
 use std::fs;

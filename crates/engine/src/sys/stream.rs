@@ -1,7 +1,7 @@
 //! Transfer of payload over TCP, and what the kernel tells and permits of a flow.
 
 use super::{check_count, field, get_option, socket_memory};
-use knee_load::experiment::latency::measure::TcpSample;
+use knee_load::experiment::latency::TcpSample;
 use knee_load::time::Nanos;
 use rustix::io::retry_on_intr;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, sockopt};

@@ -11,7 +11,7 @@ pub mod report;
 mod tests;
 
 pub use classic::{Classic, conclude_classic, parse_classic};
-pub use knee_load::experiment::latency::spec::{
+pub use knee_load::experiment::latency::{
     FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios,
 };
 
@@ -21,7 +21,7 @@ use crate::experiment::latency::distorted::ScenarioAttempts;
 use crate::experiment::latency::findings::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use crate::trial::report::{TrialReport, Verdict};
-use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_load::experiment::latency::{LatencyTrialSpec, ScenarioEnd};
 use knee_load::spec::Level;
 use knee_load::time::Nanos;
 

@@ -10,7 +10,7 @@ mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use knee_load::experiment::overload::{PreflightFacts, ServerFacts};
+pub use knee_load::experiment::{PreflightFacts, ServerFacts};
 pub use preflight::predict;
 pub use spec::{Descriptors, OverloadSpec};
 

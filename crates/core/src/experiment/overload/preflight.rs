@@ -6,7 +6,7 @@ use crate::experiment::overload::analysis::{SYN_AGAIN, times};
 use crate::experiment::overload::findings::ports_remedy;
 use crate::finding::{Finding, Severity, codes, gravest_first};
 use crate::words::{exact, number, time};
-use knee_load::experiment::overload::{PreflightFacts, ServerFacts};
+use knee_load::experiment::{PreflightFacts, ServerFacts};
 use knee_load::spec::CloseKind;
 use knee_load::time::Nanos;
 

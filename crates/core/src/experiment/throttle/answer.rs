@@ -11,8 +11,7 @@ use crate::experiment::throttle::report::RateRow;
 use crate::finding::Code;
 use crate::trial::report::TrialReport;
 use crate::words::{exact, number, percent, time};
-use knee_load::experiment::throttle::hold::{HoldMethod, HoldTrial};
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitTrial};
+use knee_load::experiment::throttle::{HoldMethod, HoldTrial, WaitMethod, WaitTrial};
 use knee_load::spec::ArrivalLaw;
 use serde_json::Value;
 

@@ -18,8 +18,7 @@ use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::Verdict;
 pub use analysis::margins_of;
-use knee_load::experiment::throttle::hold::{HoldSpec, HoldTrial};
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec, WaitTrial};
+use knee_load::experiment::throttle::{HoldSpec, HoldTrial, WaitMethod, WaitSpec, WaitTrial};
 
 /// The next row of a table that is run in the order given.
 fn next_row<S: Clone>(rows: &[S], done: usize) -> NextTrial<S> {
@@ -140,7 +139,7 @@ impl Experiment for WaitTable {
 mod rate_table_tests {
     use super::*;
     use crate::experiment::throttle::tests::holds;
-    use knee_load::experiment::throttle::hold::HoldMethod::{NaiveSleep, Throttle};
+    use knee_load::experiment::throttle::HoldMethod::{NaiveSleep, Throttle};
     use knee_load::time::Nanos;
 
     const OPERATION: Nanos = Nanos::from_micros(100);
@@ -197,7 +196,7 @@ mod wait_table_tests {
     use super::*;
     use crate::experiment::throttle::tests::waits;
     use crate::experiment::{EndReason, conduct};
-    use knee_load::experiment::throttle::wait::WaitMethod::{Hybrid, IoUring, Sleep};
+    use knee_load::experiment::throttle::WaitMethod::{Hybrid, IoUring, Sleep};
     use knee_load::time::Nanos;
     use std::convert::Infallible;
     use std::ops::ControlFlow;

@@ -9,7 +9,7 @@ use crate::experiment::answer::{Answer, values};
 use crate::finding::Code;
 use crate::trial::report::TrialReport;
 use crate::words::exact;
-use knee_load::experiment::udp::measure::DropPlace;
+use knee_load::experiment::udp::DropPlace;
 use serde_json::Value;
 
 impl Answer for UdpConclusion {

@@ -16,7 +16,7 @@ use crate::trial::findings::distorted;
 use crate::trial::report::TrialReport;
 use crate::trial::validity::Clause;
 use crate::words::{exact, levels, list};
-use knee_load::experiment::udp::measure::DropPlace;
+use knee_load::experiment::udp::DropPlace;
 use knee_load::spec::Level;
 
 /// All kinds of findings of `knee udp`.

@@ -6,8 +6,7 @@ use crate::experiment::verdict;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{drop_place, exact, list, number, share};
-use knee_load::experiment::udp::measure::DropPlace;
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::{DropPlace, UdpTrialSpec};
 use knee_load::stats::sample::mean_and_ci95;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
 //! Merges what the two ends of each flow measured.
 
 use super::wire::{FlowSide, LatencyServiceRecord, ReceivedSide, SentSide};
-use knee_load::experiment::latency::measure::{FlowLost, FlowMeasured};
-use knee_load::experiment::latency::spec::LatencyTrialSpec;
+use knee_load::experiment::latency::{FlowLost, FlowMeasured, LatencyTrialSpec};
 use knee_load::measure::Direction;
 use knee_load::time::Nanos;
 

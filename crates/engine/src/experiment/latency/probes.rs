@@ -1,6 +1,6 @@
 //! Pings or UDP probes of one kind, from their sending to their account.
 
-use knee_load::experiment::latency::measure::{Probe, ProbesMeasured};
+use knee_load::experiment::latency::{Probe, ProbesMeasured};
 use knee_load::time::Nanos;
 
 /// Probes of one kind that are kept.
@@ -82,7 +82,7 @@ pub(super) fn add_held(tcp: &mut ProbesMeasured, every: Nanos, [since, until]: [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_load::experiment::latency::measure::ProbeBack;
+    use knee_load::experiment::latency::ProbeBack;
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 

@@ -4,7 +4,7 @@ use super::flow_threads::FlowRun;
 use super::payload::{HEADER_BYTES, RecordHeader};
 use super::wire::ReceivedSide;
 use crate::sys::{clock, stream};
-use knee_load::experiment::latency::measure::FlowLost;
+use knee_load::experiment::latency::FlowLost;
 use knee_load::time::Nanos;
 use std::io;
 use std::net::TcpStream;

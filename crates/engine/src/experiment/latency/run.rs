@@ -14,8 +14,9 @@ use crate::kernel::host::HostTime;
 use crate::kernel::limits;
 use crate::sys::{clock, stream, udp};
 use crate::threads;
-use knee_load::experiment::latency::measure::{FlowMeasured, LatencyServiceFacts, LatencyTrial};
-use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_load::experiment::latency::{
+    FlowMeasured, LatencyServiceFacts, LatencyTrial, LatencyTrialSpec, ScenarioEnd,
+};
 use knee_load::measure::{Interval, IntervalWatcher};
 use knee_load::time::Nanos;
 use std::io;

@@ -4,7 +4,7 @@ use super::flow_threads::FlowRun;
 use super::payload::{HEADER_BYTES, RECORD_MAX, RECORD_MIN, RecordHeader};
 use super::wire::SentSide;
 use crate::sys::{clock, stream};
-use knee_load::experiment::latency::measure::FlowLost;
+use knee_load::experiment::latency::FlowLost;
 use knee_load::time::Nanos;
 use std::io::{self, IoSlice};
 use std::net::TcpStream;

@@ -5,7 +5,7 @@ use crate::error::{RunError, reason};
 use crate::names::lookup_text;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::udp;
-use knee_load::experiment::throttle::wait::Chore;
+use knee_load::experiment::throttle::Chore;
 use knee_load::time::{Clock, Nanos};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};

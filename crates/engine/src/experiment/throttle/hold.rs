@@ -7,7 +7,7 @@ use crate::error::RunError;
 use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
 use crate::sys::timer::{self, TimerFd};
 use knee_load::arrival::{ArrivalProcess, Arrivals};
-use knee_load::experiment::throttle::hold::{HoldMethod, HoldSpec, HoldStats};
+use knee_load::experiment::throttle::{HoldMethod, HoldSpec, HoldStats};
 use knee_load::spec::{OpenLoad, Rate, Share};
 use knee_load::throttle::{Throttle, Turn};
 use knee_load::time::{Clock, Nanos};

@@ -9,7 +9,7 @@ use crate::reactor::{COVERED, Waiter};
 use crate::sys::clock::{MonotonicClock, monotonic_ns, thread_cpu_ns};
 use crate::sys::epoll::{Epoll, EpollEvent};
 use crate::sys::timer::{self, TimerFd, UringTimer};
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec, WaitStats};
+use knee_load::experiment::throttle::{WaitMethod, WaitSpec, WaitStats};
 use knee_load::spec::{Margins, WaitPolicy};
 use knee_load::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,7 @@ use super::wire::{
 use crate::control::{ControlClient, SILENCE_NS, ServiceClock, ServiceLogin, ServiceLost};
 use crate::error::RunError;
 use crate::sys::clock;
-use knee_load::experiment::udp::measure::ServiceFacts;
+use knee_load::experiment::udp::ServiceFacts;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Time limit of an answer from a service that gives signs of life: more than it takes to drain its

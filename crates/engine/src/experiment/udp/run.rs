@@ -11,10 +11,9 @@ use crate::kernel::drops::{DropReading, Drops};
 use crate::kernel::freed::FreedPackets;
 use crate::sys::clock;
 use crate::threads;
-use knee_load::experiment::udp::measure::{
-    DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
+use knee_load::experiment::udp::{
+    DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial, UdpTrialSpec,
 };
-use knee_load::experiment::udp::spec::UdpTrialSpec;
 use knee_load::measure::{Interval, IntervalWatcher};
 use std::panic::resume_unwind;
 use std::path::Path;

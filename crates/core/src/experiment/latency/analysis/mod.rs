@@ -17,11 +17,10 @@ use crate::trial::offered::quantiles;
 use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use grid::{Grid, WeightedTimes};
-use knee_load::experiment::latency::measure::{
-    FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
-};
 use knee_load::experiment::latency::settling::still_changed;
-use knee_load::experiment::latency::spec::ScenarioEnd;
+use knee_load::experiment::latency::{
+    FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnd, ScenarioEnded,
+};
 use knee_load::measure::{Direction, Histogram, Outcome, Outcomes};
 use knee_load::time::Nanos;
 use overall::KIB;

@@ -2,7 +2,7 @@
 
 use super::{SAMPLES_MIN, at_reference_delay};
 use crate::experiment::throttle::report::WaitAdvice;
-use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitTrial};
+use knee_load::experiment::throttle::{Chore, WaitMethod, WaitTrial};
 use knee_load::measure::Histogram;
 use knee_load::time::Nanos;
 
@@ -309,7 +309,7 @@ mod advice_tests {
 mod model_tests {
     use super::*;
     use crate::experiment::throttle::tests::waits;
-    use knee_load::experiment::throttle::wait::WaitMethod;
+    use knee_load::experiment::throttle::WaitMethod;
     use knee_load::rng;
 
     /// Late by 60 µs and an exponential tail of mean 20 µs.

@@ -2,7 +2,7 @@
 
 use super::at_reference_delay;
 use crate::experiment::throttle::report::MarginRow;
-use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitTrial};
+use knee_load::experiment::throttle::{Chore, WaitMethod, WaitTrial};
 use knee_load::spec::Margins;
 use knee_load::time::Nanos;
 

@@ -5,8 +5,7 @@ mod margins;
 
 use crate::experiment::throttle::report::{RateRow, WaitRow};
 pub use advice::{BUDGETS_PERCENT, EARLY, ends_early, recommendations};
-use knee_load::experiment::throttle::hold::{HoldMethod, HoldTrial};
-use knee_load::experiment::throttle::wait::{Chore, WaitTrial};
+use knee_load::experiment::throttle::{Chore, HoldMethod, HoldTrial, WaitTrial};
 use knee_load::spec::ArrivalLaw;
 use knee_load::stats::sample::t9995;
 use knee_load::time::Nanos;
@@ -175,7 +174,7 @@ fn follows_any_schedule(method: HoldMethod) -> bool {
 mod waits_tests {
     use super::*;
     use crate::experiment::throttle::tests::waits;
-    use knee_load::experiment::throttle::wait::WaitMethod;
+    use knee_load::experiment::throttle::WaitMethod;
     use knee_load::time::Nanos;
 
     #[test]
@@ -222,7 +221,7 @@ mod waits_tests {
 mod rates_tests {
     use super::*;
     use crate::experiment::throttle::tests::holds;
-    use knee_load::experiment::throttle::hold::HoldStats;
+    use knee_load::experiment::throttle::HoldStats;
     use knee_load::time::Nanos;
 
     const OPERATION: Nanos = Nanos::from_micros(100);

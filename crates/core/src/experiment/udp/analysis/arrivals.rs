@@ -2,8 +2,7 @@
 
 use crate::trial::datagrams::DispersionAt;
 use knee_load::arrival::{ArrivalProcess, Arrivals};
-use knee_load::experiment::udp::measure::UdpTrial;
-use knee_load::experiment::udp::spec::ClientWait;
+use knee_load::experiment::udp::{ClientWait, UdpTrial};
 use knee_load::law::Law;
 use knee_load::measure::Window;
 use knee_load::spec::{ArrivalLaw, Rate, Share};

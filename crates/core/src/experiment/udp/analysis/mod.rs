@@ -13,10 +13,10 @@ use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::UdpDetail;
 use crate::trial::offered::quantiles;
 use crate::trial::report::{TrialReport, Verdict};
-use knee_load::experiment::udp::measure::{UdpReceived, UdpTrial};
+use knee_load::experiment::udp::{UdpReceived, UdpTrial};
 use knee_load::measure::{Interval, Outcome, Outcomes, Window};
-use knee_load::stats::batch::mean_ci95;
 use knee_load::stats::gaps::{Gaps, dispersion};
+use knee_load::stats::sample::batch_means_ci95;
 use knee_load::stats::stationarity::{THROUGHPUT_SHARE, is_stationary};
 use knee_load::time::Nanos;
 
@@ -45,7 +45,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         completed: ledger.received,
         throughput_per_s: Some(throughput_per_s),
         throughput_range_per_s: None,
-        throughput_ci95_per_s: mean_ci95(&series)
+        throughput_ci95_per_s: batch_means_ci95(&series)
             .filter(|_| stationary)
             .map(|[lo, hi]| [lo.max(0.0) / interval_s, hi / interval_s])
             // Senders that were held up beyond the end: the whole intervals are not all of it.

@@ -4,7 +4,7 @@ use super::cells::{changes, outline};
 use super::{ExplainSpec, PILOT, REPEATS_MIN};
 use crate::finding::{Finding, codes};
 use crate::words::list;
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::UdpTrialSpec;
 use knee_load::time::Nanos;
 
 /// The longest time that a whole explanation takes.

@@ -2,7 +2,7 @@
 
 use super::ExplainSpec;
 use crate::experiment::udp::AssessedUdpTrial;
-use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, ClientsAs, UdpTrialSpec};
 use knee_load::law::Law;
 use knee_load::rng;
 use knee_load::spec::{ArrivalLaw, Level, Rate, WaitPolicy};

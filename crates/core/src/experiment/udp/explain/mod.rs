@@ -47,7 +47,7 @@ pub use budget::{EXPLAIN_LIMIT, ExplainRequest};
 use cells::{CellChange, DISPENSABLE, DesignCell, block, changed, changes};
 pub(super) use judge::Hypothesis;
 use judge::{Effect, ExplainEvidence, Judgement, Ruling, TrialPair, judge};
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::UdpTrialSpec;
 use knee_load::rng;
 
 /// A loss below this share, in percent, is none that needs to be explained.

@@ -6,7 +6,7 @@ use crate::finding::{Finding, codes};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::report::TrialReport;
 use crate::words::{exact, number, share, time};
-use knee_load::experiment::udp::measure::DropPlace;
+use knee_load::experiment::udp::DropPlace;
 
 /// How long the service's buffer takes to fill at the mean rate of sending.
 pub(crate) fn buffer_covers_ns(d: &DatagramReport) -> Option<f64> {

@@ -4,7 +4,7 @@ use super::{datagrams, lost_at, percent_of, was};
 use crate::finding::{Code, Finding, codes};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::words::{drop_place, exact, list, share};
-use knee_load::experiment::udp::measure::DropPlace;
+use knee_load::experiment::udp::DropPlace;
 
 codes! {
     SEND_BUFFER = "lost_in_send_buffer":

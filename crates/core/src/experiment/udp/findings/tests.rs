@@ -7,8 +7,7 @@ use crate::finding::{Finding, Severity};
 use crate::trial::datagrams::{DatagramReport, LedgerReport, LossEvidence};
 use crate::trial::report::TrialReport;
 use crate::trial::validity::Clause;
-use knee_load::experiment::udp::measure::{DropPlace, UdpReceived};
-use knee_load::experiment::udp::spec::ClientWait;
+use knee_load::experiment::udp::{ClientWait, DropPlace, UdpReceived};
 use knee_load::spec::ArrivalLaw;
 use knee_load::time::Nanos;
 
@@ -262,7 +261,7 @@ fn a_place_that_nobody_counted_is_told_as_inferred() {
     trial.service.kernel = "6".into();
     trial.not_read = vec!["rules of nft".into()];
     (trial.service.same_host, trial.service.same_namespace) = (false, false);
-    let said = |trial: &knee_load::experiment::udp::measure::UdpTrial| {
+    let said = |trial: &knee_load::experiment::udp::UdpTrial| {
         let found = datagram_findings(&[&assess(trial)]);
         assert_eq!(found.len(), 1, "{found:?}");
         (found[0].code.clone(), found[0].text.clone())
@@ -283,7 +282,7 @@ fn a_place_that_nobody_counted_is_told_as_inferred() {
     trial.service.same_namespace = true;
     assert_eq!(said(&trial).0, "datagrams_unexplained");
     // What a counter tells is no inference.
-    trial.drops = vec![knee_load::experiment::udp::measure::DropCounter {
+    trial.drops = vec![knee_load::experiment::udp::DropCounter {
         whole_kernel: false,
         place: DropPlace::Firewall,
         count: 10,

@@ -11,7 +11,7 @@ use crate::experiment::latency::wire::{
 };
 use crate::sys::eventfd::EventFd;
 use crate::sys::{clock, stream, thread as sys_thread};
-use knee_load::experiment::latency::measure::LatencyServiceFacts;
+use knee_load::experiment::latency::LatencyServiceFacts;
 use knee_load::measure::Direction;
 use knee_load::time::Nanos;
 use std::io;

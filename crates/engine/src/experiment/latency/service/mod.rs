@@ -18,7 +18,7 @@ use crate::port;
 use crate::sys::eventfd::EventFd;
 use crate::threads::{self, StoppableThread};
 use control::LatencyService;
-use knee_load::experiment::latency::measure::LatencyServiceFacts;
+use knee_load::experiment::latency::LatencyServiceFacts;
 use knee_load::measure::Direction;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};

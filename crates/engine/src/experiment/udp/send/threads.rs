@@ -8,7 +8,7 @@ use crate::error::RunError;
 use crate::run::STARTS_MAX;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::udp;
-use knee_load::experiment::udp::spec::ClientsAs;
+use knee_load::experiment::udp::ClientsAs;
 use knee_load::spec::Share;
 use std::net::{SocketAddr, UdpSocket};
 use std::panic::resume_unwind;

@@ -5,7 +5,7 @@ use crate::control::{IDLE_NS, Service, ServiceClients};
 use crate::experiment::udp::wire::{Hello, UdpReply, UdpRequest, UdpSessionSpec};
 use crate::sys::clock;
 use crate::sys::eventfd::EventFd;
-use knee_load::experiment::udp::measure::ServiceFacts;
+use knee_load::experiment::udp::ServiceFacts;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 

@@ -29,7 +29,7 @@ use crate::sys::thread as sys_thread;
 use crate::threads::{self, StoppableThread};
 use control::UdpService;
 use data_thread::{DataThread, ThreadLink};
-use knee_load::experiment::udp::spec::ServiceMode;
+use knee_load::experiment::udp::ServiceMode;
 use knee_load::law::Law;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
