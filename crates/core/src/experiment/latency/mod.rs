@@ -1,7 +1,6 @@
 //! `knee latency`: capacity, responsiveness and smoothness of a path under flows.
 
 pub mod analysis;
-mod answer;
 mod classic;
 mod conclusion;
 mod distorted;
@@ -158,7 +157,7 @@ impl Experiment for Latency {
         distorted::mark_distorted(&mut conclusion, idle, self.first_congestion());
         findings.extend(distorted::rests_on_distorted(&conclusion, &counting));
         findings.extend(attempts.run_again(past));
-        conclusion.answer = answer::in_words(&conclusion);
+        conclusion.answer = conclusion::in_words(&conclusion);
         let is_invalid = |t: &&TrialReport| t.verdict == Verdict::Invalid;
         Concluded {
             // Every scenario is part of a mean, or may be the worst. Findings say which figures are

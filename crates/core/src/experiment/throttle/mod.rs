@@ -1,7 +1,6 @@
 //! `knee throttle`: how this machine waits, and how well each way holds a rate.
 
 pub mod analysis;
-mod answer;
 pub mod findings;
 pub mod report;
 #[cfg(test)]
@@ -72,7 +71,7 @@ impl Experiment for RateTable {
             findings,
             conclusion: ThrottleConclusion {
                 rates: past.iter().filter_map(rate_row).collect(),
-                answer: answer::rates_in_words(past),
+                answer: report::rates_in_words(past),
                 ..ThrottleConclusion::default()
             },
         }
@@ -129,7 +128,7 @@ impl Experiment for WaitTable {
                 margins: margin_rows(past),
                 recommendations: recommendations(past),
                 rates: Vec::new(),
-                answer: answer::waits_in_words(past),
+                answer: report::waits_in_words(past),
             },
         }
     }

@@ -5,11 +5,9 @@
 
 pub mod analysis;
 pub mod client_wait;
-mod conclusion;
 mod explain;
 pub mod findings;
 mod laws;
-mod pool;
 pub mod report;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The time series of a scenario on one grid, coarse enough for a report to stay small.
 
 use crate::trial::assess::times_report;
-use crate::trial::flows::LatencySeries;
+use crate::trial::detail::LatencySeries;
 use crate::trial::report::TimesReport;
 use knee_load::experiment::latency::{LatencyTrial, Probe, ProbesMeasured};
 use knee_load::measure::{Direction, Histogram, Interval};

@@ -1,6 +1,6 @@
 //! Where each datagram went.
 
-use crate::trial::datagrams::{LedgerReport, LossEvidence};
+use crate::trial::detail::{LedgerReport, LossEvidence};
 use knee_load::experiment::udp::{DropCounter, DropPlace, UdpReceived, UdpTrial};
 
 /// The reason of discards that were no datagrams of the trial.

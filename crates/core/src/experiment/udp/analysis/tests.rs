@@ -1,7 +1,7 @@
 //! Ledgers that balance, and reports of trials whose figures are known.
 
 use super::{assess, ledger};
-use crate::trial::datagrams::LedgerReport;
+use crate::trial::detail::LedgerReport;
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::arrival::{ArrivalProcess, Arrivals};
 use knee_load::experiment::udp::recorder::DatagramRecorder;

@@ -1,10 +1,10 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::{codes, datagram_findings, places, troubles};
+use super::{codes, datagram_findings, losses, troubles};
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::finding::{Finding, Severity};
-use crate::trial::datagrams::{DatagramReport, LedgerReport, LossEvidence};
+use crate::trial::detail::{DatagramReport, LedgerReport, LossEvidence};
 use crate::trial::report::TrialReport;
 use crate::trial::validity::Clause;
 use knee_load::experiment::udp::{ClientWait, DropPlace, UdpReceived};
@@ -323,7 +323,7 @@ fn every_finding_says_what_to_do() {
 #[test]
 fn each_code_is_listed_once() {
     let names: Vec<&str> = codes().iter().map(|code| code.name).collect();
-    let of_places = DropPlace::ALL.into_iter().filter_map(places::code_and_next_step);
+    let of_places = DropPlace::ALL.into_iter().filter_map(losses::code_and_next_step);
     assert!(of_places.clone().all(|(code, _)| names.contains(&code.name)));
     assert_eq!(of_places.count(), 13);
     let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();

@@ -180,7 +180,7 @@ fn the_kernels_own_count_of_full_buffers_is_that_of_the_ledger() {
 }
 
 /// The drops of a trial that are no full buffer, with its ledger.
-fn ledger_of(address: SocketAddr) -> knee_core::trial::datagrams::LedgerReport {
+fn ledger_of(address: SocketAddr) -> knee_core::trial::detail::LedgerReport {
     let trial = run(&trial_of(address));
     let ledger = knee_core::experiment::udp::analysis::ledger(&trial);
     assert_eq!(ledger.unexplained, 0, "{ledger:?} {:?}", trial.drops);
