@@ -7,7 +7,6 @@ use crate::error::RunError;
 use crate::generator::generator_use;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::{self, HostTime};
-use crate::kernel::limits;
 use crate::kernel::timestamps::Timestamps;
 use crate::link::{self, TlsTarget};
 use crate::observe::Vantage;
@@ -127,7 +126,7 @@ fn run_crew(
     stop: &AtomicBool,
     mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
-    limits::ensure_files(crew.part(connections_of(spec).into()))?;
+    host::ensure_files(crew.part(connections_of(spec).into()))?;
     let patience = Duration::from_nanos(spec.connect_timeout.0);
     let address = match &spec.load {
         Load::Overload(_) => resolve::overload_address(&spec.target.endpoint, patience)?,

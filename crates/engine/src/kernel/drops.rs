@@ -112,7 +112,7 @@ impl Drops {
     }
 
     /// Reads the counters and, if watched, the kernel's own reasons.
-    pub(crate) fn now_with(freed: Option<&FreedPackets>) -> Drops {
+    fn now_with(freed: Option<&FreedPackets>) -> Drops {
         let mut drops = Drops::now();
         for (place, reason, count) in freed.into_iter().flat_map(FreedPackets::now) {
             let source = format!("skb:kfree_skb {reason} (all network namespaces)");

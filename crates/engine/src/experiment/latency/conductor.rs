@@ -1,8 +1,8 @@
 //! Conducts a run: intervals for the watcher, settling, limits, the end.
 
 use super::flow_threads::FlowRun;
-use super::merge::UploadProgress;
 use super::pinger::{PingerControl, PingerEvent};
+use super::run::UploadProgress;
 use super::wire::{LatencyRequest, LatencyServiceRecord};
 use crate::control::ServiceLost;
 use crate::sys::clock;

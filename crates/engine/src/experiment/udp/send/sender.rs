@@ -7,7 +7,7 @@ use super::tally::SendTally;
 use crate::generator::WorkerUse;
 use crate::reactor::{COVERED, Waiter};
 use crate::sys::clock::{self, ThreadUse};
-use crate::sys::{thread, timer};
+use crate::sys::thread;
 use knee_load::arrival::Arrivals;
 use knee_load::experiment::udp::{ClientWait, ClientsAs, UdpSent, UdpTrialSpec};
 use knee_load::spec::{ArrivalLaw, Rate, Share};
@@ -304,7 +304,7 @@ impl<'a> DatagramSender<'a> {
                     }
                 }
                 None if self.spec.wait == ClientWait::Yield => std::thread::yield_now(),
-                None => timer::sleep_for(0),
+                None => clock::sleep_for(0),
             }
             client = if client + 1 < clients { client + 1 } else { 0 };
         }
