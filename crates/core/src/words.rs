@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_place_has_words() {
-        for place in knee_load::experiment::udp::measure::DropPlace::ALL {
+        for place in knee_load::experiment::udp::DropPlace::ALL {
             assert!(!drop_place(place.name()).starts_with("at "), "{place:?}");
         }
         assert_eq!(drop_place("far_away"), "at far away");

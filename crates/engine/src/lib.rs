@@ -26,9 +26,8 @@ pub mod sys;
 mod threads;
 mod worker;
 
+pub use crate::kernel::host::{OpenFiles, RESERVED_FILES, connections_permitted, preflight_facts};
 pub use kernel::host::host;
-pub use kernel::limits::{OpenFiles, RESERVED_FILES, connections_permitted};
-pub use kernel::sysctl::preflight_facts;
 pub use link::{CallResponse, Greeting};
 pub use resolve::{call_once, preflight, preflight_overload};
 pub use run::{StartBarrier, connections_of, run, run_observed, run_part};

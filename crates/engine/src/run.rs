@@ -7,7 +7,6 @@ use crate::error::RunError;
 use crate::generator::generator_use;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::{self, HostTime};
-use crate::kernel::limits;
 use crate::kernel::timestamps::Timestamps;
 use crate::link::{self, TlsTarget};
 use crate::observe::Vantage;
@@ -128,7 +127,7 @@ fn run_crew(
     mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
     let servers = 1 + spec.target.further.len() as u64;
-    limits::ensure_files(crew.part(servers * u64::from(connections_of(spec))))?;
+    host::ensure_files(crew.part(servers * u64::from(connections_of(spec))))?;
     let patience = Duration::from_nanos(spec.connect_timeout.0);
     let reached = spec.target.each_server().map(|target| {
         let address = match &spec.load {

@@ -1,7 +1,7 @@
 //! Threads that the system may refuse. `std::thread::spawn` panics then; these are errors.
 
 use crate::error::{RunError, reason};
-use crate::sys::eventfd::EventFd;
+use crate::sys::epoll::EventFd;
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,11 +10,9 @@
 
 pub mod arrival;
 pub mod both_ends;
-pub mod date;
 pub mod digits;
 pub mod driver;
 pub mod experiment;
-pub mod host;
 pub mod law;
 pub mod measure;
 pub mod messages;

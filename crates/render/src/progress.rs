@@ -1,8 +1,7 @@
 //! One line on the progress of a running trial, or on an ended one.
 
 use crate::number::{TIE, count, known, number, percent, plural, rate, time_short};
-use knee_core::trial::datagrams::DatagramReport;
-use knee_core::trial::flows::FlowsReport;
+use knee_core::trial::detail::{DatagramReport, FlowsReport};
 use knee_load::measure::Interval;
 use knee_load::time::Nanos;
 
@@ -219,7 +218,7 @@ pub fn scenario_line(which: &str, label: &str, flows: &FlowsReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::trial::flows::{DirectionReport, ProbeReport};
+    use knee_core::trial::detail::{DirectionReport, ProbeReport};
     use knee_core::trial::report::TimesReport;
     use std::collections::BTreeMap;
 

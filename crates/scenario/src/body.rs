@@ -8,7 +8,7 @@ use super::names::TemplateScope;
 use super::tree::{Node, Scalar, Value};
 use super::{schema, template};
 use knee_load::percent;
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 use knee_load::session::{Escape, Fill, Template, TemplatePiece};
 use knee_load::spec::{Body, parse_header};
 

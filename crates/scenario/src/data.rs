@@ -7,7 +7,7 @@ use super::fields::{Fields, named, text, word};
 use super::names::is_name;
 use super::schema;
 use super::tree::{Entry, Node, Value};
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 use knee_load::session::{DataSet, Deal};
 use std::collections::HashSet;
 

@@ -6,7 +6,7 @@ use super::fields::one_or_more;
 use super::names::{Names, TemplateScope};
 use super::target::TargetOrigins;
 use super::tree::{Entry, Node, Value};
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 use knee_load::session::{Instruction, Repetition, SessionPlan};
 use knee_load::spec::HttpRequest;
 use std::collections::HashMap;

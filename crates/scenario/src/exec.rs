@@ -8,7 +8,7 @@ use super::names::{Names, is_name};
 use super::request::CompiledRequest;
 use super::template;
 use super::tree::Node;
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 use knee_load::session::TemplatePiece;
 use knee_load::session::{Ask, Program};
 use knee_load::spec::Part;

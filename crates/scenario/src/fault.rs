@@ -1,6 +1,6 @@
 //! What is wrong with a scenario file, and where.
 
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 use knee_load::spec::ParseError;
 
 /// A place in a file; both count from 1, columns in characters.

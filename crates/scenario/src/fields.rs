@@ -3,8 +3,7 @@
 use super::fault::{Position, Read, bail, fault, unknown};
 use super::schema::MapKind;
 use super::tree::{Entry, Node, Scalar, Value};
-use knee_load::quantity::parse::quoted;
-use knee_load::quantity::parse_duration;
+use knee_load::quantity::{parse_duration, quoted};
 use knee_load::spec::ParseError;
 use knee_load::time::Nanos;
 

@@ -2,7 +2,7 @@
 
 use super::ScenarioInputs;
 use super::fault::{nearest, unknown};
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 
 /// What templates are read with.
 pub(super) struct TemplateScope<'a> {

@@ -8,7 +8,7 @@ use super::names::TemplateScope;
 use super::target::{RequestPlace, TargetOrigins};
 use super::template;
 use super::tree::{Entry, Node};
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 use knee_load::session::TemplatePiece;
 use knee_load::session::{Escape, Fill, Template};
 use knee_load::spec::{Body, Hole, HttpRequest, Part, Url};

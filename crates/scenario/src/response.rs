@@ -5,8 +5,7 @@ use super::fields::{Fields, list, named, one_or_more, parsed, text, whole, word}
 use super::names::{TemplateScope, is_name};
 use super::tree::{Entry, Node, Value};
 use super::{condition, schema, template};
-use knee_load::quantity::parse::{error, quoted};
-use knee_load::quantity::parse_duration;
+use knee_load::quantity::{error, parse_duration, quoted};
 use knee_load::session::{
     CssSelector, Expectation, Match, Pattern, Relation, Source, Template, TemplatePiece,
     parse_pointer,

@@ -13,8 +13,7 @@ use super::request::{CompiledRequest, RequestDraft, redirected};
 use super::response::{Extract, expectations, extractions};
 use super::schema::{self, STEP};
 use super::tree::{Entry, Node, Value};
-use knee_load::quantity::parse::quoted;
-use knee_load::quantity::parse_law;
+use knee_load::quantity::{parse_law, quoted};
 use knee_load::session::{Ask, DataSet, Extraction, Instruction, RequestStep, SessionKind};
 use std::collections::HashMap;
 

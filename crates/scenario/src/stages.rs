@@ -1,8 +1,7 @@
 //! Stages of rates or users, and the times at which sessions begin by those of rates.
 
 use super::ScenarioLoad;
-use knee_load::quantity::ParseError;
-use knee_load::quantity::parse::error;
+use knee_load::quantity::{ParseError, error};
 use knee_load::rng;
 use knee_load::spec::UserStage;
 use knee_load::time::Nanos;

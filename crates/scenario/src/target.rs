@@ -8,7 +8,7 @@ use super::locator;
 use super::names::TemplateScope;
 use super::template;
 use super::tree::Node;
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 use knee_load::session::{Escape, Origin};
 use knee_load::spec::{Scheme, Url};
 

@@ -5,7 +5,7 @@ use super::fault::{Read, fault, unknown};
 use super::fields::text;
 use super::names::{FUNCTIONS, Names, TemplateScope, is_name_part, is_name_start};
 use super::tree::{Node, Scalar};
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 use knee_load::session::TemplatePiece;
 use knee_load::session::{Function, Template, TimeFormat};
 

@@ -2,7 +2,7 @@
 
 use super::fault::ScenarioError;
 use super::fault::{Position, Read, bail, fault};
-use knee_load::quantity::parse::quoted;
+use knee_load::quantity::quoted;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -1,6 +1,6 @@
 //! Specs for tests that depend on load and time alone.
 
-use knee_load::experiment::latency::spec::{FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd};
+use knee_load::experiment::latency::{FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd};
 use knee_load::spec::{
     BackendChoice, Endpoint, EngineOptions, Level, Load, Margins, Pick, Target, TimestampsChoice,
     TrialSpec, WaitPolicy,

@@ -3,7 +3,7 @@
 
 use super::World;
 use super::agenda::{Agenda, SimulatedEvent};
-use super::stalls::StallSchedule;
+use crate::station::StallSchedule;
 use knee_load::driver::{Action, AnyDriver, Driver};
 use knee_load::measure::Op;
 use knee_load::measure::{Completion, Measurement, Outcome, Recorder, RecorderConfig, Window};

@@ -7,20 +7,18 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
-mod faults;
 pub mod fixture;
 mod generator;
 mod path;
 pub mod series;
-mod stalls;
 mod station;
 pub mod theory;
 
-pub use faults::{Faults, RejectAbove};
+pub use crate::station::{Faults, RejectAbove};
 pub use path::{Path, simulate_flows};
 
+use crate::station::FaultState;
 use agenda::{Agenda, SimulatedEvent};
-use faults::FaultState;
 use generator::{Generator, RequestFate};
 use knee_load::law::Law;
 use knee_load::measure::{GeneratorUse, Histogram, Trial};

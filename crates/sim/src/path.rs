@@ -1,12 +1,11 @@
 //! A simulated path: a link of a fixed rate behind a queue in each direction, which flows of TCP
 //! fill and pings wait in.
 
-use knee_load::experiment::latency::measure::{
-    FlowMeasured, LatencyServiceFacts, LatencyTrial, Probe, ProbeBack, ProbesMeasured,
-    ScenarioEnded, TcpSample,
-};
 use knee_load::experiment::latency::settling::{PingsSoFar, Settling};
-use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_load::experiment::latency::{
+    FlowMeasured, LatencyServiceFacts, LatencyTrial, LatencyTrialSpec, Probe, ProbeBack,
+    ProbesMeasured, ScenarioEnd, ScenarioEnded, TcpSample,
+};
 use knee_load::measure::Direction;
 use knee_load::measure::{GeneratorUse, Histogram};
 use knee_load::time::Nanos;

@@ -1,8 +1,9 @@
-//! The station: workers behind one queue, first come, first served.
+//! The station: workers behind one queue, first come, first served, and how it stalls and fails.
 
 use super::generator::SimulatedRequest;
-use super::stalls::StallSchedule;
 use super::{SlowStart, World};
+use crate::Stall;
+use crate::generator::RequestFate;
 use knee_load::law::Law;
 use knee_load::measure::{Histogram, Window};
 use knee_load::rng::{self, Rng};
@@ -101,5 +102,157 @@ impl StationState {
         });
         let others = (self.busy + self.queue.len()).saturating_sub(1) as f64;
         at_first * (1.0 + self.drift_per_s * t.as_secs_f64()) * (1.0 + self.contention * others)
+    }
+}
+
+/// Stalls in order, none touching another: begin and end of each.
+#[derive(Debug)]
+pub(super) struct StallSchedule(Vec<(Nanos, Nanos)>);
+
+impl StallSchedule {
+    pub(super) fn new(stalls: &[Stall]) -> StallSchedule {
+        let mut spans: Vec<_> = stalls.iter().map(|s| (s.at, s.at + s.length)).collect();
+        spans.sort_unstable();
+        let mut joined: Vec<(Nanos, Nanos)> = Vec::new();
+        for (begin, end) in spans {
+            match joined.last_mut() {
+                Some(last) if begin <= last.1 => last.1 = last.1.max(end),
+                _ => joined.push((begin, end)),
+            }
+        }
+        StallSchedule(joined)
+    }
+
+    /// `t`, or the end of the stall that it falls in.
+    pub(super) fn after(&self, t: Nanos) -> Nanos {
+        let next = self.0.partition_point(|&(_, end)| end <= t);
+        match self.0.get(next) {
+            Some(&(begin, end)) if begin <= t => end,
+            _ => t,
+        }
+    }
+
+    /// When work of this length that begins at `t` is done: stalls interrupt it.
+    pub(super) fn work(&self, t: Nanos, length: Nanos) -> Nanos {
+        let mut done = self.after(t) + length;
+        let next = self.0.partition_point(|&(begin, _)| begin <= t);
+        for &(begin, end) in &self.0[next..] {
+            if done <= begin {
+                break;
+            }
+            done += end - begin;
+        }
+        done
+    }
+}
+
+/// The faults of a server; the default has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// Every so-manieth connection never gets an answer (4: the 4th, 8th, …). 0: all do.
+    pub hangs_every: u64,
+    /// It answers with a status of 503 what exceeds a rate.
+    pub rejects: Option<RejectAbove>,
+    /// The share of operations that are served in full and then answered with a status of 500, 0 to
+    /// 1.
+    pub errors: f64,
+    /// Its process dies at this time of the run: connections are reset, further ones refused.
+    pub crash_at: Option<Nanos>,
+}
+
+/// A limit on the rate of requests, as a token bucket holds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RejectAbove {
+    /// Requests per second that pass.
+    pub per_s: f64,
+    /// Requests that may pass at once after a time without any.
+    pub burst: f64,
+    /// How long a rejection takes, so that time passes.
+    pub takes: Nanos,
+}
+
+/// Least time of a refused connection, so that time passes.
+const REFUSAL: Nanos = Nanos::from_micros(20);
+
+/// The faults of one trial as they happen.
+#[derive(Debug)]
+pub(super) struct FaultState {
+    faults: Faults,
+    rng: Rng,
+    tokens: f64,
+    filled: Nanos,
+}
+
+impl FaultState {
+    pub(super) fn new(faults: &Faults, seed: u64) -> FaultState {
+        FaultState {
+            faults: *faults,
+            rng: rng::stream(seed, rng::SERVER_FAULTS),
+            tokens: faults.rejects.map_or(0.0, |limit| limit.burst),
+            filled: Nanos::ZERO,
+        }
+    }
+
+    /// What a request meets instead of the station: an answer after a time, or `Some(None)` where
+    /// it never gets one. `None`: the station.
+    pub(super) fn meets(
+        &mut self,
+        request: &SimulatedRequest,
+        now: Nanos,
+    ) -> Option<Option<(RequestFate, Nanos)>> {
+        if self.has_crashed(now) {
+            return Some(Some((RequestFate::Refused, REFUSAL)));
+        }
+        let every = self.faults.hangs_every;
+        if every > 0 && request.connection.is_multiple_of(every) {
+            return Some(None);
+        }
+        let limit = self.faults.rejects?;
+        let refill = (now - self.filled).as_secs_f64() * limit.per_s;
+        self.tokens = (self.tokens + refill).min(limit.burst.max(1.0));
+        self.filled = now;
+        if self.tokens >= 1.0 {
+            self.tokens -= 1.0;
+            return None;
+        }
+        Some(Some((RequestFate::Rejected, limit.takes)))
+    }
+
+    /// What one that was served is answered with.
+    pub(super) fn answer(&mut self) -> RequestFate {
+        if self.faults.errors > 0.0 && rng::unit(&mut self.rng) < self.faults.errors {
+            return RequestFate::Rejected;
+        }
+        RequestFate::Served
+    }
+
+    pub(super) fn has_crashed(&self, now: Nanos) -> bool {
+        self.faults.crash_at.is_some_and(|at| at <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_interrupted_and_moments_are_put_off() {
+        let stall = |at, length| Stall { at: Nanos(at), length: Nanos(length) };
+        // 10 to 20 and 30 to 45; given out of order and overlapping.
+        let stalls = StallSchedule::new(&[stall(30, 10), stall(10, 10), stall(35, 10)]);
+        for (t, after) in [(9, 9), (10, 20), (19, 20), (20, 20), (44, 45), (50, 50)] {
+            assert_eq!(stalls.after(Nanos(t)), Nanos(after), "{t}");
+        }
+        for (t, length, done, what) in [
+            (0, 5, 5, "before any"),
+            (0, 10, 10, "done just as it begins"),
+            (0, 11, 21, "interrupted once"),
+            (15, 5, 25, "begun in it"),
+            (5, 20, 50, "interrupted twice"),
+            (20, 10, 30, "between two"),
+            (60, 5, 65, "after all"),
+        ] {
+            assert_eq!(stalls.work(Nanos(t), Nanos(length)), Nanos(done), "{what}");
+        }
     }
 }

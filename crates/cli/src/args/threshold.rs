@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::resolved_options::typed;
 use clap::Args;
-use knee_core::report::{Report, ThresholdReport, thresholds};
+use knee_core::report::{Report, ThresholdReport, judge_thresholds};
 use knee_core::threshold::Threshold;
 use knee_core::trial::statistics::{StatisticUnit, threshold_names};
 use knee_load::spec::Target;
@@ -64,6 +64,6 @@ impl ThresholdArgs {
 
     /// Each threshold, and whether it was kept.
     pub fn judge(&self, report: &Report) -> Vec<ThresholdReport> {
-        thresholds::judge(&self.fail_if, report)
+        judge_thresholds(&self.fail_if, report)
     }
 }

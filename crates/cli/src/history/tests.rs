@@ -4,7 +4,7 @@ use crate::history::schema::{open_to_read, open_to_write};
 use crate::watch::{ExperimentStart, LiveKind, UpcomingTrial, Watcher};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use knee_core::experiment::run::report::RunConclusion;
+use knee_core::experiment::run::RunConclusion;
 use knee_core::report::{self, Command, Conclusion, Host, ReportResult, SCHEMA};
 use knee_core::trial::report::Verdict;
 use knee_load::measure::{Histogram, Interval};

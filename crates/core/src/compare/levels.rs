@@ -1,12 +1,12 @@
 //! Trials of the same level, law or scenario, compared metric by metric.
 
 use super::anatomy::stage_changes;
-use super::difference::difference;
+use super::difference::{self, FailureCount, ShareSample, difference};
 use super::draft::{RowDraft, RowSubject};
-use super::estimate::LogEstimate;
-use super::metrics::{between, estimate, failed, failed_by_interval, is_contended, statistics_of};
+use super::metrics::{
+    LogEstimate, between, estimate, failed, failed_by_interval, is_contended, statistics_of,
+};
 use super::report::{ComparisonRow, StageChanges};
-use super::share::{self, FailureCount, ShareSample};
 use crate::report::Kind;
 use crate::report::Report;
 use crate::trial::report::{TrialReport, Verdict};
@@ -191,7 +191,7 @@ impl MatchedLevel<'_> {
     ) -> Option<RowDraft> {
         let shares = |side: &LevelTrials| shares(side, failed, by_interval);
         let [a, b] = self.sides.each_ref().map(shares);
-        share::draft(subject, &a, &b, self.why_unknown(&[], &[]))
+        difference::share_draft(subject, &a, &b, self.why_unknown(&[], &[]))
     }
 
     /// Subject of a row of this level.

@@ -5,19 +5,16 @@
 //! several (`difference`). All rows together decide which differences count (`discoveries`), so
 //! that equal servers are called different in fewer than 1 of 20 comparisons.
 
-mod agents;
 mod anatomy;
 mod answer;
 mod difference;
 mod draft;
-mod estimate;
 mod host_speed;
 mod levels;
 mod live;
 mod metrics;
 mod overall;
 pub mod report;
-mod share;
 mod steps;
 mod trend;
 mod warnings;
@@ -137,7 +134,7 @@ fn drafts(a: &[&Report], b: &[&Report], matched: &[MatchedLevel]) -> Vec<RowDraf
     // Many levels would have hundreds of rows, and every row hides differences of the others.
     let of_steps = match matched {
         [only] if has_levels && only.label.is_empty() => {
-            [steps::drafts(only), agents::drafts(only)].concat()
+            [steps::drafts(only), steps::agent_drafts(only)].concat()
         }
         _ => Vec::new(),
     };

@@ -1,9 +1,8 @@
 //! Rows of the conclusions of experiments as a whole.
 
-use super::difference::{RunSpread, difference, of_pairs};
+use super::difference::{self, FailureCount, RunSpread, ShareSample, difference, of_pairs};
 use super::draft::{RowDraft, RowSubject};
-use super::estimate::LogEstimate;
-use super::share::{self, FailureCount, ShareSample};
+use super::metrics::LogEstimate;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::experiment::overload::report::OverloadConclusion;
 use crate::experiment::recover::report::RecoverConclusion;
@@ -165,7 +164,9 @@ fn recover(a: &[&Report], b: &[&Report]) -> Vec<RowDraft> {
     };
     let (times_a, times_b) = (times(a), times(b));
     let mut rows: Vec<RowDraft> =
-        share::draft(unserved, &sample(a), &sample(b), NO_SPREAD.to_owned()).into_iter().collect();
+        difference::share_draft(unserved, &sample(a), &sample(b), NO_SPREAD.to_owned())
+            .into_iter()
+            .collect();
     if !times_a.is_empty() && !times_b.is_empty() {
         rows.push(figures(recovery, &times_a, &times_b, SPREAD_WORST));
     }

@@ -5,7 +5,7 @@ use super::*;
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
 use crate::experiment::conduct;
 use crate::experiment::recover::{Recover, RecoverPhases, RecoverSpec, Trigger};
-use crate::experiment::run::report::RunConclusion;
+use crate::experiment::run::RunConclusion;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::report::{Command, Kind};
 use crate::report::{Host, ReportResult};

@@ -2,9 +2,9 @@
 
 use super::NamedReport;
 use crate::report::Report;
-use crate::trial::protocol::ProtocolReport;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::timing::ClockKind;
+use crate::trial::traffic::ProtocolReport;
 use crate::words::list;
 use knee_load::spec::HttpVersion;
 use serde_json::Value;

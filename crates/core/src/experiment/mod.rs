@@ -1,6 +1,6 @@
-//! Experiments: pure policies that ask for trials and conclude.
+//! Experiments: pure policies that ask for trials and conclude, and what reports ask of
+//! conclusions.
 
-pub mod answer;
 pub mod ending;
 pub mod latency;
 pub mod overload;
@@ -9,14 +9,15 @@ pub mod run;
 pub mod sweep;
 pub mod throttle;
 pub mod udp;
-mod verdict;
 
-pub use run::SingleRun;
-pub use verdict::verdict;
-
-use crate::finding::{Finding, gravest_first};
+use crate::consistency::{Contradictions, Said};
+use crate::finding::{Code, Finding, gravest_first};
 use crate::trial::findings::{GENERATOR_DISTORTED, RATE_MAX_REACHED};
-use crate::trial::report::Verdict;
+use crate::trial::report::{TrialReport, Verdict};
+pub use ending::verdict;
+pub use run::SingleRun;
+use serde::Serialize;
+use serde_json::Value;
 use std::ops::ControlFlow;
 
 /// A pure policy: decides from the trials so far what to run next, then concludes.
@@ -163,4 +164,60 @@ pub fn conduct_in_view<X: Experiment, E>(
     }
     gravest_first(&mut findings);
     Ok(Conducted { trials, verdict, findings, conclusion, ended })
+}
+
+/// A conclusion as a report sees it. The defaults hold for most experiments.
+pub trait Answer {
+    /// The codes of the findings that only this experiment has.
+    fn codes() -> Vec<Code>
+    where
+        Self: Sized,
+    {
+        Vec::new()
+    }
+
+    /// Concludes from a single trial that did not end; `words` describe it.
+    fn cut_short(&mut self, trial: &TrialReport, words: String);
+
+    /// Number of its rows that rest on no trial of the report.
+    fn rows(&self) -> usize {
+        0
+    }
+
+    /// Its rows, for row files if no trial has intervals.
+    ///
+    /// # Errors
+    /// A row that is no JSON.
+    fn table(&self) -> serde_json::Result<Vec<Value>> {
+        Ok(Vec::new())
+    }
+
+    /// Trials that represent the experiment: thresholds apply to them.
+    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
+        most_responses(trials).into_iter().collect()
+    }
+
+    /// Noun for one of its operations.
+    fn operation(&self) -> &'static str {
+        "operation"
+    }
+
+    /// Whether its trials fail on purpose, to explain something.
+    fn fails_on_purpose(&self) -> bool {
+        false
+    }
+
+    /// Records contradictions within it or with the rest of the report.
+    fn check(&self, _said: Said<'_>, _found: &mut Contradictions) {}
+}
+
+/// The trial with the most responses per second.
+pub(crate) fn most_responses(trials: &[TrialReport]) -> Option<&TrialReport> {
+    let per_s = TrialReport::responses_per_s;
+    trials.iter().max_by(|a, b| per_s(a).total_cmp(&per_s(b)))
+}
+
+/// Rows as JSON.
+pub(crate) fn values(rows: &[impl Serialize]) -> serde_json::Result<Vec<Value>> {
+    rows.iter().map(serde_json::to_value).collect()
 }

@@ -4,8 +4,8 @@
 //! check every conclusion that they draw. So each test of knee is a test of this as well.
 
 use super::Report;
-use crate::consistency::{Contradictions, Said, trial};
-use crate::experiment::answer::Answer;
+use crate::consistency::{self, Contradictions, Said};
+use crate::experiment::Answer;
 use crate::finding::{Finding, Severity};
 use crate::trial::report::{TrialReport, Verdict};
 
@@ -21,7 +21,7 @@ impl Report {
 pub(crate) fn contradictions(said: Said<'_>, answer: &dyn Answer) -> Vec<String> {
     let mut found = Contradictions::default();
     for trial in said.trials {
-        found.within(&trial.label, |found| trial::check(trial, found));
+        found.within(&trial.label, |found| consistency::check_trial(trial, found));
     }
     check_findings(said, answer, &mut found);
     answer.check(said, &mut found);

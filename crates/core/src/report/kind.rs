@@ -1,14 +1,13 @@
 //! Which experiment a report is of, and its answer.
 
-use crate::experiment::Experiment;
-use crate::experiment::answer::Answer;
 use crate::experiment::latency::report::LatencyConclusion;
 use crate::experiment::overload::report::OverloadConclusion;
 use crate::experiment::recover::report::RecoverConclusion;
-use crate::experiment::run::report::RunConclusion;
+use crate::experiment::run::RunConclusion;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::udp::report::UdpConclusion;
+use crate::experiment::{Answer, Experiment};
 use crate::finding::Code;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;

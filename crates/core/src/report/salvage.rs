@@ -1,6 +1,6 @@
 //! The report of an experiment whose process ended in the middle of it.
 
-use super::thresholds;
+use super::result;
 use crate::finding::{Finding, Severity, gravest_first};
 use crate::report::Report;
 use crate::trial::assess::times_report;
@@ -53,7 +53,7 @@ pub fn salvage(remains: PartialExperiment) -> Result<Report, String> {
         }
         report.trials.push(trial);
     }
-    report.thresholds = thresholds::judge(&thresholds::asked_for(&report), &report);
+    report.thresholds = result::judge_thresholds(&result::asked_for(&report), &report);
     report.judge();
     Ok(report)
 }

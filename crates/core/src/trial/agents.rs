@@ -5,7 +5,7 @@ use super::validity::{Demand, STALL_NS, broken_clauses};
 use crate::words::time;
 use knee_load::measure::{AgentMeasured, Trial};
 use knee_load::spec::WorkerRange;
-use knee_load::stats::batch::mean_ci95;
+use knee_load::stats::sample::batch_means_ci95;
 
 /// The contribution of `agent`, which measured `trial` with the workers of `crew`.
 ///
@@ -39,7 +39,7 @@ pub fn agent_measured(agent: &str, crew: WorkerRange, trial: &Trial) -> AgentMea
         p90_ns: percentile(0.9),
         p99_ns: percentile(0.99),
         mean_ns: (!response.is_empty()).then(|| response.mean_ns()),
-        mean_ns_ci95: mean_ci95(&means),
+        mean_ns_ci95: batch_means_ci95(&means),
         pacing_error_p99_ns: measured.pacing_error.percentile(0.99).map(|t| t.0),
         busiest_worker_percent: trial.generator.busiest_worker_percent,
         steal_percent: trial.generator.steal_percent,

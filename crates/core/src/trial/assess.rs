@@ -4,24 +4,21 @@ use super::agents::skew_ns_max;
 use super::attempts::attempts_report;
 use super::bounds;
 use super::figure::{FigureKind, spectrum};
-use super::little::littles_law;
 use super::messages::messages_report;
-use super::offered::{asked, gap_evidence, offered_report};
+use super::offered::{asked, gap_evidence, littles_law, offered_report};
 use super::silence::silence;
 use super::timing::timing_report;
 use super::traffic::traffic_report;
 use super::validity::{PacingQuantiles, ValidityEvidence, broken_clauses};
 use super::waiting::WaitReport;
 use crate::trial::detail::HttpDetail;
-use crate::trial::protocol::protocol_report;
 use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{sessions_report, unfit_report};
+use crate::trial::traffic::protocol_report;
 use knee_load::measure::error_share;
 use knee_load::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
 use knee_load::spec::Load;
-use knee_load::stats::batch::{BATCHES_MIN, mean_ci95};
-use knee_load::stats::order::{design_effect, quantile_ci95};
-use knee_load::stats::sample::Z975;
+use knee_load::stats::sample::{BATCHES_MIN, Z975, batch_means_ci95, design_effect, quantile_ci95};
 use knee_load::stats::stationarity::{
     RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
 };
@@ -191,7 +188,7 @@ impl StationaryPart {
         let is_kept = !may_cut || is_empty || drains(measured, &whole[cut..], series.slot);
         let transient = if is_kept { 0 } else { cut };
         let steady = &whole[transient..];
-        let ci95 = mean_ci95(steady).filter(|&[lo, hi]| {
+        let ci95 = batch_means_ci95(steady).filter(|&[lo, hi]| {
             let half_share = (hi - lo) / (hi + lo);
             completed < MANY || half_share < UNTOLD_SHARE
         });

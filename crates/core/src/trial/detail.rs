@@ -1,16 +1,18 @@
-//! The part of a trial's report that depends on its kind.
+//! The part of a trial's report that depends on its kind: HTTP, datagrams or flows.
 
 use crate::trial::attempts::AttemptsReport;
-use crate::trial::datagrams::{DatagramReport, LedgerReport};
-use crate::trial::flows::FlowsReport;
 use crate::trial::messages::MessagesReport;
-use crate::trial::protocol::ProtocolReport;
-use crate::trial::report::{LittlesLaw, SilenceReport, TrafficReport};
+use crate::trial::report::{
+    LittlesLaw, QuantilesReport, SilenceReport, TimesReport, TrafficReport,
+};
 use crate::trial::sessions::SessionsReport;
 use crate::trial::slice::Slice;
 use crate::trial::timing::TimingReport;
-use knee_load::measure::{AgentMeasured, Observed};
+use crate::trial::traffic::ProtocolReport;
+use knee_load::measure::{AgentMeasured, Direction, Observed};
+use knee_load::stats::gaps::Dispersion;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The kind of a trial, and what only trials of that kind have; its keys stand among those of the
 /// trial.
@@ -146,4 +148,265 @@ impl super::report::TrialReport {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// Where each datagram went: `intended` = `not_attempted` + `send_errors` + all of `lost` +
+/// `received` + `discarded` + `unexplained`, always.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LedgerReport {
+    /// Datagrams that should have been sent.
+    pub intended: u64,
+    /// Datagrams that the sender did not attempt.
+    pub not_attempted: u64,
+    /// Datagrams that the kernel refused.
+    pub send_errors: u64,
+    /// Datagrams lost on the way, by place; places without losses are left out.
+    pub lost: BTreeMap<String, u64>,
+    /// Distinct datagrams that the service received.
+    pub received: u64,
+    /// Datagrams that reached the service but were not counted.
+    pub discarded: u64,
+    /// The rest. Negative where more came than can have been sent.
+    pub unexplained: i64,
+    /// The evidence of each loss.
+    #[serde(default)]
+    pub evidence: Vec<LossEvidence>,
+}
+
+impl LedgerReport {
+    /// Datagrams that the kernel took.
+    pub fn sent(&self) -> u64 {
+        self.intended.saturating_sub(self.not_attempted + self.send_errors)
+    }
+}
+
+/// The evidence that datagrams were lost at a place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LossEvidence {
+    /// Name of the place.
+    pub place: String,
+    /// The value of the counter.
+    pub counted: u64,
+    /// Number of missing datagrams that are attributed to it.
+    pub attributed: u64,
+    /// The counter.
+    pub source: String,
+    /// Whether it counts for the whole host and not for our socket alone.
+    pub host_wide: bool,
+    /// Whether nobody counted them and they are put there as no other place is left.
+    #[serde(default)]
+    pub inferred: bool,
+}
+
+/// Figures of a trial of datagrams beside its ledger.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatagramReport {
+    /// Datagrams sent per second.
+    pub sent_per_s: f64,
+    /// Datagrams received per second.
+    pub received_per_s: f64,
+    /// Datagrams sent but not received, per second.
+    pub dropped_per_s: f64,
+    /// Datagrams sent but not received, in percent of those sent.
+    pub loss_percent: f64,
+    /// The loss, in percent, that the times of sending have through a receive buffer of this room
+    /// and a server of this fixed work. It is a simulation of G/D/1/K with Linux's rule of giving
+    /// room back. Times are simulated where those of a Poisson schedule were not all kept. Absent
+    /// where work or room are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theory_loss_percent: Option<f64>,
+    /// Datagrams that came again.
+    pub duplicates: u64,
+    /// Datagrams that came out of order.
+    pub reordered: u64,
+    /// Send errors by name.
+    #[serde(default)]
+    pub send_errors: BTreeMap<String, u64>,
+    /// Discards by reason.
+    #[serde(default)]
+    pub discarded: BTreeMap<String, u64>,
+    /// Times that a sender had to wait for room in its send buffer.
+    pub blocked: u64,
+    /// Arrival − send.
+    pub one_way_delay_ns: QuantilesReport,
+    /// How well the clocks of both hosts are known to agree; 0 on one host.
+    pub clock_uncertainty_ns: u64,
+    /// Index of dispersion of the counts of *arrivals*.
+    pub arrival_dispersion: Dispersion,
+    /// Dispersion at more time scales, for the plot.
+    #[serde(default)]
+    pub dispersion_by_scale: Vec<DispersionAt>,
+    /// Coefficient of variation of the gaps between arrivals.
+    pub arrival_gap_cv: Option<f64>,
+    /// The most arrivals in any millisecond.
+    pub burst_max: u64,
+    /// Milliseconds by their number of arrivals (the index), for the plot.
+    #[serde(default)]
+    pub arrivals_per_ms: Vec<u64>,
+    /// The service's receive buffer in bytes.
+    pub rcvbuf_bytes: u64,
+    /// Number of these datagrams that it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_datagrams: Option<u64>,
+    /// The work that a full buffer holds: its datagrams times the mean work of each, where both
+    /// are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_work_ns: Option<u64>,
+    /// The service's mean work per datagram, where it does any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_work_ns: Option<u64>,
+    /// Why the service could not tell what it received, in words; absent where it could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_lost: Option<String>,
+    /// What on the service's host may count drops but could not be read, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_read: Vec<String>,
+    /// The longest time in which the service neither received nor waited.
+    pub service_pause_ns_max: u64,
+    /// Times that the service was preempted.
+    pub service_preempted: u64,
+    /// Times that it was given a processor; 0: not known.
+    #[serde(default)]
+    pub service_scheduled: u64,
+    /// Share of the time in which the service was ready but others had its processor, in percent.
+    pub service_waiting_percent: f64,
+    /// Share of a core that the service used, in percent.
+    pub service_cpu_percent: f64,
+    /// Least and most datagrams received of any one client.
+    pub by_client: [u64; 2],
+}
+
+/// Dispersion of arrivals at one time scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DispersionAt {
+    /// Length of the bins.
+    pub scale_ns: u64,
+    /// Variance over mean of the counts per bin.
+    pub index: f64,
+}
+
+/// The flows of a scenario. Its pings are the trial's operations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowsReport {
+    /// Uploads; `None` where there were none.
+    pub up: Option<DirectionReport>,
+    /// Downloads; `None` where there were none.
+    pub down: Option<DirectionReport>,
+    /// 1 / the longest gap between consecutive received data on any flow; 0 where a flow was lost
+    /// or never moved; `None` without flows.
+    pub smoothness_hz: Option<f64>,
+    /// That gap.
+    pub gap_ns_max: u64,
+    /// 1 / the longest latency that the pinger saw.
+    pub responsiveness_hz: f64,
+    /// That latency.
+    pub latency_ns_max: u64,
+    /// `settled`, `forced` or `aborted`.
+    pub state: String,
+    /// Why it was forced or aborted; empty where it settled.
+    pub reason: String,
+    /// Every flow, the uploads first.
+    pub flows: Vec<FlowReport>,
+    /// Probes over TCP, beside the flows.
+    pub tcp: ProbeReport,
+    /// Probes over UDP, beside the flows; absent where none were sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<ProbeReport>,
+    /// The same kinds of latency over time.
+    #[serde(default)]
+    pub series: Vec<LatencySeries>,
+    /// How well the clocks of both hosts are known to agree; 0 on one host.
+    pub clock_uncertainty_ns: u64,
+    /// Processor time of both ends per GiB received, in seconds; `None` where not known.
+    #[serde(default)]
+    pub cpu_s_per_gib: Option<f64>,
+}
+
+/// All flows of one direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectionReport {
+    /// How many.
+    pub flows: u32,
+    /// The scenario's capacity: n times the harmonic mean of the flows' goodputs.
+    pub capacity_kib_per_s: f64,
+    /// Their sum.
+    pub total_kib_per_s: f64,
+    /// Jain's index of fairness of their goodputs, (Σx)² / (n·Σx²): 1 is fair, 1/n one flow alone.
+    pub jain_index: f64,
+    /// Latency inside the flows: from the sender's write to the receiver's read.
+    pub inside_ns: TimesReport,
+    /// Segments sent again.
+    pub retransmitted: u64,
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowReport {
+    /// Which way.
+    pub direction: Direction,
+    /// Which of that direction, from 0.
+    pub number: u32,
+    /// Payload received over its lifetime; 0 where it was lost.
+    pub goodput_kib_per_s: f64,
+    /// Its longest time without data.
+    pub gap_ns_max: u64,
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// TCP's smoothed round-trip time over its samples.
+    pub rtt_ns: QuantilesReport,
+    /// The median congestion window in bytes.
+    pub window_bytes: u64,
+    /// The congestion control that its sender used.
+    pub congestion_control: String,
+    /// Whether both ends agreed on explicit congestion notification.
+    pub ecn: bool,
+    /// Payload bytes received in each interval of the trial.
+    pub bytes: Vec<u64>,
+    /// When it was lost, and why; absent where it lived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_at_ns: Option<u64>,
+    /// Why it was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_because: Option<String>,
+}
+
+impl FlowsReport {
+    /// Whether its flows tell anything of the path: data came, or a flow was lost. One that ended
+    /// before either, as the user ended it, tells nothing.
+    pub fn has_begun(&self) -> bool {
+        let tells = |f: &FlowReport| f.lost_at_ns.is_some() || f.bytes.iter().any(|n| *n > 0);
+        self.state != "aborted" || self.flows.iter().any(tells)
+    }
+}
+
+/// Probes of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// Pings sent.
+    pub sent: u64,
+    /// Pings that did not come back in time.
+    pub lost: u64,
+    /// Probes that were due and not sent, as the sending host still held earlier ones. Each would
+    /// have waited for these, and not for the path alone.
+    #[serde(default)]
+    pub held_back: u64,
+    /// Round trips. Probes that did not come back count with the time they were waited for. Each
+    /// counts as often as probes were due around it, those held back included. So quantiles and
+    /// mean are of the measured time; `count` is of the probes.
+    pub round_trip_ns: TimesReport,
+    /// To the service; see `clock_uncertainty_ns`.
+    pub up_ns: QuantilesReport,
+    /// Back from it.
+    pub down_ns: QuantilesReport,
+}
+
+/// One kind of latency over the trial's intervals.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencySeries {
+    /// `tcp`, `udp` (round trips beside the flows), `inside_up`, `inside_down`.
+    pub kind: String,
+    /// The median of each interval; `None` where there was none, or only the longest is known.
+    pub p50_ns: Vec<Option<u64>>,
+    /// The longest of each interval.
+    pub max_ns: Vec<Option<u64>>,
 }

@@ -2,7 +2,7 @@
 
 use super::assess::times_report;
 use crate::trial::report::TimesReport;
-use knee_load::measure::{BURST_MIN, MessagesMeasured, Trial};
+use knee_load::measure::{MessagesMeasured, Trial};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -230,7 +230,4 @@ impl BurstsReport {
         let is_most = |n: u64, of: u64| n >= Self::LEAST && n as f64 >= Self::SHARE * of as f64;
         is_most(self.cut, self.count) || is_most(self.at_once, self.long_streams)
     }
-
-    /// The least number of messages of a burst.
-    pub const MESSAGES_MIN: u32 = BURST_MIN;
 }

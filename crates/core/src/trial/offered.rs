@@ -1,13 +1,15 @@
-//! The load asked for, against the load that was offered.
+//! The load asked for, against the load that was offered; for closed loops also by Little's law.
 
 use super::validity::{Demand, GapEvidence};
-use crate::trial::report::{OfferedReport, QuantilesReport, RecordedGaps};
+use crate::trial::report::{LittlesLaw, OfferedReport, QuantilesReport, RecordedGaps};
 use knee_load::arrival::GapLaw;
-use knee_load::measure::{Histogram, Measurement, Trial, Window};
-use knee_load::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
+use knee_load::law::Law;
+use knee_load::measure::{Histogram, Measurement, Outcome, Trial, Window};
+use knee_load::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Pause, PauseKind, Rate};
 use knee_load::stats::gaps::{
     Gaps, KolmogorovSmirnov, WindowCounts, counts, dispersion, exponential_test,
 };
+use knee_load::stats::sample::Z975;
 use knee_load::time::Nanos;
 
 /// Scales at which counts are held against Poisson's, in ms.
@@ -138,10 +140,84 @@ fn asked_in((rate, arrival): RateAndLaw<'_>, window: Window) -> f64 {
     arrival.operations(rate, [window.start, window.end])
 }
 
+/// Largest deviation that is not a finding, in percent.
+const DEVIATION_PERCENT: f64 = 2.5;
+
+/// Holds N = X·(R + Z) (Little, Operations Research 9, 1961) against a closed-loop trial of
+/// `vusers` users. X operations ended per second of the window. R is the mean response time of
+/// those intended in it, Z the mean pause.
+///
+/// Of a pause from begin to begin (cycle C), what is left after the operation counts. It is taken
+/// as max(C − R, 0) of the means, which is a little too small where response times vary about C.
+///
+/// Z is the law's mean; the pauses really drawn are a sample. What that sample may be off (95 %) is
+/// permitted beside the 2.5 %. So is what the window's edges cut off. At each edge, a user has at
+/// most one operation that lies partly in the window. At its end both sides of the law differ by
+/// no more than the longest operations, one for each user. At its begin they differ by what lies
+/// in the window of operations that began before: these are in X and not in R. Both count where a
+/// target pauses, and all users wait at the edge. `None` where nothing ended. `None` too where an
+/// operation ended without a response: its user then waits before the next try, which is in no
+/// mean.
+pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<LittlesLaw> {
+    let slots = measured.series.whole_slots(measured.window.length());
+    let covered_s = measured.series.slot.as_secs_f64() * slots as f64;
+    let responses = measured.outcomes.responses() as f64;
+    let ended = measured.outcomes.total() - measured.outcomes.count(Outcome::InFlight);
+    if covered_s <= 0.0 || responses == 0.0 || ended > measured.outcomes.responses() {
+        return None;
+    }
+    let x = measured.series.completed[..slots].iter().sum::<f64>() / covered_s;
+    let r = measured.response.mean_ns() / 1e9;
+    let law_s = pause.law.mean_ns() / 1e9;
+    // Between the end of an operation and the next a user also waits for the generator.
+    let pick_up_s = measured.pick_up.mean_ns() / 1e9;
+    let z = match pause.kind {
+        PauseKind::Think => law_s + pick_up_s,
+        PauseKind::Cycle => (law_s - r).max(pick_up_s),
+    };
+    let n = f64::from(vusers);
+    let x_times_r = x * (r + z);
+    let deviation_percent = (x_times_r - n) / n * 100.0;
+    let sampling = Z975 * standard_deviation_s(pause.law) / (r + z) / (ended as f64).sqrt();
+    // Each slice has edges of its own.
+    let cut = vusers.saturating_mul(measured.slices.max(1));
+    let edges_s = longest_s(&measured.response, cut) + measured.begun_before.as_secs_f64();
+    let edges = edges_s / n / covered_s;
+    Some(LittlesLaw {
+        n,
+        x_times_r,
+        deviation_percent,
+        ok: deviation_percent.abs() <= DEVIATION_PERCENT + (sampling + edges) * 100.0,
+    })
+}
+
+/// The sum of the `count` longest times, in seconds.
+fn longest_s(times: &Histogram, count: u32) -> f64 {
+    let mut left = u64::from(count);
+    let mut recorded: Vec<(Nanos, u64)> = times.iter_recorded().collect();
+    recorded.sort_by_key(|&(time, _)| std::cmp::Reverse(time));
+    let each = recorded.into_iter().map(|(time, n)| {
+        let taken = n.min(left);
+        left -= taken;
+        time.as_secs_f64() * taken as f64
+    });
+    each.sum()
+}
+
+fn standard_deviation_s(law: Law) -> f64 {
+    match law {
+        Law::Fixed(_) => 0.0,
+        Law::Exp(mean) => mean.as_secs_f64(),
+        Law::Uniform(lo, hi) => (hi - lo).as_secs_f64() / 12f64.sqrt(),
+        Law::LogNormal(_, sigma) => law.mean_ns() / 1e9 * ((sigma * sigma).exp() - 1.0).sqrt(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use knee_load::arrival::{ArrivalProcess, BurstLaw, RampLaw};
+    use knee_load::measure::{Completion, Op, Recorder, RecorderConfig, Window};
     use knee_load::spec::{OpenLoad, Share};
 
     #[test]
@@ -173,5 +249,121 @@ mod tests {
                 assert!((asked - count as f64).abs() <= 1.0, "{asked}, not {count}: {load:?}");
             }
         }
+    }
+
+    const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    /// `vusers` users in step, each operation `response` long and begun every `cycle`.
+    fn measured(vusers: u32, response: Nanos, cycle: Nanos, outcome: Outcome) -> Measurement {
+        in_step(vusers, outcome, |_| (response, cycle))
+    }
+
+    /// `vusers` users in step. For an operation's begin: how long it takes, and how long later the
+    /// next one begins. The first user's are always ok.
+    fn in_step(
+        vusers: u32,
+        outcome: Outcome,
+        takes: impl Fn(Nanos) -> (Nanos, Nanos),
+    ) -> Measurement {
+        in_step_from(MS(0), vusers, outcome, takes)
+    }
+
+    /// The same with a window that begins later than the users.
+    fn in_step_from(
+        start: Nanos,
+        vusers: u32,
+        outcome: Outcome,
+        takes: impl Fn(Nanos) -> (Nanos, Nanos),
+    ) -> Measurement {
+        let mut recorder = Recorder::new(RecorderConfig {
+            window: Window { start, end: MS(10_000) },
+            interval: MS(1_000),
+            open_loop: false,
+            counts_whole: false,
+            of_sessions: false,
+            starts_max: 0,
+            targets: 1,
+        });
+        let mut begin = Nanos::ZERO;
+        while begin < MS(10_000) {
+            let (response, cycle) = takes(begin);
+            let completed = begin + response;
+            for lane in 0..vusers {
+                let op = Op { intended: begin, lane };
+                let outcome = if lane == 0 { Outcome::Ok } else { outcome };
+                let ended = Completion::at_once(op, completed, outcome);
+                recorder.on_completion(&ended.exchanged(begin, begin));
+            }
+            begin += cycle;
+        }
+        recorder.finish(MS(10_000))
+    }
+
+    #[test]
+    fn the_law_holds_where_users_do_as_they_should() {
+        let think = |law| Pause { kind: PauseKind::Think, law };
+        let cycle = |law| Pause { kind: PauseKind::Cycle, law };
+        for (response, every, pause, ok, what) in [
+            (10, 10, Pause::NONE, true, "no pause"),
+            (10, 50, think(Law::Fixed(MS(40))), true, "a fixed pause"),
+            (10, 50, cycle(Law::Fixed(MS(50))), true, "a cycle"),
+            (60, 60, cycle(Law::Fixed(MS(50))), true, "a cycle shorter than the operation"),
+            (10, 60, think(Law::Fixed(MS(40))), false, "pauses 20 % longer than asked"),
+            (10, 52, think(Law::Fixed(MS(40))), false, "4 % too long a way round"),
+            (10, 51, think(Law::Fixed(MS(40))), true, "2 % too long a way round"),
+            (10, 52, think(Law::Exp(MS(40))), true, "4 %, as random pauses may come out"),
+        ] {
+            let trial = measured(5, MS(response), MS(every), Outcome::Ok);
+            let law = littles_law(&trial, 5, pause).expect("operations ended");
+            assert_eq!(law.ok, ok, "{what}: {law:?}");
+        }
+    }
+
+    /// All users wait at once, also where the window ends. Operations take a millisecond, and one
+    /// in each second takes 800 ms. The last of these ends half a second too late.
+    #[test]
+    fn a_pause_at_the_edge_of_the_window_is_no_violation() {
+        let paused = |begin: Nanos| {
+            let is_pause = begin.0 % MS(1_000).0 == MS(700).0;
+            let takes = if is_pause { MS(800) } else { MS(1) };
+            (takes, takes)
+        };
+        let trial = in_step(4, Outcome::Ok, paused);
+        let law = littles_law(&trial, 4, Pause::NONE).expect("operations ended");
+        assert!(law.ok, "{law:?}");
+        // One user more than there were is more than the edges can hide.
+        let law = littles_law(&trial, 5, Pause::NONE).expect("operations ended");
+        assert!(!law.ok && law.deviation_percent < -15.0, "{law:?}");
+    }
+
+    /// The window begins within the only pause, 500 ms before its end.
+    #[test]
+    fn a_pause_at_the_begin_of_the_window_is_no_violation() {
+        let paused = |begin: Nanos| {
+            let takes = if begin == MS(700) { MS(800) } else { MS(1) };
+            (takes, takes)
+        };
+        let trial = in_step_from(MS(1_000), 4, Outcome::Ok, paused);
+        assert_eq!(trial.begun_before, MS(2_000));
+        let law = littles_law(&trial, 4, Pause::NONE).expect("operations ended");
+        assert!(law.ok && law.deviation_percent < -5.0, "{law:?}");
+        let law = littles_law(&trial, 5, Pause::NONE).expect("operations ended");
+        assert!(!law.ok, "a user that there is not: {law:?}");
+    }
+
+    #[test]
+    fn users_who_failed_wait_and_the_law_says_nothing() {
+        let trial = measured(4, MS(10), MS(10), Outcome::Reset);
+        assert_eq!(littles_law(&trial, 4, Pause::NONE), None);
+        let errors = measured(4, MS(10), MS(10), Outcome::HTTP_5XX);
+        let law = littles_law(&errors, 4, Pause::NONE).expect("responses ended");
+        assert!(law.ok && law.deviation_percent.abs() < 0.1, "{law:?}");
+        let users_missing = littles_law(&errors, 5, Pause::NONE).expect("responses ended");
+        assert!(!users_missing.ok && users_missing.deviation_percent < -19.0);
+    }
+
+    #[test]
+    fn nothing_measured_says_nothing() {
+        assert_eq!(littles_law(&Measurement::default(), 1, Pause::NONE), None);
     }
 }

@@ -1,11 +1,11 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
 use crate::trial::attempts::AttemptsReport;
-use crate::trial::datagrams::{DatagramReport, LedgerReport};
-use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
+use crate::trial::detail::{
+    DatagramReport, Detail, FlowsReport, HttpDetail, LedgerReport, UdpDetail,
+};
 use crate::trial::figure::{Figure, RateRange};
 pub use crate::trial::figure::{PercentilePoint, TimesReport};
-use crate::trial::flows::FlowsReport;
 use crate::trial::messages::MessagesReport;
 use crate::trial::sessions::SessionsReport;
 use crate::trial::slice::Slice;

@@ -9,6 +9,7 @@ use super::figure::{Figure, FigureKind, TimeFigure, TimesReport};
 use super::messages::TimesOf;
 use super::report::TrialReport;
 use knee_load::measure::{Interval, Outcome};
+use knee_load::names::names;
 use knee_load::spec::Level;
 use std::sync::LazyLock;
 
@@ -37,31 +38,20 @@ pub struct TrialStatistic {
     pub source: StatisticSource,
 }
 
-/// The unit of a statistic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatisticUnit {
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Events per second.
-    PerSecond,
-    /// Bytes per second.
-    BytesPerSecond,
-    /// Operations.
-    Count,
-    /// Percent.
-    Percent,
-}
-
-impl StatisticUnit {
-    /// Its name in comparisons.
-    pub fn name(self) -> &'static str {
-        match self {
-            StatisticUnit::Nanoseconds => "ns",
-            StatisticUnit::PerSecond => "per_s",
-            StatisticUnit::BytesPerSecond => "bytes_per_s",
-            StatisticUnit::Count => "count",
-            StatisticUnit::Percent => "percent",
-        }
+names! {
+    /// The unit of a statistic, with its name in comparisons.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum StatisticUnit {
+        /// Nanoseconds.
+        Nanoseconds = "ns",
+        /// Events per second.
+        PerSecond = "per_s",
+        /// Bytes per second.
+        BytesPerSecond = "bytes_per_s",
+        /// Operations.
+        Count = "count",
+        /// Percent.
+        Percent = "percent",
     }
 }
 
@@ -125,7 +115,7 @@ pub enum StatisticSource {
 pub(crate) const SPREAD_THROUGHPUT: f64 = 0.02;
 pub(crate) const SPREAD_P50: f64 = 0.02;
 const SPREAD_P90: f64 = 0.025;
-pub(crate) const SPREAD_P95: f64 = 0.03;
+const SPREAD_P95: f64 = 0.03;
 pub(crate) const SPREAD_P99: f64 = 0.04;
 /// Spread of what passes through a network and its queues.
 const SPREAD_NETWORK: f64 = 0.03;

@@ -1,6 +1,6 @@
 //! The client's end of a control connection.
 
-use super::lines::{Lines, line};
+use super::control_connection::{Lines, line};
 use crate::error::{RunError, reason};
 use crate::names::lookup_text;
 use crate::sys::{clock, socket};

@@ -3,17 +3,16 @@
 mod control_client;
 mod control_connection;
 mod greeting;
-mod lines;
 mod service;
 mod service_clients;
 
 pub(crate) use control_client::{ControlClient, SILENCE_NS, ServiceClock, ServiceLost, printable};
 pub(crate) use control_connection::IDLE_NS;
+pub use control_connection::{Lines, TooLong, line};
 pub(crate) use greeting::ServiceLogin;
 #[cfg(test)]
 pub(crate) use greeting::Welcome;
 pub use greeting::{Hello, HelloReply, Sharing};
-pub use lines::{Lines, TooLong, line};
 pub(crate) use service::Service;
 pub(crate) use service_clients::ServiceClients;
 

@@ -2,8 +2,7 @@
 
 use super::control_connection::{ControlConnection, IDLE_NS};
 use super::greeting::{Hello, HelloRefusal, HelloReply, Welcome};
-use crate::sys::epoll::{Epoll, EpollEvent, flags};
-use crate::sys::eventfd::EventFd;
+use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
 use knee_load::time::Nanos;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -6,7 +6,7 @@ use super::freed::FreedPackets;
 use super::{firewall, legacy, qdisc};
 use crate::sys::{clock, netlink};
 use fragments::IpFlow;
-use knee_load::experiment::udp::measure::{DropCounter, DropPlace};
+use knee_load::experiment::udp::{DropCounter, DropPlace};
 use knee_load::time::Nanos;
 use std::collections::BTreeMap;
 use std::{fs, io};
@@ -112,7 +112,7 @@ impl Drops {
     }
 
     /// Reads the counters and, if watched, the kernel's own reasons.
-    pub(crate) fn now_with(freed: Option<&FreedPackets>) -> Drops {
+    fn now_with(freed: Option<&FreedPackets>) -> Drops {
         let mut drops = Drops::now();
         for (place, reason, count) in freed.into_iter().flat_map(FreedPackets::now) {
             let source = format!("skb:kfree_skb {reason} (all network namespaces)");

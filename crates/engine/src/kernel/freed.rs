@@ -3,7 +3,7 @@
 //! not readable, and rules that do not count. It has no ports, and repeats other counters.
 
 use crate::sys::tracepoint::{self, Count};
-use knee_load::experiment::udp::measure::DropPlace;
+use knee_load::experiment::udp::DropPlace;
 use std::ffi::CString;
 use std::path::Path;
 use std::{fs, io};

@@ -1,7 +1,12 @@
-//! Facts about this machine for the report, and its processor time.
+//! Facts about this machine for the report and its processor time, and the limits and settings that
+//! a load may meet.
 
-use crate::sys::{clock, thread};
-use knee_load::host::Host;
+use crate::error::RunError;
+use crate::sys::clock;
+use crate::sys::thread::{self, raise_open_files};
+use knee_load::experiment::{PreflightFacts, ServerFacts};
+use knee_load::measure::Host;
+use knee_load::spec::CloseKind;
 use knee_load::time::Nanos;
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
@@ -132,9 +137,127 @@ pub(crate) fn peak_rss_bytes() -> u64 {
     line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
+/// Open files beside connections: standard streams, output files, the history, and those of each
+/// worker's backend.
+pub const RESERVED_FILES: u64 = 64;
+
+/// Limit and use of open files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// Most open files.
+    pub limit: u64,
+    /// Files per connection: 2 if a server in this process has the other end.
+    pub per_connection: u64,
+}
+
+impl OpenFiles {
+    /// Limit of this process, with the soft limit raised to the hard one if permitted.
+    pub fn of_this_process() -> OpenFiles {
+        OpenFiles { limit: raise_open_files(), per_connection: 1 }
+    }
+
+    /// Connections that fit.
+    pub fn connections(self) -> u64 {
+        self.limit.saturating_sub(RESERVED_FILES) / self.per_connection
+    }
+
+    /// Why these connections do not fit, and what to do; `None` if they fit.
+    pub fn refusal(self, connections: u64) -> Option<String> {
+        let permitted = self.connections();
+        if connections <= permitted {
+            return None;
+        }
+        let needed = connections.saturating_mul(self.per_connection) + RESERVED_FILES;
+        let limit = self.limit;
+        let fewer = if permitted == 0 {
+            String::new()
+        } else {
+            format!(", or ask for at most {permitted}")
+        };
+        Some(format!(
+            "{connections} connections need {needed} open files ({RESERVED_FILES} are for knee \
+         itself), and the limit is {limit}: raise the limit (ulimit -n \
+             {needed}){fewer}"
+        ))
+    }
+}
+
+/// Raises the limit of open files as far as permitted and checks that `connections` fit.
+///
+/// # Errors
+/// [`RunError::NotPermitted`] with the remedy.
+pub(crate) fn ensure_files(connections: u64) -> Result<(), RunError> {
+    match OpenFiles::of_this_process().refusal(connections) {
+        None => Ok(()),
+        Some(line) => Err(RunError::NotPermitted(line)),
+    }
+}
+
+/// Connections that this process may have open at once, with the limit raised as far as permitted.
+pub fn connections_permitted() -> u32 {
+    u32::try_from(OpenFiles::of_this_process().connections()).unwrap_or(u32::MAX)
+}
+
+/// TCP_TIMEWAIT_LEN, which no setting changes.
+const TIME_WAIT: Nanos = Nanos::from_secs(60);
+
+/// Settings of this host that limit an overload of `target`, for connections from one address that
+/// are closed in order. Has the server's settings if it is `on_this_host`. Linux's defaults stand
+/// in for what cannot be read.
+pub fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
+    let tw_reuse = match number("ipv4/tcp_tw_reuse", 2) {
+        0 => false,
+        1 => true,
+        _ => target.to_canonical().is_loopback(),
+    };
+    PreflightFacts {
+        port_range: port_range(),
+        sources: 1,
+        tw_reuse,
+        close: CloseKind::Fin,
+        closes_first: false,
+        syn_retries: number("ipv4/tcp_syn_retries", 6),
+        files_hard: raise_open_files(),
+        time_wait: TIME_WAIT,
+        served_per_s: None,
+        server: on_this_host.then(server_facts),
+    }
+}
+
+fn server_facts() -> ServerFacts {
+    ServerFacts {
+        somaxconn: number("core/somaxconn", 4096),
+        backlog: None,
+        tcp_max_syn_backlog: number("ipv4/tcp_max_syn_backlog", 1024),
+        syncookies: number("ipv4/tcp_syncookies", 1),
+        abort_on_overflow: number("ipv4/tcp_abort_on_overflow", 0) != 0,
+        synack_retries: number("ipv4/tcp_synack_retries", 5),
+    }
+}
+
+fn port_range() -> (u16, u16) {
+    let range = setting("ipv4/ip_local_port_range");
+    let ports = range.as_deref().map(str::split_whitespace);
+    let mut ports = ports.into_iter().flatten().map(str::parse);
+    match (ports.next(), ports.next()) {
+        (Some(Ok(first)), Some(Ok(last))) => (first, last),
+        _ => (32_768, 60_999),
+    }
+}
+
+/// A setting with one number, or Linux's default.
+fn number(name: &str, otherwise: u32) -> u32 {
+    setting(name).and_then(|text| text.trim().parse().ok()).unwrap_or(otherwise)
+}
+
+fn setting(name: &str) -> Option<String> {
+    fs::read_to_string(format!("/proc/sys/net/{name}")).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn steal_is_a_share_of_all_ticks() {
@@ -161,5 +284,46 @@ mod tests {
         let host = host();
         assert!(host.cpus >= 1 && !host.kernel.is_empty());
         assert!(peak_rss_bytes() > 100_000);
+    }
+
+    fn refusal(limit: u64, per_connection: u64, connections: u64) -> Option<String> {
+        let files = OpenFiles { limit, per_connection };
+        files.refusal(connections)
+    }
+
+    #[test]
+    fn as_many_connections_fit_as_the_reserve_leaves() {
+        assert_eq!(refusal(264, 1, 200), None);
+        let expected = "200 connections need 264 open files (64 are for knee \
+         itself), \
+                        and the limit is 263: raise the limit (ulimit -n 264), or ask for at most \
+                        199";
+        assert_eq!(refusal(263, 1, 200).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn limit_within_the_reserve_leaves_nothing_to_ask_for() {
+        for limit in [0, 20, 64] {
+            let line = refusal(limit, 1, 200).unwrap();
+            assert!(line.contains(&format!("the limit is {limit}: ")), "{line}");
+            assert!(line.ends_with("(ulimit -n 264)"), "{line}");
+        }
+    }
+
+    #[test]
+    fn server_in_this_process_needs_as_many_again() {
+        assert_eq!(refusal(464, 2, 200), None);
+        assert!(refusal(463, 2, 200).is_some_and(|line| line.contains("need 464 open files")));
+    }
+
+    #[test]
+    fn settings_are_read_or_are_those_of_linux() {
+        let facts = preflight_facts(Ipv4Addr::LOCALHOST.into(), true);
+        let (first, last) = facts.port_range;
+        assert!(first < last, "{facts:?}");
+        assert!(facts.files_hard >= 64, "{facts:?}");
+        assert!(facts.server.is_some_and(|s| s.somaxconn > 0));
+        assert!(preflight_facts(Ipv4Addr::LOCALHOST.into(), false).server.is_none());
+        assert_eq!(number("ipv4/no_such_setting", 7), 7);
     }
 }

@@ -6,7 +6,5 @@ pub(crate) mod firewall;
 pub(crate) mod freed;
 pub(crate) mod host;
 pub(crate) mod legacy;
-pub(crate) mod limits;
 mod qdisc;
-pub(crate) mod sysctl;
 pub(crate) mod timestamps;

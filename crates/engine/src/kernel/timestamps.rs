@@ -1,6 +1,6 @@
 //! The kernel's receive timestamps, for a whole run.
 
-use crate::sys::{stamp, udp};
+use crate::sys::{datagrams, udp};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
@@ -37,9 +37,9 @@ impl Timestamps {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
             socket.connect(socket.local_addr()?)?;
             socket.set_read_timeout(Some(PAUSE))?;
-            stamp::set_only_if_stamped(&socket)?;
+            datagrams::set_only_if_stamped(&socket)?;
             socket.send(&[0])?;
-            stamp::comes_stamped(&socket)
+            datagrams::comes_stamped(&socket)
         };
         for _ in 0..TRIES {
             if is_on().unwrap_or(false) {

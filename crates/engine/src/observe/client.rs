@@ -1,6 +1,6 @@
 //! The client of an observer, and the choice of where to observe from.
 
-use super::stream_capture::StreamCapture;
+use super::streams::StreamCapture;
 use super::watch::{ArmedWatch, PortWatch};
 use super::wire::{ObserverFacts, ObserverReply, ObserverRequest, SAY_MAX, SERVICE};
 use crate::control::{

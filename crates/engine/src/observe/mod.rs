@@ -9,7 +9,6 @@ pub mod data;
 mod queue;
 pub mod segment;
 mod server;
-mod stream_capture;
 mod streams;
 mod tally;
 mod watch;
@@ -17,7 +16,7 @@ pub mod wire;
 
 pub use client::{ObserverClient, Vantage, watch_for};
 pub use server::{ObserveServer, ObserveStats};
-pub use stream_capture::StreamCapture;
+pub use streams::StreamCapture;
 pub use watch::{ArmedWatch, PortWatch, source_here};
 
 #[cfg(test)]

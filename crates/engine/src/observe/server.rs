@@ -1,6 +1,6 @@
 //! `knee observe`: watches a port of this host for whoever is allowed to ask.
 
-use super::stream_capture::StreamCapture;
+use super::streams::StreamCapture;
 use super::watch::{ArmedWatch, PortWatch, source_here};
 use super::wire::{
     ASK_MAX, BEGIN_WITHIN_NS, DURATION_MAX_NS, Hello, ObserverFacts, ObserverReply,
@@ -9,7 +9,7 @@ use super::wire::{
 use crate::control::{Service, ServiceClients};
 use crate::port;
 use crate::sys::clock::monotonic_ns;
-use crate::sys::eventfd::EventFd;
+use crate::sys::epoll::EventFd;
 use crate::threads::{self, StoppableThread};
 use knee_load::measure::SynSource;
 use knee_load::time::Nanos;

@@ -109,7 +109,7 @@ impl SynTally {
 
 /// Whether a SYN is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sighting {
+enum Sighting {
     /// An attempt not seen before: new addresses and ports, or the same with another initial
     /// sequence number, as a port that is used again has.
     First,
@@ -139,7 +139,7 @@ struct LastSyn {
 
 /// The attempts seen so far, the last of each 4-tuple.
 #[derive(Debug)]
-pub(super) struct SynLedger {
+struct SynLedger {
     generation: usize,
     current: HashMap<FourTuple, LastSyn>,
     older: HashMap<FourTuple, LastSyn>,

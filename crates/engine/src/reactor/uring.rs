@@ -8,8 +8,8 @@ use super::{
 mod completed;
 
 use crate::sys::buffers::BufferRing;
+use crate::sys::datagrams;
 use crate::sys::socket::{RawAddress, Socket, SocketKind, TcpState};
-use crate::sys::stamp;
 use completed::{Completed, KIND_CLOSE, KIND_CONNECT, KIND_RECEIVE, KIND_SEND, KIND_WATCH};
 use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
@@ -297,7 +297,7 @@ impl UringBackend {
             Ok(message) => Piece {
                 // The payload is what the buffer ends in.
                 bytes: &filled[filled.len() - message.payload_data().len()..],
-                realtime_ns: stamp::realtime_ns(message.control_data()),
+                realtime_ns: datagrams::realtime_ns(message.control_data()),
             },
             Err(()) => Piece::of(&[]),
         }
@@ -476,7 +476,7 @@ impl Backend for UringBackend {
 fn template() -> Box<libc::msghdr> {
     // SAFETY: all zeroes are a valid msghdr: no address, no buffers, no control.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    header.msg_controllen = (stamp::CONTROL_WORDS * size_of::<usize>()) as _;
+    header.msg_controllen = (datagrams::CONTROL_WORDS * size_of::<usize>()) as _;
     Box::new(header)
 }
 

@@ -8,7 +8,7 @@ use crate::exchange::http1::{self, Http1};
 use crate::exchange::{
     Conversation, TargetConversation, WithConversation, WorkerSetup, with_conversation,
 };
-use crate::kernel::limits;
+use crate::kernel::host;
 use crate::link::{Cleartext, Link, Tls, TlsTarget};
 use crate::pool::client::Client;
 use crate::pool::diverting_client::DivertingClient;
@@ -203,7 +203,7 @@ impl Dispatch<'_> {
         let spec = self.plan.spec;
         let connecting = self.share.part(load.scheme.connecting_max().into()) as usize;
         let workers = u64::from(self.plan.crew.workers.max(1));
-        let permitted = u64::from(limits::connections_permitted()) / workers;
+        let permitted = u64::from(host::connections_permitted()) / workers;
         let slots = (connecting + RESPONDING_MAX).min(permitted as usize);
         let connections_max = slots.max(connecting) as u32;
         // A session keeps its connection.

@@ -1,13 +1,17 @@
-//! Receiving datagrams: many in one call, each with the kernel's receive timestamp, and what the
-//! kernel knows of the socket's buffer.
+//! Receiving datagrams: many in one call (recvmmsg(2)), each with its address and the kernel's
+//! receive timestamp, and what the kernel knows of the socket's buffer.
+//!
+//! Timestamps lie in control messages (Documentation/networking/timestamping.rst in the kernel's
+//! source).
 
 use super::socket::RawAddress;
-use super::{set_option, socket_memory};
+use super::{check_count, set_option, socket_memory};
 use rustix::io::retry_on_intr;
 use rustix::net::{SendFlags, SocketAddrAny, sendto};
-use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::{io, slice};
 
 /// A non-blocking UDP socket that receives with timestamps.
 #[derive(Debug)]
@@ -107,7 +111,7 @@ impl AsFd for DatagramSocket {
 }
 
 /// Buffers for the datagrams of one receive call.
-pub type DatagramBatch = super::receive_batch::ReceiveBatch<libc::sockaddr_storage>;
+pub type DatagramBatch = ReceiveBatch<libc::sockaddr_storage>;
 
 impl DatagramBatch {
     /// Where datagram `index` came from; IPv4 in IPv6 as plain IPv4. `None` for another family.
@@ -124,6 +128,221 @@ impl DatagramBatch {
         // SAFETY: the kernel wrote a whole address of this length.
         RawAddress(unsafe { SocketAddrAny::read((&raw const *name).cast(), length) })
     }
+}
+
+/// Room for control messages: one timestamp, aligned as a `cmsghdr` is (cmsg(3)).
+type Control = [u64; 8];
+
+/// Type of a message's address. `()` for connected sockets, whose messages need none.
+///
+/// # Safety
+/// All zeroes are a valid value, and so is any address that the kernel writes.
+pub unsafe trait MessageAddress: Copy {}
+
+// SAFETY: it has no bytes.
+unsafe impl MessageAddress for () {}
+// SAFETY: it is made of integers.
+unsafe impl MessageAddress for libc::sockaddr_storage {}
+// SAFETY: it is made of integers.
+unsafe impl MessageAddress for libc::sockaddr_ll {}
+
+/// Buffers for the messages of one receive call, used again for each.
+pub struct ReceiveBatch<A: MessageAddress> {
+    /// Bytes kept of each message.
+    size: usize,
+    /// Messages of the last call.
+    count: usize,
+    buffers: Box<[u8]>,
+    addresses: Box<[A]>,
+    _controls: Box<[Control]>,
+    _pieces: Box<[libc::iovec]>,
+    headers: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the pointers in headers and pieces are into boxes of the same batch, whose contents stay
+// where they are when the batch moves.
+unsafe impl<A: MessageAddress + Send> Send for ReceiveBatch<A> {}
+
+impl<A: MessageAddress> ReceiveBatch<A> {
+    /// Room for `messages` of `size` bytes each. Longer ones are cut.
+    pub fn new(messages: usize, size: usize) -> ReceiveBatch<A> {
+        let mut buffers = vec![0; messages * size].into_boxed_slice();
+        // SAFETY: all zeroes are a valid address, by the trait.
+        let address = unsafe { MaybeUninit::<A>::zeroed().assume_init() };
+        let mut addresses = vec![address; messages].into_boxed_slice();
+        let mut controls = vec![Control::default(); messages].into_boxed_slice();
+        let pieces = buffers
+            .chunks_exact_mut(size)
+            .map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: size });
+        let mut pieces: Box<[libc::iovec]> = pieces.collect();
+        let parts = pieces.iter_mut().zip(&mut addresses).zip(&mut controls);
+        let headers = parts.map(|((piece, address), control)| {
+            // SAFETY: all zeroes are a valid mmsghdr: no address, no buffers, no control.
+            let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            header.msg_hdr.msg_iov = piece;
+            header.msg_hdr.msg_iovlen = 1;
+            if size_of::<A>() > 0 {
+                header.msg_hdr.msg_name = (&raw mut *address).cast();
+            }
+            header.msg_hdr.msg_control = control.as_mut_ptr().cast();
+            offer_room::<A>(&mut header);
+            header
+        });
+        ReceiveBatch {
+            size,
+            count: 0,
+            headers: headers.collect(),
+            buffers,
+            addresses,
+            _controls: controls,
+            _pieces: pieces,
+        }
+    }
+
+    /// Most messages of a call.
+    pub fn capacity(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Receives up to `limit` messages that have come, without blocking. Returns their number.
+    ///
+    /// # Errors
+    /// Those of recvmmsg(2): `WouldBlock` if there is no message.
+    #[inline]
+    pub(super) fn receive(&mut self, socket: &impl AsFd, limit: usize) -> io::Result<usize> {
+        for header in &mut self.headers[..self.count] {
+            offer_room::<A>(header);
+        }
+        self.count = 0;
+        let (fd, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT as _);
+        let limit = limit.min(self.headers.len()) as libc::c_uint;
+        let (headers, no_timeout) = (self.headers.as_mut_ptr(), std::ptr::null_mut());
+        // SAFETY: the headers are ours, as many as the limit at least. They point to boxes of the
+        // batch, with the lengths that they say.
+        self.count = check_count(|| unsafe {
+            libc::recvmmsg(fd, headers, limit, flags, no_timeout) as libc::ssize_t
+        })?;
+        Ok(self.count)
+    }
+
+    /// Bytes of a message, cut to the room for it.
+    #[inline]
+    pub fn bytes(&self, index: usize) -> &[u8] {
+        let length = (self.headers[index].msg_len as usize).min(self.size);
+        &self.buffers[index * self.size..][..length]
+    }
+
+    /// Whether a message was longer than the room for it.
+    #[inline]
+    pub fn is_cut(&self, index: usize) -> bool {
+        self.headers[index].msg_hdr.msg_flags & libc::MSG_TRUNC != 0
+    }
+
+    /// Time at which the kernel received a message, in nanoseconds of CLOCK_REALTIME; `None` if it
+    /// does not tell.
+    #[inline]
+    pub fn received_realtime_ns(&self, index: usize) -> Option<u64> {
+        // SAFETY: the kernel has filled the control buffer, which belongs to this batch.
+        realtime_ns(unsafe { control_of(&self.headers[index].msg_hdr) })
+    }
+
+    /// Bytes and times of the messages of the last call.
+    pub fn received(&self) -> impl Iterator<Item = (&[u8], Option<u64>)> {
+        (0..self.count).map(|index| (self.bytes(index), self.received_realtime_ns(index)))
+    }
+
+    /// The address of a message, and its length.
+    #[inline]
+    pub(super) fn address(&self, index: usize) -> (&A, libc::socklen_t) {
+        let length = self.headers[index].msg_hdr.msg_namelen;
+        (&self.addresses[index], length)
+    }
+}
+
+/// Sets lengths to the room of the buffers: the kernel has written the used lengths over them.
+#[inline]
+fn offer_room<A>(header: &mut libc::mmsghdr) {
+    header.msg_hdr.msg_namelen = size_of::<A>() as libc::socklen_t;
+    header.msg_hdr.msg_controllen = size_of::<Control>() as _;
+    header.msg_hdr.msg_flags = 0;
+}
+
+/// Words of control buffer that one timestamp needs: a header and a timespec (cmsg(3)). In words,
+/// as control messages are aligned so.
+pub const CONTROL_WORDS: usize = (HEADER_BYTES + 2 * WORD_BYTES) / WORD_BYTES;
+
+const WORD_BYTES: usize = size_of::<usize>();
+/// The kernel's own header: a word for the length, then level and type.
+const HEADER_BYTES: usize = WORD_BYTES + 8;
+
+/// When the kernel received what these control messages are of, in nanoseconds of CLOCK_REALTIME;
+/// `None` where no message says so.
+#[inline]
+pub fn realtime_ns(mut control: &[u8]) -> Option<u64> {
+    while let Some(header) = control.get(..HEADER_BYTES) {
+        let length = usize::from_ne_bytes(header[..WORD_BYTES].try_into().ok()?);
+        let level = i32::from_ne_bytes(header[WORD_BYTES..][..4].try_into().ok()?);
+        let kind = i32::from_ne_bytes(header[WORD_BYTES + 4..][..4].try_into().ok()?);
+        let is_time = [libc::SCM_TIMESTAMPNS, libc::SCM_TIMESTAMPING].contains(&kind);
+        if level == libc::SOL_SOCKET && is_time {
+            let word = |index: usize| {
+                let bytes = control.get(HEADER_BYTES + index * WORD_BYTES..)?;
+                let bytes = bytes.get(..WORD_BYTES)?.try_into().ok()?;
+                u64::try_from(isize::from_ne_bytes(bytes)).ok()
+            };
+            return Some(word(0)? * 1_000_000_000 + word(1)?);
+        }
+        let next = length.clamp(HEADER_BYTES, control.len());
+        let next = next.next_multiple_of(WORD_BYTES);
+        control = control.get(next..)?;
+    }
+    None
+}
+
+/// The control messages that the kernel wrote for this header.
+///
+/// # Safety
+/// The header's control buffer is valid while the header is borrowed. The kernel, or whoever wrote
+/// it, has initialised it up to the header's length.
+#[inline]
+pub unsafe fn control_of(header: &libc::msghdr) -> &[u8] {
+    let start = header.msg_control;
+    // Another type with another C library.
+    #[allow(clippy::unnecessary_cast)]
+    let length = header.msg_controllen as usize;
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: promised by the caller.
+    unsafe { slice::from_raw_parts(start.cast::<u8>(), length) }
+}
+
+/// Asks the kernel for a timestamp only of what it stamps anyway (SO_TIMESTAMPING). SO_TIMESTAMPNS
+/// would make one up for a datagram that has none.
+///
+/// # Errors
+/// None in correct use.
+pub fn set_only_if_stamped(socket: &UdpSocket) -> io::Result<()> {
+    let what = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &what)
+}
+
+/// Receives one datagram. Whether it has a timestamp.
+///
+/// # Errors
+/// Nothing came in time.
+pub fn comes_stamped(socket: &UdpSocket) -> io::Result<bool> {
+    // SAFETY: all zeroes are a valid msghdr: no address, no buffers.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut control = [0_u64; 16];
+    header.msg_control = control.as_mut_ptr().cast();
+    check_count(|| {
+        header.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: the header and its control buffer are ours, with the length that it says.
+        unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) }
+    })?;
+    // SAFETY: the control buffer lives here and was initialised above.
+    Ok(realtime_ns(unsafe { control_of(&header) }).is_some())
 }
 
 #[cfg(test)]
@@ -180,5 +399,34 @@ mod tests {
         let received = wait(&socket, &mut batch, 128);
         assert_eq!(received + drops as usize, 100);
         assert!(drops > 0 && received > 0);
+    }
+
+    fn message(level: i32, kind: i32, data: &[u8]) -> Vec<u8> {
+        let mut bytes = (HEADER_BYTES + data.len()).to_ne_bytes().to_vec();
+        bytes.extend(level.to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(data);
+        bytes.resize(bytes.len().next_multiple_of(WORD_BYTES), 0);
+        bytes
+    }
+
+    fn stamp(seconds: isize, nanos: isize) -> Vec<u8> {
+        let data = [seconds.to_ne_bytes(), nanos.to_ne_bytes()].concat();
+        message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS, &data)
+    }
+
+    #[test]
+    fn a_timestamp_is_found_among_others_and_never_made_up() {
+        let whole = stamp(3, 7);
+        assert_eq!(realtime_ns(&whole), Some(3_000_000_007));
+        let other = message(libc::SOL_SOCKET, libc::SCM_RIGHTS, &[1, 2, 3, 4]);
+        assert_eq!(realtime_ns(&[other.clone(), whole.clone()].concat()), Some(3_000_000_007));
+        assert_eq!(realtime_ns(&other), None);
+        for cut in 0..whole.len() {
+            assert_eq!(realtime_ns(&whole[..cut]), None, "cut at {cut}");
+        }
+        assert_eq!(realtime_ns(&stamp(-1, 0)), None);
+        assert_eq!(realtime_ns(&[0; 64]), None, "a length of 0 does not loop");
+        assert_eq!(realtime_ns(&[0xFF; 64]), None);
     }
 }

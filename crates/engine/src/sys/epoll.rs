@@ -1,9 +1,11 @@
-//! epoll(7): readiness of many descriptors, with timeouts in nanoseconds.
+//! epoll(7): readiness of many descriptors, with timeouts in nanoseconds. eventfd(2) wakes a thread
+//! that waits in it.
 
 use super::check;
-use super::timer::timespec;
+use super::clock::timespec;
 use knee_load::time::Nanos;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +24,6 @@ pub mod flags {
     pub const ERROR: u32 = libc::EPOLLERR as u32;
     /// Both directions have ended; always told.
     pub const HANG_UP: u32 = libc::EPOLLHUP as u32;
-    /// Of several waiters only one is woken.
-    pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 }
 
 /// Something is ready.
@@ -171,11 +171,42 @@ impl AsFd for Epoll {
 /// Set once the kernel has said that it has no epoll_pwait2.
 static NO_PWAIT2: AtomicBool = AtomicBool::new(false);
 
+/// Readable from the first [`EventFd::notify`] until [`EventFd::drain`].
+#[derive(Debug)]
+pub struct EventFd(OwnedFd);
+
+impl EventFd {
+    /// One that is not yet readable.
+    ///
+    /// # Errors
+    /// Out of descriptors or memory.
+    pub fn new() -> io::Result<EventFd> {
+        Ok(EventFd(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// Makes it readable. Can be called from any thread and from a signal handler.
+    pub fn notify(&self) {
+        // It fails only where the counter is full, and then it is readable already.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Makes it unreadable again; whether it was readable.
+    pub fn drain(&self) -> bool {
+        rustix::io::read(&self.0, &mut [0_u8; 8]) == Ok(8)
+    }
+}
+
+impl AsFd for EventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sys::clock::monotonic_ns;
-    use crate::sys::eventfd::EventFd;
+    use crate::sys::epoll::EventFd;
 
     #[test]
     fn tells_what_is_ready_and_waits_no_shorter_than_asked() {
@@ -201,5 +232,15 @@ mod tests {
         assert!(none.is_empty());
         epoll.delete(&wake).unwrap();
         assert!(epoll.delete(&wake).is_err());
+    }
+
+    #[test]
+    fn stays_notified_until_drained() {
+        let wake = EventFd::new().unwrap();
+        assert!(!wake.drain());
+        wake.notify();
+        wake.notify();
+        assert!(wake.drain());
+        assert!(!wake.drain());
     }
 }

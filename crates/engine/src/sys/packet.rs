@@ -134,7 +134,7 @@ fn bind_to_all(socket: &OwnedFd) -> io::Result<()> {
 }
 
 /// Buffers for the packets of one receive call.
-pub type PacketBatch = super::receive_batch::ReceiveBatch<libc::sockaddr_ll>;
+pub type PacketBatch = super::datagrams::ReceiveBatch<libc::sockaddr_ll>;
 
 impl PacketBatch {
     /// Room for the beginnings of packets.

@@ -1,12 +1,12 @@
-//! Non-blocking sockets over IPv4, IPv6 and the Unix domain.
+//! Non-blocking sockets over IPv4, IPv6 and the Unix domain: streams, datagrams and listeners.
 
-pub use super::listener::Listener;
-pub use super::tcp_state::{TcpPhase, TcpState};
-use super::{check_count, get_option, set_option, stamp};
+pub use super::stream::{TcpPhase, TcpState};
+use super::{check_count, datagrams, get_option, set_option};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::addr::SocketAddrArg;
-use rustix::net::{self, RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags};
-use rustix::net::{SocketType, sockopt};
+use rustix::net::{
+    self, RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -251,7 +251,7 @@ impl Socket {
     /// As [`Socket::read`].
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
-        let mut control = [0_usize; stamp::CONTROL_WORDS];
+        let mut control = [0_usize; datagrams::CONTROL_WORDS];
         let mut piece = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         // SAFETY: all zeroes are a valid msghdr.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -267,7 +267,7 @@ impl Socket {
             unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, 0) as isize }
         })?;
         // SAFETY: the control buffer lives here and was initialised above.
-        Ok((count, stamp::realtime_ns(unsafe { stamp::control_of(&header) })))
+        Ok((count, datagrams::realtime_ns(unsafe { datagrams::control_of(&header) })))
     }
 
     /// Writes as much as fits. A closed peer is an error, never a signal (MSG_NOSIGNAL).
@@ -353,6 +353,67 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
 /// Not TCP.
 pub fn set_user_timeout(socket: &impl AsFd, timeout_ms: u32) -> io::Result<()> {
     Ok(sockopt::set_tcp_user_timeout(socket, timeout_ms)?)
+}
+
+/// A non-blocking listening socket, closed when dropped (a Unix path stays in the file system).
+#[derive(Debug)]
+pub struct Listener(Socket);
+
+impl Listener {
+    /// Listens at `address` with SO_REUSEADDR. The kernel completes up to `backlog` + 1 connections
+    /// that were not accepted yet, at most net.core.somaxconn + 1.
+    ///
+    /// # Errors
+    /// In use, not permitted, not an address of this machine.
+    pub fn bind(address: &RawAddress, backlog: u32) -> io::Result<Listener> {
+        let socket = Socket::new(address)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        socket.bind(address)?;
+        net::listen(&socket, backlog.min(i32::MAX as u32) as i32)?;
+        Ok(Listener(socket))
+    }
+
+    /// The next completed connection, non-blocking.
+    ///
+    /// # Errors
+    /// `WouldBlock` where there is none; `ConnectionAborted` where it is gone already; out of
+    /// descriptors.
+    pub fn accept(&self) -> io::Result<Socket> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        Ok(Socket(retry_on_intr(|| net::accept_with(&self.0, flags))?))
+    }
+
+    /// Sends small writes at once (TCP_NODELAY) on every connection accepted from now on: they
+    /// inherit it. Only for TCP.
+    ///
+    /// # Errors
+    /// Not TCP.
+    pub fn set_nodelay(&self) -> io::Result<()> {
+        self.0.set_nodelay()
+    }
+
+    /// From now on [`Socket::receive`] of what is accepted tells when bytes came: accepted sockets
+    /// inherit it.
+    ///
+    /// # Errors
+    /// A kernel without timestamps.
+    pub fn set_timestamps(&self) -> io::Result<()> {
+        self.0.set_timestamps()
+    }
+
+    /// Where it listens; the port that the kernel picked where 0 was asked for.
+    ///
+    /// # Errors
+    /// None in correct use.
+    pub fn local_address(&self) -> io::Result<Address> {
+        self.0.local_address()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 #[cfg(test)]

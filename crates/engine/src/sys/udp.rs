@@ -1,6 +1,6 @@
 //! Many datagrams in one system call, over connected UDP sockets.
 
-use super::timer::timespec;
+use super::clock::timespec;
 use super::{check_count, set_option};
 use knee_load::time::Nanos;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -141,7 +141,7 @@ pub fn forget_errors(socket: &UdpSocket) {
 }
 
 /// Buffers for the beginnings of datagrams of a connected socket.
-pub type PrefixBatch = super::receive_batch::ReceiveBatch<()>;
+pub type PrefixBatch = super::datagrams::ReceiveBatch<()>;
 
 /// Receives what has come, in one call and without blocking: recvmmsg(2). How many.
 ///

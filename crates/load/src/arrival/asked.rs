@@ -1,8 +1,7 @@
 //! Arrival processes as the command line asks for them.
 
 use super::{ALL, ArrivalLaw, GapLaw, ProcessKind, RunContext};
-use crate::quantity::ParseError;
-use crate::quantity::parse::{Call, error, quoted};
+use crate::quantity::{Call, ParseError, error, quoted};
 use crate::time::Nanos;
 use std::sync::Arc;
 

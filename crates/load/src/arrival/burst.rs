@@ -1,8 +1,7 @@
 //! Two rates in turn.
 
 use super::{ArrivalProcess, Process, ProcessKind};
-use crate::quantity::parse::{error, parse_number, quoted};
-use crate::quantity::{ParseError, Rate, Share, parse_duration};
+use crate::quantity::{ParseError, Rate, Share, error, parse_duration, parse_number, quoted};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 

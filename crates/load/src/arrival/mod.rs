@@ -1,6 +1,6 @@
 //! Arrival processes: pure, seeded objects that say when the next operation is intended.
 //!
-//! One file per process holds all of it: its name, its help, its properties and its schedule. Each
+//! A process is all in one place: its name, its help, its properties and its schedule. Each
 //! is built for one worker's [`Share`] of a schedule. Superposed over all workers, the parts are
 //! the whole schedule (in law for Poisson, time by time for all others).
 //!
@@ -24,27 +24,21 @@
 
 mod asked;
 mod burst;
-mod constant;
-mod hyperexp;
-mod poisson;
 mod ramp;
+mod renewal;
 mod steps;
 mod table;
 #[cfg(test)]
 mod tests;
 mod trace;
-mod uniform;
 
 pub use asked::{AskedArrival, either, help, names_with_rate, parse_arrival, shapes};
 pub use asked::{is_name, schedules};
 pub use burst::{Burst, BurstLaw};
-pub use constant::Constant;
-pub use hyperexp::Hyperexp;
-pub use poisson::Poisson;
 pub use ramp::{Ramp, RampLaw};
+pub use renewal::{Constant, Hyperexp, Poisson, Uniform};
 pub use steps::{StepOfRate, Steps, StepsLaw};
 pub use trace::{Trace, length_of_trace};
-pub use uniform::Uniform;
 
 use crate::quantity::{ParseError, Rate, Share};
 use crate::time::Nanos;

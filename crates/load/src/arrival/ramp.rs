@@ -1,8 +1,7 @@
 //! A rate that moves linearly.
 
 use super::{ArrivalProcess, Process, ProcessKind, RunContext};
-use crate::quantity::parse::{HOUR_NS, error};
-use crate::quantity::{ParseError, Rate, Share, parse_rate};
+use crate::quantity::{HOUR_NS, ParseError, Rate, Share, error, parse_rate};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 

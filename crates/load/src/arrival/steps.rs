@@ -1,8 +1,7 @@
 //! Rates one after another.
 
 use super::{ArrivalProcess, Process, ProcessKind};
-use crate::quantity::parse::{error, quoted};
-use crate::quantity::{ParseError, Rate, Share, parse_duration, parse_rate};
+use crate::quantity::{ParseError, Rate, Share, error, parse_duration, parse_rate, quoted};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,12 @@
-//! Stages of response times, by the length of the response time.
+//! What response times are made of: their stages by length, the slowest operations one by one, and
+//! the time inside the server's host.
 
-use super::{Stage, Stages};
+use super::{Completion, Outcome, Stage, Stages, known_keys};
 use crate::time::Nanos;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Rows per doubling of the response time: each is 1.6 % long at the most.
 const ROWS_PER_OCTAVE: u64 = 64;
@@ -175,9 +178,171 @@ impl<'de> Deserialize<'de> for Anatomy {
     }
 }
 
+/// Sums of the time inside the server's host and on the network, apart by response time in the rows
+/// of an [`Anatomy`]. Those of several workers merge exactly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Split {
+    /// Ascending: the row, how many operations, and both sums in nanoseconds.
+    rows: Vec<(usize, u64, [u64; 2])>,
+}
+
+/// The time of a group's operations that were seen at both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SplitPart {
+    /// How many operations, not rounded: those of a row count in proportion, as in the anatomy.
+    pub count: f64,
+    /// The sum of the times inside the server's host, in nanoseconds.
+    pub host_ns: f64,
+    /// The sum of the times on the network, both ways.
+    pub network_ns: f64,
+}
+
+impl SplitPart {
+    /// The server host's share of the time, 0 to 1; `None` where there is no time to share.
+    pub fn host_share(&self) -> Option<f64> {
+        let whole_ns = self.host_ns + self.network_ns;
+        (whole_ns > 0.0).then(|| self.host_ns / whole_ns)
+    }
+}
+
+impl Split {
+    /// Adds an operation of this response time.
+    pub fn add(&mut self, response: Nanos, host: Nanos, network: Nanos) {
+        self.add_row((row_of(response.0), 1, [host.0, network.0]));
+    }
+
+    /// Adds another's operations.
+    pub fn merge(&mut self, other: &Split) {
+        other.rows.iter().for_each(|row| self.add_row(*row));
+    }
+
+    fn add_row(&mut self, (row, count, sums): (usize, u64, [u64; 2])) {
+        match self.rows.binary_search_by_key(&row, |(row, ..)| *row) {
+            Ok(at) => {
+                let (_, counted, mine) = &mut self.rows[at];
+                *counted += count;
+                for (sum, more) in mine.iter_mut().zip(sums) {
+                    *sum = sum.saturating_add(more);
+                }
+            }
+            Err(at) => self.rows.insert(at, (row, count, sums)),
+        }
+    }
+
+    /// What both ends saw of the operations of `all` from a share `from` (0 to 1) on to a share
+    /// `to`: see [`Anatomy::part`].
+    pub fn part(&self, all: &Anatomy, from: f64, to: f64) -> SplitPart {
+        let mut part = SplitPart::default();
+        for (row, share) in all.taken(from, to) {
+            let Ok(at) = self.rows.binary_search_by_key(&row, |(row, ..)| *row) else {
+                continue;
+            };
+            let (_, count, [host, network]) = self.rows[at];
+            part.count += count as f64 * share;
+            part.host_ns += host as f64 * share;
+            part.network_ns += network as f64 * share;
+        }
+        part
+    }
+}
+
+/// Number of operations that are kept.
+const KEPT: usize = 10;
+
+/// One operation with all its times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlowOperation {
+    /// When it was intended, in nanoseconds from the begin of the run, the warm-up included.
+    pub intended_ns: u64,
+    /// Its response time.
+    pub response_time_ns: u64,
+    /// Its stages that took any time, in nanoseconds, by name. They sum to the response time.
+    #[serde(deserialize_with = "known_keys")]
+    pub stages_ns: BTreeMap<Stage, u64>,
+    /// After its end, until the generator saw it.
+    pub pick_up_ns: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The status of its response; absent where none came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The number of its target, from 0.
+    pub target: u32,
+    /// The name of its step, where operations are steps of sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The number of its connection among those of its worker; absent where it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<u32>,
+}
+
+impl SlowOperation {
+    fn of(completion: &Completion) -> SlowOperation {
+        let stages = Stage::all().zip(completion.stages());
+        let carried = completion.connection != Completion::NO_CONNECTION;
+        SlowOperation {
+            intended_ns: completion.intended.0,
+            response_time_ns: completion.response_time().0,
+            stages_ns: stages
+                .filter(|(_, length)| *length > Nanos::ZERO)
+                .map(|(stage, length)| (stage, length.0))
+                .collect(),
+            pick_up_ns: completion.pick_up().0,
+            outcome: completion.outcome,
+            status: (completion.status > 0).then_some(completion.status),
+            target: completion.target,
+            step: None,
+            connection: carried.then_some(completion.connection),
+        }
+    }
+}
+
+/// The slowest ten of the operations that it has seen, the slowest first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Slowest(Vec<SlowOperation>);
+
+impl Slowest {
+    /// The operations, the slowest first.
+    pub fn operations(&self) -> &[SlowOperation] {
+        &self.0
+    }
+
+    /// Adds an operation if it is among the slowest.
+    #[inline]
+    pub(super) fn add(&mut self, completion: &Completion, threshold: &mut Nanos) {
+        if completion.response_time() >= *threshold {
+            *threshold = self.insert(completion);
+        }
+    }
+
+    /// Returns the response time from which on an operation is among the slowest.
+    #[cold]
+    fn insert(&mut self, completion: &Completion) -> Nanos {
+        self.0.push(SlowOperation::of(completion));
+        self.keep_slowest();
+        let is_full = self.0.len() == KEPT;
+        let last = self.0.last().filter(|_| is_full);
+        last.map_or(Nanos::ZERO, |slow| Nanos(slow.response_time_ns + 1))
+    }
+
+    /// Adds another's.
+    pub fn merge(&mut self, other: Slowest) {
+        self.0.extend(other.0);
+        self.keep_slowest();
+    }
+
+    fn keep_slowest(&mut self) {
+        let order = |slow: &SlowOperation| (Reverse(slow.response_time_ns), slow.intended_ns);
+        self.0.sort_by_key(order);
+        self.0.truncate(KEPT);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::{Op, Stage};
     use proptest::prelude::*;
 
     fn add(to: &mut Anatomy, pacing: u64, first_byte: u64) {
@@ -244,5 +409,69 @@ mod tests {
             let read: Anatomy = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(read.part(0.0, cut), below);
         }
+    }
+
+    proptest! {
+        /// What two saw, merged, is what one would have seen; and all groups together are all.
+        #[test]
+        fn merging_is_exact(
+            ops in prop::collection::vec((1u64..3_000_000, 0u64..2_000, any::<bool>()), 1..80),
+        ) {
+            let [mut mine, mut theirs, mut whole] = [(); 3].map(|()| Split::default());
+            let mut all = Anatomy::default();
+            for (host, network, is_mine) in ops {
+                let response = Nanos(host + network);
+                let mut stages = [Nanos::ZERO; Stage::COUNT];
+                stages[Stage::FirstByte as usize] = response;
+                all.add(response, &stages);
+                let one = if is_mine { &mut mine } else { &mut theirs };
+                one.add(response, Nanos(host), Nanos(network));
+                whole.add(response, Nanos(host), Nanos(network));
+            }
+            mine.merge(&theirs);
+            prop_assert_eq!(&mine, &whole);
+            let sum = |from, to| whole.part(&all, from, to).host_ns;
+            let parts = sum(0.0, 0.9) + sum(0.9, 0.99) + sum(0.99, 1.0);
+            prop_assert!((parts - sum(0.0, 1.0)).abs() <= 1e-6 * parts, "{}", parts);
+            let part = whole.part(&all, 0.0, 1.0);
+            let seen = all.part(0.0, 1.0);
+            prop_assert!((part.host_ns + part.network_ns - seen.total_ns()).abs() < 1.0);
+        }
+    }
+
+    fn completion(index: u64, response: u64) -> Completion {
+        let intended = Nanos(index);
+        let op = Op { intended, lane: 0 };
+        Completion::at_once(op, intended + Nanos(response), Outcome::Ok)
+    }
+
+    fn of(responses: impl IntoIterator<Item = u64>) -> Slowest {
+        let (mut slowest, mut threshold) = (Slowest::default(), Nanos::ZERO);
+        for (index, response) in responses.into_iter().enumerate() {
+            slowest.add(&completion(index as u64, response), &mut threshold);
+        }
+        slowest
+    }
+
+    fn responses(slowest: &Slowest) -> Vec<u64> {
+        let all = slowest.operations().iter();
+        all.map(|slow| slow.response_time_ns).collect()
+    }
+
+    #[test]
+    fn ten_are_kept_the_slowest_first_of_all_workers() {
+        let (odd, even) = ((0..100).map(|k| 2 * k + 1), (0..100).map(|k| 200 - 2 * k));
+        let (mut odd, even) = (of(odd), of(even));
+        assert_eq!(responses(&even), [200, 198, 196, 194, 192, 190, 188, 186, 184, 182]);
+        odd.merge(even);
+        assert_eq!(responses(&odd), [200, 199, 198, 197, 196, 195, 194, 193, 192, 191]);
+        assert_eq!(responses(&of([5, 7])), [7, 5]);
+    }
+
+    #[test]
+    fn stages_sum_to_the_response_time() {
+        let slow = &of([40]).0[0];
+        assert_eq!(slow.stages_ns.values().sum::<u64>(), slow.response_time_ns);
+        assert_eq!((slow.status, slow.connection), (None, None));
     }
 }

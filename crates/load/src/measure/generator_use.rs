@@ -1,9 +1,10 @@
-//! What a trial cost the generator, and what held it back.
+//! The machine that made the load, what a trial cost it, and what held it back.
 
 use super::Histogram;
 use crate::polling::WaitModeChange;
 use crate::spec::WaitPolicy;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The larger of those that are known.
 pub(super) fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
@@ -135,4 +136,22 @@ impl RateLimitUse {
         self.started += other.started;
         self.held_back += other.held_back;
     }
+}
+
+/// The machine that the generator ran on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Processors this process may use.
+    pub cpus: u32,
+    /// Kernel release.
+    pub kernel: String,
+    /// Default TCP congestion control, where known.
+    pub congestion_control: String,
+    /// The backend used: `epoll` or `io_uring`; empty where nothing was run.
+    pub backend: String,
+    /// Processor model, where known.
+    pub cpu_model: String,
+    /// Further facts by name.
+    #[serde(default)]
+    pub facts: BTreeMap<String, String>,
 }

@@ -1,6 +1,6 @@
 //! The intervals of the time series that people look at, and how workers' shares become one.
 
-use super::runs::RunLengthRecorder;
+use super::times::RunLengthRecorder;
 use super::{AgentInterval, EndedCounts, Histogram, Outcome, Window};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};

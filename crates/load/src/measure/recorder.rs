@@ -29,7 +29,7 @@ use super::backlog::Backlogs;
 use super::interval::IntervalRecorder;
 use super::messages::{MessageEvent, MessageRecorder};
 use super::series::SeriesRecorder;
-use super::steps::StepsRecorder;
+use super::targets::StepsRecorder;
 use super::times::TimesRecorder;
 use super::trial::shortest;
 use super::{

@@ -1,8 +1,6 @@
 //! What a stream has to meet to be good: `first_message<500ms, gap_p95<50ms, stream<20s`.
 
-use crate::quantity::ParseError;
-use crate::quantity::parse::{error, parse_list, quoted};
-use crate::quantity::parse_duration;
+use crate::quantity::{ParseError, error, parse_duration, parse_list, quoted};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;

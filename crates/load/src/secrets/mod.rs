@@ -4,7 +4,6 @@
 //! and JSON, cookies, and by user information in URLs. The second goes by values: what was found
 //! under a name is a secret wherever it is repeated.
 
-mod command_line;
 mod document;
 mod names;
 mod options;

@@ -1,7 +1,6 @@
 //! Values in HTML pages, by CSS selectors.
 
-use crate::quantity::ParseError;
-use crate::quantity::parse::{error, quoted};
+use crate::quantity::{ParseError, error, quoted};
 use scraper::Html;
 use serde::{Deserialize, Serialize};
 use std::fmt;

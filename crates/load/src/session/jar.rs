@@ -1,7 +1,7 @@
 //! The cookies of one session (RFC 6265), for the servers of the target.
 
 use super::origin::Origin;
-use crate::date::rfc2822_ns;
+use crate::time::rfc2822_ns;
 
 /// The most cookies that a session keeps; a further one is not taken.
 const COOKIES_MAX: usize = 50;

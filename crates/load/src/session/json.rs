@@ -1,8 +1,7 @@
 //! Finds values in a JSON text by their pointers as it comes in, in bounded memory, without keeping
 //! the text.
 
-use crate::quantity::ParseError;
-use crate::quantity::parse::{error, quoted};
+use crate::quantity::{ParseError, error, quoted};
 
 /// A value longer than this is not kept.
 pub(crate) const VALUE_BYTES_MAX: usize = 64 << 10;

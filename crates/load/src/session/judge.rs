@@ -2,8 +2,7 @@
 
 use super::response_reader::find;
 use super::template::Template;
-use crate::quantity::ParseError;
-use crate::quantity::parse::{error, quoted};
+use crate::quantity::{ParseError, error, quoted};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Questions of DNS.
 
 use super::ParseError;
-use crate::quantity::parse::quoted;
+use crate::quantity::quoted;
 
 /// Longest name in its wire form, with the length of each label (RFC 1035 §2.3.4).
 const NAME_BYTES_MAX: usize = 255;

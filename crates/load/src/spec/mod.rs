@@ -14,8 +14,6 @@ mod retry;
 mod secrets;
 mod target;
 mod targets;
-mod tls;
-mod trial;
 mod url;
 
 pub use crate::arrival::{ArrivalLaw, AskedArrival, parse_arrival};
@@ -26,7 +24,8 @@ pub use crate::quantity::{
 pub use dns::{DnsQuestion, parse_names};
 pub use engine::{BackendChoice, EngineOptions, Margins, TimestampsChoice, WaitPolicy};
 pub use load::{
-    CloseKind, ConnectScheme, Load, OpenLoad, OverloadLoad, Pause, PauseKind, UserStage,
+    CloseKind, ConnectScheme, Level, Load, OpenLoad, OverloadLoad, Pause, PauseKind, TrialSpec,
+    UserStage,
 };
 pub use protocol::*;
 pub use question::Question;
@@ -38,6 +37,4 @@ pub use retry::{
 };
 pub use target::{Endpoint, FurtherServer, Pick, Target};
 pub use targets::{Targets, parse_targets};
-pub use tls::{ClientCertificate, TlsGroup, TlsResume, TlsSpec, TlsVersion};
-pub use trial::{Level, TrialSpec};
 pub use url::Url;

@@ -2,7 +2,7 @@
 
 use super::{ParseError, Url};
 use crate::messages::{MessageRules, TimedMessages};
-use crate::quantity::parse::quoted;
+use crate::quantity::quoted;
 use crate::session::Fills;
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;

@@ -1,7 +1,7 @@
 //! The targets file: several requests, as vegeta's users write them.
 
 use super::{Body, Endpoint, HttpRequest, ParseError, Scheme, Url, parse_header};
-use crate::quantity::parse::quoted;
+use crate::quantity::quoted;
 use std::collections::HashMap;
 
 /// The content of a targets file.

@@ -1,7 +1,7 @@
 //! The URL of a target.
 
 use super::{Endpoint, ParseError, Scheme};
-use crate::quantity::parse::quoted;
+use crate::quantity::quoted;
 use crate::secrets::MASK;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;

@@ -1,10 +1,8 @@
 //! Statistics without knowledge of experiments: numbers in, numbers out.
 
-pub mod batch;
 pub mod buffer;
 pub mod change_points;
 pub mod gaps;
-pub mod order;
 pub mod rounds;
 pub mod sample;
 pub mod stationarity;

@@ -368,7 +368,7 @@ impl fmt::Display for CatchUp {
 
 /// The times of an arrival process, up to a number of them.
 #[derive(Clone, Debug)]
-pub(super) struct ArrivalSchedule {
+struct ArrivalSchedule {
     arrivals: Arrivals,
     remaining: u64,
 }

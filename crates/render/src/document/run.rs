@@ -15,7 +15,7 @@ use super::{
 use crate::number::{asked, count, known, number, percent, plural, rate, time, time_short, words};
 use crate::plot::Plot;
 use knee_core::compare::metric_name;
-use knee_core::experiment::run::report::{RepeatedFigure, RunConclusion};
+use knee_core::experiment::run::{RepeatedFigure, RunConclusion};
 use knee_core::report::Report;
 use knee_core::trial::detail::HttpDetail;
 use knee_core::trial::figure::Figure;

@@ -4,8 +4,8 @@ use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::{Document, Fact, fact};
 use crate::number::{bytes, count, known, time, time_short};
-use knee_core::trial::protocol::{OpeningsReport, ProtocolReport, TlsReport};
 use knee_core::trial::report::{TargetReport, TrafficReport, TrialReport};
+use knee_core::trial::traffic::{OpeningsReport, ProtocolReport, TlsReport};
 use knee_load::measure::grpc_status_name;
 
 /// Targets shown of one trial.

@@ -6,11 +6,10 @@ use super::{Imported, ImportedBody, ImportedPart, ImportedStep, ImportedText, as
 use crate::flow::BRANCHES_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use knee_load::date::iso8601_ms;
 use knee_load::percent;
 use knee_load::quantity::ParseError;
 use knee_load::spec::Url;
-use knee_load::time::Nanos;
+use knee_load::time::{Nanos, iso8601_ms};
 use serde::{Deserialize, Deserializer};
 
 /// What comes within this time of the response before was not waited for by a person.

@@ -10,7 +10,7 @@ use crate::notes::about;
 use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::latency::{LatencyPlan, QUICK, SCENARIOS};
 use knee_core::report::Kind;
-use knee_load::experiment::latency::spec::{
+use knee_load::experiment::latency::{
     FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
 };
 use knee_load::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};

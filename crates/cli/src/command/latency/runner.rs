@@ -7,7 +7,7 @@ use knee_core::experiment::latency::{Latency, LatencyPlan, gone};
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::experiment::latency as flows;
-use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_load::experiment::latency::{LatencyTrialSpec, ScenarioEnd};
 use knee_load::measure::IntervalWatcher;
 use knee_load::time::Nanos;
 use knee_render::scenario_line;

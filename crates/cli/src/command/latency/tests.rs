@@ -5,7 +5,7 @@ use crate::command::raw::RawCommand;
 use crate::command::tests::refused::check;
 use crate::command::tests::{MACHINE, parse, typed};
 use knee_core::experiment::latency::{QUICK, SCENARIOS};
-use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd, Settle};
+use knee_load::experiment::latency::{LatencyTrialSpec, ScenarioEnd, Settle};
 
 fn resolve(arguments: &str) -> LatencySpec {
     match parse(&format!("latency {arguments}")) {

@@ -6,7 +6,7 @@ use crate::command::udp::{MODES, parse_buffer, parse_cpu};
 use crate::failure::{Exit, Failure};
 use clap::Args;
 use knee_engine::experiment::udp::service::{UdpServer, UdpServerSpec};
-use knee_load::experiment::udp::spec::ServiceMode;
+use knee_load::experiment::udp::ServiceMode;
 use knee_load::law::Law;
 use knee_load::spec::parse_law;
 use knee_load::time::Nanos;

@@ -6,8 +6,9 @@ use knee_core::experiment::Experiment;
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::experiment::throttle;
-use knee_load::experiment::throttle::hold::{HoldSpec, HoldTrial};
-use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec, WaitTrial};
+use knee_load::experiment::throttle::{
+    Chore, HoldSpec, HoldTrial, WaitMethod, WaitSpec, WaitTrial,
+};
 use knee_load::measure::IntervalWatcher;
 use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;

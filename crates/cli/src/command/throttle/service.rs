@@ -4,7 +4,7 @@ use crate::args::{Choices, word_of};
 use crate::failure::Failure;
 use crate::resolved_options::Typed;
 use knee_engine::experiment::throttle::service::{QotdServer, QotdSpec, UdpSink, of_the_day};
-use knee_load::experiment::throttle::wait::Chore;
+use knee_load::experiment::throttle::Chore;
 use knee_load::spec::ParseError;
 use serde_json::Value;
 use std::io;

@@ -7,8 +7,7 @@ use crate::notes::about;
 use knee_core::experiment::throttle::report::ThrottleConclusion;
 use knee_core::report::{Command, Conclusion, Host, Kind, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::Verdict;
-use knee_load::experiment::throttle::hold::HoldMethod;
-use knee_load::experiment::throttle::wait::{Chore, WaitMethod};
+use knee_load::experiment::throttle::{Chore, HoldMethod, WaitMethod};
 use knee_load::spec::{ArrivalLaw, Margins};
 
 fn resolve(arguments: &str) -> ThrottleSpec {

@@ -9,7 +9,7 @@ use crate::margins;
 use crate::notes::{Notes, about};
 use knee_core::experiment::throttle::{self, margins_of};
 use knee_engine::experiment::throttle::is_permitted;
-use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
+use knee_load::experiment::throttle::{Chore, WaitMethod, WaitSpec};
 use knee_load::spec::{Margins, ParseError};
 use knee_load::time::Nanos;
 

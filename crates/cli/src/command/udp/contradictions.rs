@@ -3,7 +3,7 @@
 use super::RawUdp;
 use crate::args::refuse_first;
 use crate::failure::Failure;
-use knee_load::experiment::udp::spec::ClientsAs;
+use knee_load::experiment::udp::ClientsAs;
 use knee_load::spec::AskedArrival;
 
 /// What the options ask for.

@@ -23,7 +23,7 @@ use knee_core::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun};
 use knee_core::trial::statistics::{StatisticUnit, threshold_names};
 use knee_engine::experiment::udp::send::client_process;
 use knee_load::arrival::{either, shapes};
-use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, ServiceMode, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, ClientsAs, ServiceMode, UdpTrialSpec};
 use knee_load::law::Law;
 use knee_load::spec::{AskedArrival, Rate, WaitPolicy, parse_law, parse_rate};
 use knee_load::time::Nanos;

@@ -2,7 +2,7 @@
 
 use crate::args::{Choices, parse_count, parse_whole, service_address, word_of};
 use crate::resolved_options::Typed;
-use knee_load::experiment::udp::spec::{ClientsAs, ServiceMode, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientsAs, ServiceMode, UdpTrialSpec};
 use knee_load::spec::ParseError;
 use serde::{Serialize, Serializer};
 use serde_json::Value;

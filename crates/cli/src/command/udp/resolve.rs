@@ -11,7 +11,7 @@ use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
 use knee_core::experiment::udp::{ExplainRequest, ExplainSpec};
 use knee_core::report::Kind;
-use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use knee_load::spec::{
     ArrivalLaw, AskedArrival, BackendChoice, EngineOptions, Level, OpenLoad, Rate, WaitPolicy,
 };

@@ -7,7 +7,7 @@ use knee_core::experiment::udp::AssessedUdpTrial;
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::experiment::udp;
-use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
 use knee_load::measure::IntervalWatcher;
 use knee_load::time::Nanos;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use crate::command::raw::RawCommand;
 use crate::command::tests::refused::{check, refusal};
 use crate::command::tests::{MACHINE, parse, typed};
 use knee_core::experiment::udp::EXPLAIN_LIMIT;
-use knee_load::experiment::udp::spec::ServiceSetup;
+use knee_load::experiment::udp::ServiceSetup;
 use knee_load::spec::{ArrivalLaw, Level};
 
 fn resolve(arguments: &str) -> UdpSpec {

@@ -1,6 +1,6 @@
 //! The text form of 2011, as the `loadlatency` test printed it and `knee latency` still does.
 
-use super::answer;
+use super::conclusion;
 use crate::experiment::latency::analysis::{PathFigures, harmonic_mean, overall};
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::finding::{Finding, Severity, codes};
@@ -186,7 +186,7 @@ pub fn conclude_classic(classic: &Classic) -> (Vec<Finding>, LatencyConclusion) 
         scenarios: rows,
         ..LatencyConclusion::default()
     };
-    let conclusion = LatencyConclusion { answer: answer::in_words(&conclusion), ..conclusion };
+    let conclusion = LatencyConclusion { answer: conclusion::in_words(&conclusion), ..conclusion };
     (differences(classic), conclusion)
 }
 

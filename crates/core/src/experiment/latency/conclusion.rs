@@ -1,15 +1,16 @@
-//! What a report asks of the conclusion of `knee latency`, and whether that agrees with all else.
+//! What a report asks of the conclusion of `knee latency`: its sentences, and whether it agrees
+//! with all else.
 
 use super::analysis::grade;
-use super::answer::figures;
 use super::classic::RowFigure;
+use super::distorted;
 use super::findings::codes;
 use super::report::{LatencyConclusion, ScenarioRow};
-use crate::consistency::{Contradictions, Said, trial};
-use crate::experiment::answer::{Answer, values};
+use crate::consistency::{self, Contradictions, Said};
+use crate::experiment::{Answer, values};
 use crate::finding::Code;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::words::{exact, time, value};
+use crate::words::{exact, list, time, value};
 use knee_load::time::Nanos;
 use serde_json::Value;
 
@@ -55,7 +56,7 @@ fn check(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
         });
     }
     if let Some(idle) = &of.idle_ns {
-        trial::times("idle path", idle, found);
+        consistency::times("idle path", idle, found);
     }
     // Overall figures are of the first congestion control, and scenarios of all of them.
     let first = of.scenarios.first().map(|s| s.congestion_control.as_str());
@@ -184,4 +185,116 @@ fn capacity(
             format!("{what} capacity {overall} KiB/s of scenarios with {least} to {most}")
         });
     }
+}
+
+/// What the path is like, and where it bends.
+pub(super) fn in_words(conclusion: &LatencyConclusion) -> String {
+    let name = conclusion.scenarios.first().map_or("", |row| &row.congestion_control);
+    let own = conclusion.scenarios.iter();
+    let rows: Vec<&ScenarioRow> = own.filter(|r| r.congestion_control == name).collect();
+    if rows.is_empty() {
+        return match conclusion.min_rtt_ns {
+            Some(ns) => format!(
+                "A round trip on the idle path takes {} at least; nothing was measured under load.",
+                time(ns as f64)
+            ),
+            None => "Nothing was measured.".to_owned(),
+        };
+    }
+    let sentences = [
+        under_load(conclusion, &rows),
+        bends(conclusion, &rows),
+        by_probe(conclusion),
+        congestion(conclusion),
+        stands(conclusion),
+    ];
+    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+    sentences.join(" ")
+}
+
+const RESPONSIVENESS: &str = "link responsiveness";
+
+/// The overall figures by their names, with their units.
+pub(super) fn figures(of: &LatencyConclusion) -> [(&'static str, Option<u64>, &'static str); 4] {
+    [
+        (RESPONSIVENESS, of.responsiveness_hz, "Hz"),
+        ("flow smoothness", of.smoothness_hz, "Hz"),
+        ("upload capacity", of.upload_capacity_kib_per_s, "KiB/s"),
+        ("download capacity", of.download_capacity_kib_per_s, "KiB/s"),
+    ]
+}
+
+/// Responsiveness, smoothness, capacity.
+fn under_load(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<String> {
+    let worst = rows
+        .iter()
+        .filter_map(|row| Some((row, row.responsiveness_hz?)))
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    let with = worst
+        .filter(|(_, hz)| *hz > 0.0)
+        .map(|(row, hz)| {
+            let longest = time(1e9 / hz);
+            format!(" (with {} a ping took up to {longest})", row.flows_in_words())
+        })
+        .unwrap_or_default();
+    let known = figures(conclusion).into_iter().filter_map(|(name, value, unit)| {
+        let with = if name == RESPONSIVENESS { with.as_str() } else { "" };
+        Some(format!("{name} is {} {unit}{with}", exact(value? as f64)))
+    });
+    let known: Vec<String> = known.collect();
+    (!known.is_empty()).then(|| format!("Under load {}.", list(&known)))
+}
+
+/// The grade, and the fewest flows from which on latency is felt.
+fn bends(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<String> {
+    let added = conclusion.added_latency_ns?;
+    let felt = |row: &&&ScenarioRow| row.added_latency_ns.is_some_and(|ns| ns >= FELT_NS);
+    let bend = rows.iter().filter(felt).min_by_key(|row| row.up + row.down);
+    let where_ = match bend {
+        Some(row) => format!("it bends with {}", row.flows_in_words()),
+        None => "no scenario bends it".to_owned(),
+    };
+    Some(format!(
+        "Bufferbloat {}: load adds {} to the median ping; {where_}.",
+        grade(Nanos(added)),
+        time(added as f64)
+    ))
+}
+
+/// From this much on latency is worse than grade A.
+const FELT_NS: i64 = 30_000_000;
+
+/// Where probes over UDP give another grade.
+fn by_probe(conclusion: &LatencyConclusion) -> Option<String> {
+    let added = conclusion.udp_added_latency_ns?;
+    let differs = !conclusion.grade.is_empty() && conclusion.udp_grade != conclusion.grade;
+    differs.then(|| {
+        format!(
+            "That is of pings over TCP; by probes over UDP it is {}, {} added.",
+            conclusion.udp_grade,
+            time(added as f64)
+        )
+    })
+}
+
+/// What can be trusted, where not all can.
+fn stands(conclusion: &LatencyConclusion) -> Option<String> {
+    let (resting, standing) = distorted::distorted_and_sound(conclusion);
+    (!resting.is_empty()).then(|| {
+        if standing.is_empty() {
+            "The generator distorted scenarios that all of this rests on.".to_owned()
+        } else {
+            format!(
+                "The generator distorted scenarios that this rests on; what stands is {}.",
+                list(&standing)
+            )
+        }
+    })
+}
+
+fn congestion(conclusion: &LatencyConclusion) -> Option<String> {
+    let known = conclusion.by_congestion_control.iter().filter(|row| !row.grade.is_empty());
+    let each = known.map(|row| format!("{} with {}", row.grade, row.congestion_control));
+    let each: Vec<String> = each.collect();
+    (each.len() > 1).then(|| format!("By congestion control the grade is {}.", list(&each)))
 }

@@ -1,7 +1,6 @@
 //! `knee latency`: capacity, responsiveness and smoothness of a path under flows.
 
 pub mod analysis;
-mod answer;
 mod classic;
 mod conclusion;
 mod distorted;
@@ -11,7 +10,7 @@ pub mod report;
 mod tests;
 
 pub use classic::{Classic, conclude_classic, parse_classic};
-pub use knee_load::experiment::latency::spec::{
+pub use knee_load::experiment::latency::{
     FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios,
 };
 
@@ -21,7 +20,7 @@ use crate::experiment::latency::distorted::ScenarioAttempts;
 use crate::experiment::latency::findings::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use crate::trial::report::{TrialReport, Verdict};
-use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_load::experiment::latency::{LatencyTrialSpec, ScenarioEnd};
 use knee_load::spec::Level;
 use knee_load::time::Nanos;
 
@@ -158,7 +157,7 @@ impl Experiment for Latency {
         distorted::mark_distorted(&mut conclusion, idle, self.first_congestion());
         findings.extend(distorted::rests_on_distorted(&conclusion, &counting));
         findings.extend(attempts.run_again(past));
-        conclusion.answer = answer::in_words(&conclusion);
+        conclusion.answer = conclusion::in_words(&conclusion);
         let is_invalid = |t: &&TrialReport| t.verdict == Verdict::Invalid;
         Concluded {
             // Every scenario is part of a mean, or may be the worst. Findings say which figures are

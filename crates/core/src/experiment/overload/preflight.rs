@@ -1,12 +1,11 @@
 //! What would fail, said before any load is sent.
 
-use super::spec::automatic;
-use super::{Descriptors, OverloadSpec};
+use super::{Descriptors, OverloadSpec, automatic_descriptors};
 use crate::experiment::overload::analysis::{SYN_AGAIN, times};
 use crate::experiment::overload::findings::ports_remedy;
 use crate::finding::{Finding, Severity, codes, gravest_first};
 use crate::words::{exact, number, time};
-use knee_load::experiment::overload::{PreflightFacts, ServerFacts};
+use knee_load::experiment::{PreflightFacts, ServerFacts};
 use knee_load::spec::CloseKind;
 use knee_load::time::Nanos;
 
@@ -98,7 +97,7 @@ fn in_flight_max(facts: &PreflightFacts, spec: &OverloadSpec) -> InFlight {
         (None, Descriptors::List(list)) => (list.iter().copied().max().unwrap_or(0), true),
         (None, Descriptors::Auto) => match facts.served_per_s {
             Some(served) => {
-                let levels = automatic(spec, served);
+                let levels = automatic_descriptors(spec, served);
                 (levels.last().copied().unwrap_or(0), true)
             }
             None => (AUTOMATIC_DESCRIPTORS.min(spec.descriptors_max), false),

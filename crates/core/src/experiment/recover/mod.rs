@@ -6,15 +6,12 @@
 
 mod analysis;
 mod findings;
-mod hysteresis;
 mod plan;
 pub mod report;
 #[cfg(test)]
 mod tests;
-mod words;
 
-use super::answer::Answer;
-use super::{Concluded, Experiment, NextTrial};
+use super::{Answer, Concluded, Experiment, NextTrial};
 use crate::finding::Code;
 use crate::trial::report::TrialReport;
 use crate::words::percent;
@@ -145,11 +142,11 @@ impl Recover {
             }),
             triggers,
             counterfactuals: progress.counterfactuals(),
-            hysteresis_percent: hysteresis::area_percent(&steps),
+            hysteresis_percent: analysis::area_percent(&steps),
             hysteresis: steps,
             ..known
         };
-        conclusion.answer = words::answer(&conclusion, shown);
+        conclusion.answer = findings::answer(&conclusion, shown);
         if progress.has_doubtful_steps() {
             conclusion.answer += ". What is served on the way up and down is not known: that load \
                                   was not kept";

@@ -1,7 +1,6 @@
 //! Which trial comes next, from those that were made.
 
-use super::analysis::{RecoveryAnalysis, analyse};
-use super::hysteresis::{self, steps_of};
+use super::analysis::{self, RecoveryAnalysis, analyse, steps_of};
 use super::report::{Counterfactual, HysteresisStep, RecoveryVerdict, TriggerTried};
 use super::{RecoverPhases, RecoverSpec, Trigger};
 use crate::trial::report::{TrialReport, Verdict};
@@ -222,7 +221,7 @@ impl RecoverProgress<'_> {
                 && made.trial_verdict == Verdict::Valid
         };
         let index = self.made.iter().position(is_steps);
-        index.map_or(Vec::new(), |index| hysteresis::measured(spec, &self.past[index]))
+        index.map_or(Vec::new(), |index| analysis::measured_steps(spec, &self.past[index]))
     }
 }
 
@@ -238,7 +237,7 @@ pub(super) fn progress<'a>(spec: &RecoverSpec, past: &'a [TrialReport]) -> Recov
         let trial_verdict = trial.verdict;
         let is_carried = match &shown {
             Some(shown) => shown.is_carried,
-            None => hysteresis::is_first_carried(&hysteresis::measured(spec, trial)),
+            None => analysis::is_first_carried(&analysis::measured_steps(spec, trial)),
         };
         let is_unrested =
             trial_verdict == Verdict::Valid && !progress.made.is_empty() && !is_carried;

@@ -1,12 +1,9 @@
 //! `knee run`: one load, in one trial or several repeats.
 
-pub mod report;
 #[cfg(test)]
 mod tests;
 
-use super::answer::Answer;
-use super::{Concluded, Experiment, NextTrial, verdict};
-use crate::experiment::run::report::{RepeatedFigure, RunConclusion};
+use super::{Answer, Concluded, Experiment, NextTrial, verdict};
 use crate::trial::figure::Figure;
 use crate::trial::findings::{FindingContext, findings_at_levels, trial_findings, with_agents};
 use crate::trial::report::{TrialReport, Verdict};
@@ -15,6 +12,7 @@ use knee_load::measure::error_share;
 use knee_load::rng;
 use knee_load::spec::TrialSpec;
 use knee_load::stats::rounds::{BlockCell, fit};
+use serde::{Deserialize, Serialize};
 
 /// Policy of `knee run`: the same load once, or `repeats` times.
 #[derive(Clone, Debug)]
@@ -150,4 +148,41 @@ fn without_response_percent(trial: &TrialReport) -> f64 {
         0 => 0.0,
         ended => 100.0 * failed as f64 / ended as f64,
     }
+}
+
+/// Conclusion of `knee run`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunConclusion {
+    /// Responses per second; `None` without any.
+    pub throughput_per_s: Option<f64>,
+    /// Intended operations per second, if the target did not keep up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_per_s: Option<f64>,
+    /// Median response time; `None` without observations.
+    pub p50_ns: Option<u64>,
+    /// 95th percentile of response time; as the others, `None` with too few observations.
+    #[serde(default)]
+    pub p95_ns: Option<u64>,
+    /// 99th percentile of response time.
+    pub p99_ns: Option<u64>,
+    /// Share of operations that were not successful, in percent.
+    pub error_percent: f64,
+    /// `--repeat`: the figures with intervals from the spread between repeats.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<RepeatedFigure>,
+}
+
+/// A figure of a run that was repeated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RepeatedFigure {
+    /// `throughput_per_s`, `p50_ns`, `p90_ns`, `p95_ns`, `p99_ns`.
+    pub metric: String,
+    /// Number of repeats with it: those that are VALID.
+    pub repeats: u32,
+    /// Geometric mean, with less weight for outlying repeats.
+    pub value: f64,
+    /// 95 % confidence interval, by Student's law.
+    pub ci95: [f64; 2],
+    /// Standard deviation between repeats, in percent.
+    pub spread_percent: f64,
 }

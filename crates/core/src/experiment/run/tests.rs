@@ -1,7 +1,7 @@
 //! Repeats of a run in virtual time.
 
 use super::SingleRun;
-use crate::experiment::run::report::RunConclusion;
+use crate::experiment::run::RunConclusion;
 use crate::experiment::sweep::tests::fake::{Fake, base};
 use crate::experiment::{Conducted, conduct};
 use crate::trial::report::{TrialReport, Verdict};

@@ -3,7 +3,7 @@
 use super::findings::CODES;
 use super::report::{OpenLoopComparison, SweepConclusion, SweepLevel};
 use crate::consistency::{Contradictions, Said, at_most};
-use crate::experiment::answer::{Answer, most_responses, values};
+use crate::experiment::{Answer, most_responses, values};
 use crate::finding::{Code, Finding};
 use crate::trial::report::TrialReport;
 use crate::words::{number, value};

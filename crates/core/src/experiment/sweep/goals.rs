@@ -50,7 +50,7 @@ pub(super) struct TrialDemand {
 }
 
 /// Counts all trials alike; the majority of the time decides.
-pub(super) const ANY_TRIAL: TrialDemand = TrialDemand { trial_s: 0.0, sum_s: 0.0 };
+const ANY_TRIAL: TrialDemand = TrialDemand { trial_s: 0.0, sum_s: 0.0 };
 
 /// Seconds of decided trials at a rate, by length and outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -373,7 +373,7 @@ impl<'a> Inference<'a> {
 
     /// Half the width of the knee's interval, as a logarithm, by bootstrap over the rounds. A round
     /// gives the difference of the plateau from the lowest level.
-    pub(super) fn knee_half_width(&self, plateau: &[f64], lowest: f64) -> Option<f64> {
+    fn knee_half_width(&self, plateau: &[f64], lowest: f64) -> Option<f64> {
         let of_round = |round: u32| {
             let of = |wanted: &dyn Fn(f64) -> bool| {
                 let here = (0..self.slices.len())

@@ -133,7 +133,7 @@ pub(super) fn slices(past: &[TrialReport], rounds: &[u32]) -> Vec<SweepSlice> {
 }
 
 /// Marks of slices that explored, had an outage, and are invalid.
-pub(super) const EXPLORED: &str = "explored";
+const EXPLORED: &str = "explored";
 pub(super) const OUTAGE: &str = "outage";
 pub(super) const INVALID: &str = "invalid";
 

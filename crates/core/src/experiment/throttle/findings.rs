@@ -6,8 +6,7 @@ mod tests;
 use crate::experiment::throttle::analysis::{EARLY, HeldRate, at_reference_delay, rate_row};
 use crate::finding::{Finding, codes};
 use crate::words::{exact, number, percent, time};
-use knee_load::experiment::throttle::hold::{HoldMethod, HoldTrial};
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitTrial};
+use knee_load::experiment::throttle::{HoldMethod, HoldTrial, WaitMethod, WaitTrial};
 use knee_load::spec::ArrivalLaw;
 use knee_load::time::Nanos;
 

@@ -1,7 +1,6 @@
 //! `knee throttle`: how this machine waits, and how well each way holds a rate.
 
 pub mod analysis;
-mod answer;
 pub mod findings;
 pub mod report;
 #[cfg(test)]
@@ -18,8 +17,7 @@ use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::Verdict;
 pub use analysis::margins_of;
-use knee_load::experiment::throttle::hold::{HoldSpec, HoldTrial};
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec, WaitTrial};
+use knee_load::experiment::throttle::{HoldSpec, HoldTrial, WaitMethod, WaitSpec, WaitTrial};
 
 /// The next row of a table that is run in the order given.
 fn next_row<S: Clone>(rows: &[S], done: usize) -> NextTrial<S> {
@@ -73,7 +71,7 @@ impl Experiment for RateTable {
             findings,
             conclusion: ThrottleConclusion {
                 rates: past.iter().filter_map(rate_row).collect(),
-                answer: answer::rates_in_words(past),
+                answer: report::rates_in_words(past),
                 ..ThrottleConclusion::default()
             },
         }
@@ -130,7 +128,7 @@ impl Experiment for WaitTable {
                 margins: margin_rows(past),
                 recommendations: recommendations(past),
                 rates: Vec::new(),
-                answer: answer::waits_in_words(past),
+                answer: report::waits_in_words(past),
             },
         }
     }
@@ -140,7 +138,7 @@ impl Experiment for WaitTable {
 mod rate_table_tests {
     use super::*;
     use crate::experiment::throttle::tests::holds;
-    use knee_load::experiment::throttle::hold::HoldMethod::{NaiveSleep, Throttle};
+    use knee_load::experiment::throttle::HoldMethod::{NaiveSleep, Throttle};
     use knee_load::time::Nanos;
 
     const OPERATION: Nanos = Nanos::from_micros(100);
@@ -197,7 +195,7 @@ mod wait_table_tests {
     use super::*;
     use crate::experiment::throttle::tests::waits;
     use crate::experiment::{EndReason, conduct};
-    use knee_load::experiment::throttle::wait::WaitMethod::{Hybrid, IoUring, Sleep};
+    use knee_load::experiment::throttle::WaitMethod::{Hybrid, IoUring, Sleep};
     use knee_load::time::Nanos;
     use std::convert::Infallible;
     use std::ops::ControlFlow;

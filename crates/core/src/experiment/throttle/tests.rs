@@ -1,7 +1,8 @@
 //! Made-up measurements for tests.
 
-use knee_load::experiment::throttle::hold::{HoldMethod, HoldSpec, HoldStats, HoldTrial};
-use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec, WaitStats, WaitTrial};
+use knee_load::experiment::throttle::{
+    Chore, HoldMethod, HoldSpec, HoldStats, HoldTrial, WaitMethod, WaitSpec, WaitStats, WaitTrial,
+};
 use knee_load::spec::{ArrivalLaw, Margins, Rate};
 use knee_load::throttle::CatchUp;
 use knee_load::time::Nanos;

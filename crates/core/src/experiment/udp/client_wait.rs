@@ -2,9 +2,9 @@
 //! `exp(200us)*128`, and with a rate `poisson@6000*4`.
 
 use knee_load::arrival::{is_name, schedules};
-use knee_load::experiment::udp::spec::ClientWait;
+use knee_load::experiment::udp::ClientWait;
 use knee_load::law::Law;
-use knee_load::quantity::parse::{Call, error, quoted};
+use knee_load::quantity::{Call, error, quoted};
 use knee_load::spec::{ParseError, Rate, parse_arrival, parse_duration, parse_law, parse_rate};
 use knee_load::time::Nanos;
 

@@ -1,35 +1,33 @@
-//! Findings about trials of datagrams.
+//! Findings about trials of datagrams, and about their ledger: what the service discarded, what is
+//! missing, order.
 
-mod ends;
-mod ledger;
-mod places;
+mod losses;
 #[cfg(test)]
 mod tests;
 
-pub(super) use ends::buffer_covers_ns;
-
 use crate::experiment::udp::explain::BUDGET_CODES;
-use crate::experiment::udp::pool;
-use crate::finding::{Code, Finding, gravest_first};
-use crate::trial::datagrams::LedgerReport;
+use crate::experiment::udp::laws;
+use crate::finding::{Code, Finding, Severity, codes, gravest_first};
+use crate::trial::detail::{DatagramReport, LedgerReport};
 use crate::trial::findings::distorted;
 use crate::trial::report::TrialReport;
 use crate::trial::validity::Clause;
-use crate::words::{exact, levels, list};
-use knee_load::experiment::udp::measure::DropPlace;
+use crate::words::{exact, levels, list, share};
+use knee_load::experiment::udp::DropPlace;
 use knee_load::spec::Level;
+pub(super) use losses::buffer_covers_ns;
 
 /// All kinds of findings of `knee udp`.
 pub(super) fn codes() -> Vec<Code> {
-    [places::CODES, ends::CODES, ledger::CODES, BUDGET_CODES].concat()
+    [losses::CODES, CODES, BUDGET_CODES].concat()
 }
 
 /// The name of the finding about losses at a place.
 pub(super) fn code_at(place: DropPlace) -> &'static str {
     let code = match place {
-        DropPlace::ReceiveBuffer => ends::RECEIVE_BUFFER_OVERFLOW,
-        DropPlace::Service => ends::VANISHED,
-        _ => places::code_and_next_step(place).map_or(places::BETWEEN_HOSTS, |(code, _)| code),
+        DropPlace::ReceiveBuffer => losses::RECEIVE_BUFFER_OVERFLOW,
+        DropPlace::Service => losses::VANISHED,
+        _ => losses::code_and_next_step(place).map_or(losses::BETWEEN_HOSTS, |(code, _)| code),
     };
     code.name
 }
@@ -71,7 +69,7 @@ fn findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
 fn generator_distorted(trials: &[&TrialReport]) -> Option<Finding> {
     let (mut at, mut clauses): (Vec<Level>, Vec<String>) = Default::default();
     for trial in trials {
-        let is_said = ends::limited(&[trial]).is_some();
+        let is_said = losses::limited(&[trial]).is_some();
         let others = trial.clauses().filter(|(c, _)| !(is_said && *c == Some(Clause::FellBehind)));
         let known = clauses.len();
         clauses.extend(others.map(|(_, text)| text.to_owned()));
@@ -89,25 +87,25 @@ fn generator_distorted(trials: &[&TrialReport]) -> Option<Finding> {
 
 /// All that is the matter with these trials of one kind of clients.
 fn troubles(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
-    let Some(datagrams) = pool::datagrams(trials) else {
+    let Some(datagrams) = laws::datagrams(trials) else {
         return Vec::new();
     };
-    let (l, d) = (&pool::ledger(trials), &datagrams);
+    let (l, d) = (&laws::ledger(trials), &datagrams);
     let single = [
-        ends::vanished(l, d),
-        ends::receive_buffer(l, d, is_explained),
+        losses::vanished(l, d),
+        losses::receive_buffer(l, d, is_explained),
         // An explanation says itself what is a cause.
-        ends::saturated(d).filter(|_| !is_explained),
-        ends::paused(l, d).filter(|_| !is_explained),
-        ends::send_errors(l, d),
-        ends::limited(trials),
-        ledger::discarded(l, d),
-        ledger::unexplained(trials),
-        ledger::reordering(l, d),
-        ledger::duplicates(l, d),
-        places::host_wide(l),
+        losses::saturated(d).filter(|_| !is_explained),
+        losses::paused(l, d).filter(|_| !is_explained),
+        losses::send_errors(l, d),
+        losses::limited(trials),
+        discarded(l, d),
+        unexplained(trials),
+        reordering(l, d),
+        duplicates(l, d),
+        losses::host_wide(l),
     ];
-    places::lost(l, d).into_iter().chain(single.into_iter().flatten()).collect()
+    losses::lost(l, d).into_iter().chain(single.into_iter().flatten()).collect()
 }
 
 fn percent_of(part: u64, whole: u64) -> f64 {
@@ -133,4 +131,103 @@ fn by_name<'a>(counts: impl IntoIterator<Item = (&'a String, &'a u64)>) -> Strin
     let each = counts.into_iter();
     let each = each.map(|(name, n)| format!("{} {}", name.replace('_', " "), exact(*n as f64)));
     list(&each.collect::<Vec<String>>())
+}
+
+codes! {
+    DISCARDED = "datagrams_discarded":
+        cause "Datagrams reached the service, but their content was changed or truncated. It \
+               could not count them as those of this run.",
+        remedy "Compare captures of both hosts to find what changes them.";
+    UNEXPLAINED = "datagrams_unexplained":
+        cause "Datagrams did not arrive, and no counter that knee reads moved for them. Where \
+               more arrived than was sent, a count is wrong.",
+        remedy "Look at the counters of both hosts and of the devices between them.";
+    REORDERING = "reordering":
+        cause "Datagrams arrived after others that were sent later. Parallel paths or queues \
+               have different delays.",
+        remedy "Look for parallel paths and queues, such as ECMP, bonding or several receive \
+                queues.";
+    DUPLICATES = "duplicates":
+        cause "Datagrams arrived more than once. A loop or a mirrored port on the path copied \
+               them, or a netem that duplicates.",
+        remedy "Look for what copies them on the path.";
+}
+
+fn discarded(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
+    let percent = percent_of(l.discarded, l.sent());
+    (l.discarded > 0).then(|| {
+        DISCARDED.warning(
+            format!(
+                "{} ({}) reached the service changed or truncated, and it discarded them; all \
+                 that it discarded: {}",
+                datagrams(l.discarded),
+                share(percent),
+                by_name(&d.discarded)
+            ),
+            [("count", l.discarded as f64), ("percent", percent)],
+            "find what changes datagrams on the path: compare captures of both hosts (tcpdump -ni \
+             any -w FILE udp)",
+        )
+    })
+}
+
+/// Of trials with a count that is wrong those alone, as others would hide it.
+fn unexplained(trials: &[&TrialReport]) -> Option<Finding> {
+    let ledgers = || trials.iter().filter_map(|t| t.ledger());
+    let is_wrong = ledgers().any(|l| l.unexplained < 0);
+    let such = ledgers().filter(|l| l.unexplained < 0 || !is_wrong);
+    let (count, intended) = such.fold((0_i64, 0), |(count, intended), l| {
+        (count.saturating_add(l.unexplained), intended + l.intended)
+    });
+    let percent = percent_of(count.unsigned_abs(), intended);
+    let some = datagrams(count.unsigned_abs());
+    let (severity, text, next_step) = if is_wrong {
+        (
+            Severity::Error,
+            format!(
+                "{some} more {} received than can have been sent: a count is wrong",
+                was(count.unsigned_abs())
+            ),
+            "repeat it alone on a quiet host; if it persists, please report it",
+        )
+    } else {
+        (
+            Severity::Warning,
+            format!(
+                "{some} ({}) did not arrive, and no counter shows where they were lost",
+                share(percent)
+            ),
+            "look at the counters of both hosts and of the devices between them: nstat -az, \
+             ethtool -S DEVICE, tc -s qdisc",
+        )
+    };
+    let evidence = [("unexplained", count as f64), ("percent", percent)];
+    (count != 0).then(|| UNEXPLAINED.finding(severity, text, evidence, next_step))
+}
+
+fn reordering(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
+    let percent = percent_of(d.reordered, l.received);
+    (d.reordered > 0).then(|| {
+        REORDERING.warning(
+            format!(
+                "{} ({}) arrived after others that were sent later",
+                datagrams(d.reordered),
+                share(percent)
+            ),
+            [("count", d.reordered as f64), ("percent", percent)],
+            "look for parallel paths or queues (ECMP, bonding, several receive queues)",
+        )
+    })
+}
+
+fn duplicates(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
+    let percent = percent_of(d.duplicates, l.received);
+    (d.duplicates > 0).then(|| {
+        DUPLICATES.warning(
+            format!("{} ({}) arrived more than once", datagrams(d.duplicates), share(percent)),
+            [("count", d.duplicates as f64), ("percent", percent)],
+            "look for loops and mirrored ports on the path; tc -s qdisc shows a netem that \
+             duplicates",
+        )
+    })
 }

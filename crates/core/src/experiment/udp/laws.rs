@@ -1,13 +1,12 @@
-//! What clients of one law did and got, their trials pooled.
+//! What clients of one law did and got: their trials pooled, and the figures of all.
 
-use super::pool::{self, ledger};
 use crate::experiment::udp::report::LawRow;
 use crate::experiment::verdict;
-use crate::trial::datagrams::{DatagramReport, LedgerReport};
+use crate::trial::detail::{DatagramReport, DispersionAt, LedgerReport, LossEvidence};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{drop_place, exact, list, number, share};
-use knee_load::experiment::udp::measure::DropPlace;
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::{DropPlace, UdpTrialSpec};
+use knee_load::measure::Interval;
 use knee_load::stats::sample::mean_and_ci95;
 use std::collections::BTreeMap;
 
@@ -34,9 +33,9 @@ pub(super) fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
         dispersion: (!dispersion.is_empty()).then(|| mean_and_ci95(&dispersion).0),
         burst_max: all.iter().map(|d| d.burst_max).max().unwrap_or(0),
         ledger: ledger(trials),
-        intervals: pool::intervals(trials),
-        arrivals_per_ms: pool::arrivals_per_ms(trials),
-        dispersion_by_scale: pool::dispersion_by_scale(trials),
+        intervals: intervals(trials),
+        arrivals_per_ms: arrivals_per_ms(trials),
+        dispersion_by_scale: dispersion_by_scale(trials),
     }
 }
 
@@ -114,4 +113,179 @@ pub(super) fn law_verdict(by_law: &[Vec<&TrialReport>]) -> Verdict {
     let is_invalid =
         |trials: &Vec<&TrialReport>| verdict(trials.iter().copied()) == Verdict::Invalid;
     if by_law.iter().any(is_invalid) { Verdict::Invalid } else { Verdict::Valid }
+}
+
+/// The sum of their ledgers. It balances, as each of them does.
+pub(crate) fn ledger(trials: &[&TrialReport]) -> LedgerReport {
+    let mut sum = LedgerReport::default();
+    for ledger in trials.iter().filter_map(|t| t.ledger()) {
+        sum.intended += ledger.intended;
+        sum.not_attempted += ledger.not_attempted;
+        sum.send_errors += ledger.send_errors;
+        sum.received += ledger.received;
+        sum.discarded += ledger.discarded;
+        sum.unexplained += ledger.unexplained;
+        for (place, count) in &ledger.lost {
+            *sum.lost.entry(place.clone()).or_default() += count;
+        }
+        for evidence in &ledger.evidence {
+            add_evidence(&mut sum.evidence, evidence);
+        }
+    }
+    sum
+}
+
+fn add_evidence(all: &mut Vec<LossEvidence>, one: &LossEvidence) {
+    let same = |e: &&mut LossEvidence| {
+        e.place == one.place
+            && e.source == one.source
+            && (e.host_wide, e.inferred) == (one.host_wide, one.inferred)
+    };
+    match all.iter_mut().find(same) {
+        Some(known) => {
+            known.counted += one.counted;
+            known.attributed += one.attributed;
+        }
+        None => all.push(one.clone()),
+    }
+}
+
+/// The report of these trials together: counts add, rates are means, and a maximum is that of all
+/// trials. What describes the service is that of the first. `None` where there are none.
+pub(crate) fn datagrams(trials: &[&TrialReport]) -> Option<DatagramReport> {
+    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
+    let mut pooled = (*all.first()?).clone();
+    let sum = |of: fn(&DatagramReport) -> u64| all.iter().map(|d| of(d)).sum::<u64>();
+    let mean =
+        |of: fn(&DatagramReport) -> f64| all.iter().map(|d| of(d)).sum::<f64>() / all.len() as f64;
+    pooled.sent_per_s = mean(|d| d.sent_per_s);
+    pooled.received_per_s = mean(|d| d.received_per_s);
+    pooled.dropped_per_s = mean(|d| d.dropped_per_s);
+    pooled.duplicates = sum(|d| d.duplicates);
+    pooled.reordered = sum(|d| d.reordered);
+    pooled.blocked = sum(|d| d.blocked);
+    pooled.service_preempted = sum(|d| d.service_preempted);
+    pooled.service_scheduled = sum(|d| d.service_scheduled);
+    let longest = all.iter().map(|d| d.service_pause_ns_max).max();
+    pooled.service_pause_ns_max = longest.unwrap_or(0);
+    pooled.send_errors = by_name(all.iter().map(|d| &d.send_errors));
+    pooled.discarded = by_name(all.iter().map(|d| &d.discarded));
+    pooled.service_lost = all.iter().find_map(|d| d.service_lost.clone());
+    pooled.not_read = all.iter().flat_map(|d| d.not_read.clone()).collect();
+    pooled.not_read.sort();
+    pooled.not_read.dedup();
+    Some(pooled)
+}
+
+fn by_name<'a>(all: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
+    let mut sum = BTreeMap::new();
+    for (name, count) in all.flatten() {
+        *sum.entry(name.clone()).or_default() += count;
+    }
+    sum
+}
+
+/// The sum of what they sent and received in each interval. One that a trial ended in, or never
+/// came to, lacks what that trial would have sent in the rest of it.
+pub(super) fn intervals(trials: &[&TrialReport]) -> Vec<Interval> {
+    let mut sum: Vec<Interval> = Vec::new();
+    for trial in trials {
+        for (index, one) in trial.intervals.iter().enumerate() {
+            let Some(known) = sum.get_mut(index) else {
+                sum.push(one.clone());
+                continue;
+            };
+            known.end_ns = known.end_ns.max(one.end_ns);
+            known.attempted += one.attempted;
+            known.completed += one.completed;
+            known.errors += one.errors;
+            known.sent = add(known.sent, one.sent);
+            known.received = add(known.received, one.received);
+            known.dropped = add(known.dropped, one.dropped);
+        }
+    }
+    sum
+}
+
+/// Unknown as soon as one of both is.
+fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a? + b?)
+}
+
+/// Number of milliseconds by their number of arrivals (the index), over all trials.
+pub(super) fn arrivals_per_ms(trials: &[&TrialReport]) -> Vec<u64> {
+    let mut sum: Vec<u64> = Vec::new();
+    for datagrams in trials.iter().filter_map(|t| t.datagrams()) {
+        let one = &datagrams.arrivals_per_ms;
+        sum.resize(sum.len().max(one.len()), 0);
+        sum.iter_mut().zip(one).for_each(|(sum, n)| *sum += n);
+    }
+    sum
+}
+
+/// The mean of their indices of dispersion at each time scale that any of them has.
+pub(super) fn dispersion_by_scale(trials: &[&TrialReport]) -> Vec<DispersionAt> {
+    let mut by_scale: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    for datagrams in trials.iter().filter_map(|t| t.datagrams()) {
+        for at in &datagrams.dispersion_by_scale {
+            let (sum, count) = by_scale.entry(at.scale_ns).or_default();
+            *sum += at.index;
+            *count += 1.0;
+        }
+    }
+    let mean =
+        |(scale_ns, (sum, count)): (u64, (f64, f64))| DispersionAt { scale_ns, index: sum / count };
+    by_scale.into_iter().map(mean).collect()
+}
+
+#[cfg(test)]
+mod pool_tests {
+    use super::*;
+    use crate::experiment::udp::analysis::assess;
+    use crate::experiment::udp::analysis::tests::{moments, schedule, served, spec};
+    use crate::experiment::udp::laws::ledger;
+    use knee_load::spec::ArrivalLaw;
+    use knee_load::time::Nanos;
+
+    /// 6,000/s to a service of 200 µs behind a buffer for 9 datagrams.
+    fn lossy() -> TrialReport {
+        let duration = Nanos::from_secs(3);
+        let spec = spec(1, schedule(6_000, ArrivalLaw::Poisson), duration);
+        let starts = moments(6_000, &ArrivalLaw::Poisson, duration);
+        assess(&served(spec, starts, Nanos::from_micros(200), 9))
+    }
+
+    #[test]
+    fn counts_of_several_trials_add_and_still_balance() {
+        let one = lossy();
+        let both = [&one, &one];
+        let (sum, single) = (ledger(&both), one.ledger().unwrap());
+        assert_eq!(sum.intended, 2 * single.intended);
+        assert!(sum.lost["receive_buffer"] > 0);
+        let lost: u64 = sum.lost.values().sum();
+        let rest = sum.not_attempted + sum.send_errors + sum.discarded;
+        let parts = (rest + lost + sum.received) as i64 + sum.unexplained;
+        assert_eq!(parts, sum.intended as i64);
+        assert_eq!(sum.evidence.len(), single.evidence.len());
+        assert_eq!(sum.evidence[0].counted, 2 * single.evidence[0].counted);
+
+        let datagrams = one.datagrams().unwrap();
+        let doubled: Vec<u64> = datagrams.arrivals_per_ms.iter().map(|n| 2 * n).collect();
+        assert_eq!(arrivals_per_ms(&both), doubled);
+        assert_eq!(dispersion_by_scale(&both), datagrams.dispersion_by_scale);
+    }
+
+    #[test]
+    fn a_trial_that_ended_early_adds_what_it_has() {
+        let one = lossy();
+        let mut other = one.clone();
+        other.intervals.truncate(1);
+        other.intervals[0].dropped = None;
+        let sum = intervals(&[&other, &one]);
+        assert_eq!(sum.len(), one.intervals.len());
+        assert_eq!(sum[0].sent, one.intervals[0].sent.map(|n| 2 * n));
+        assert_eq!(sum[0].dropped, None);
+        assert_eq!(sum[1..], one.intervals[1..]);
+        assert_eq!(intervals(&[]), Vec::new());
+    }
 }

@@ -5,11 +5,9 @@
 
 pub mod analysis;
 pub mod client_wait;
-mod conclusion;
 mod explain;
 pub mod findings;
 mod laws;
-mod pool;
 pub mod report;
 #[cfg(test)]
 mod tests;
@@ -22,8 +20,7 @@ use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::TrialReport;
 use crate::words::ratio;
 pub use explain::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
-use knee_load::experiment::udp::measure::UdpTrial;
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::{UdpTrial, UdpTrialSpec};
 use knee_load::rng;
 use knee_load::time::Nanos;
 use laws::{in_words, law_row, law_verdict, lost_where};

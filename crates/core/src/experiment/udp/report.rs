@@ -1,8 +1,19 @@
-//! Datagrams accounted for, and the answer of `knee udp`.
+//! Datagrams accounted for, and the answer of `knee udp`: its figures, its sentences, and whether
+//! it agrees with all else.
 
-use crate::trial::datagrams::{DispersionAt, LedgerReport};
+use super::explain::Hypothesis;
+use super::findings::{code_at, codes};
+use super::laws::in_words;
+use crate::consistency::{self, Contradictions, Said};
+use crate::experiment::{Answer, values};
+use crate::finding::Code;
+use crate::trial::detail::{DispersionAt, LedgerReport};
+use crate::trial::report::TrialReport;
+use crate::words::exact;
+use knee_load::experiment::udp::DropPlace;
 use knee_load::measure::Interval;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The answer of `knee udp`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -87,4 +98,101 @@ pub struct EffectRow {
     pub loss_change_points: f64,
     /// 95 % confidence interval of it.
     pub loss_change_ci95_points: Option<[f64; 2]>,
+}
+
+impl Answer for UdpConclusion {
+    fn codes() -> Vec<Code> {
+        codes()
+    }
+
+    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
+        self.answer = words;
+    }
+
+    fn rows(&self) -> usize {
+        self.laws.iter().filter(|law| law.trials > 0).count()
+    }
+
+    fn table(&self) -> serde_json::Result<Vec<Value>> {
+        values(&self.laws)
+    }
+
+    /// All whose clients were as asked for, with nothing changed to explain them.
+    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
+        let is_asked = |t: &&TrialReport| self.laws.iter().any(|law| law.label == t.label);
+        trials.iter().filter(is_asked).collect()
+    }
+
+    fn operation(&self) -> &'static str {
+        "datagram"
+    }
+
+    fn fails_on_purpose(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
+    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
+        for law in self.laws.iter().filter(|law| law.trials > 0) {
+            found.within(&law.label, |found| check_law(law, &self.answer, found));
+        }
+        check_places(said, &self.laws, found);
+        once_each(self, found);
+    }
+}
+
+/// A row agrees with itself, and the answer says what it says.
+fn check_law(law: &LawRow, answer: &str, found: &mut Contradictions) {
+    consistency::ledger(&law.ledger, found);
+    consistency::loss(law.loss_percent, &law.ledger, found);
+    found.interval("sent per second", Some(law.sent_per_s), law.sent_ci95_per_s);
+    let rest = law.sent_per_s - law.received_per_s - law.dropped_per_s;
+    found.unless(rest.abs() <= 1e-6 * law.sent_per_s.max(1.0), || {
+        format!(
+            "{} sent per second, {} received, {} dropped",
+            law.sent_per_s, law.received_per_s, law.dropped_per_s
+        )
+    });
+    let words = in_words(law);
+    found.unless(answer.contains(&words), || format!("{words} The answer is: {answer}"));
+}
+
+/// There is a finding for each place of a loss, and for no other.
+fn check_places(said: Said<'_>, laws: &[LawRow], found: &mut Contradictions) {
+    for place in DropPlace::ALL {
+        let code = code_at(place);
+        let lost = laws.iter().filter_map(|law| law.ledger.lost.get(place.name()));
+        let lost = lost.sum::<u64>() as f64;
+        let such = || said.findings.iter().filter(|f| f.code == code);
+        let told = such().filter_map(|f| f.evidence.get("lost")).fold(0.0, |sum, lost| sum + lost);
+        found.unless(told == lost, || {
+            format!("{lost} lost at {}, and `{code}` tells of {told}", place.name())
+        });
+        for finding in such() {
+            let lost = finding.evidence.get("lost").map(|n| exact(*n));
+            found.unless(lost.is_some_and(|n| finding.text.contains(&n)), || {
+                format!("`{code}` does not say how many: {}", finding.text)
+            });
+        }
+    }
+}
+
+/// Each explanation is supported, ruled out or undecided: exactly one of them. The answer names
+/// those causes that are supported and no other.
+fn once_each(of: &UdpConclusion, found: &mut Contradictions) {
+    let lists = [&of.supported, &of.ruled_out, &of.undecided];
+    if lists.iter().all(|list| list.is_empty()) {
+        return;
+    }
+    for hypothesis in Hypothesis::ALL {
+        let (name, claim) = (hypothesis.name(), hypothesis.claim());
+        let ended = lists
+            .map(|list| list.iter().filter(|line| line.split(':').next() == Some(name)).count());
+        found.unless(ended.iter().sum::<usize>() == 1, || {
+            format!("`{name}` ended {ended:?} times as supported, ruled out, undecided")
+        });
+        let is_cause = ended[0] == 1 && hypothesis != Hypothesis::ReceiveBuffer;
+        found.unless(of.answer.contains(claim) == is_cause, || {
+            format!("`{name}` ended {ended:?}, and the answer is: {}", of.answer)
+        });
+    }
 }

@@ -5,7 +5,7 @@ use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::experiment::overload::report::{
     CameBack, LevelRow, OverloadConclusion, Recovery, SClientRow, SimpleRow,
 };
-use crate::experiment::run::report::RunConclusion;
+use crate::experiment::run::RunConclusion;
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::experiment::throttle::report::{RateRow, ThrottleConclusion};
 use crate::experiment::udp::report::{LawRow, UdpConclusion};
@@ -13,8 +13,7 @@ use crate::experiment::{SingleRun, conduct};
 use crate::finding::{Finding, Severity};
 use crate::report::Conclusion;
 use crate::trial::assess::assess;
-use crate::trial::datagrams::LedgerReport;
-use crate::trial::detail::UdpDetail;
+use crate::trial::detail::{LedgerReport, UdpDetail};
 use crate::trial::findings::trial_findings;
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::law::Law;

@@ -3,7 +3,6 @@
 //! Each finding is one function: it looks for something in every trial, and builds the finding
 //! where it holds.
 
-mod agents;
 mod generator;
 mod messages;
 mod sessions;
@@ -12,9 +11,8 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use agents::FLEET_INCOMPLETE;
 pub(crate) use generator::{
-    GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, RATE_MAX_REACHED, distorted,
+    FLEET_INCOMPLETE, GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, RATE_MAX_REACHED, distorted,
 };
 pub(crate) use sessions::CODES as SESSION_CODES;
 pub(crate) use silence::{OUTAGE, pauses_found};
@@ -29,14 +27,8 @@ use knee_load::spec::Level;
 
 /// The codes of these findings.
 pub fn codes() -> impl Iterator<Item = Code> {
-    let modules = [
-        generator::CODES,
-        target::CODES,
-        silence::CODES,
-        messages::CODES,
-        sessions::CODES,
-        agents::CODES,
-    ];
+    let modules =
+        [generator::CODES, target::CODES, silence::CODES, messages::CODES, sessions::CODES];
     modules.into_iter().flatten().copied()
 }
 
@@ -80,19 +72,19 @@ impl Default for FindingContext {
 /// very ones in which an agent was stopped. Takes the place of what [`findings_at_levels`] found of
 /// that in some of them.
 pub(crate) fn with_agents(trials: &[&TrialReport], mut found: Vec<Finding>) -> Vec<Finding> {
-    found.retain(|f| agents::STATE_CODES.iter().all(|&code| !f.is(code)));
+    found.retain(|f| generator::STATE_CODES.iter().all(|&code| !f.is(code)));
     let trials = TrialGroup::at_levels(trials, FindingContext::default());
-    found.extend(agents::agent_stopped(&trials));
-    found.extend(agents::results_kept(&trials));
+    found.extend(generator::agent_stopped(&trials));
+    found.extend(generator::results_kept(&trials));
     found
 }
 
 fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
     let checks: &[fn(&TrialGroup) -> Option<Finding>] = &[
-        agents::fleet_incomplete,
+        generator::fleet_incomplete,
         generator::generator_limited,
         generator::rate_max_reached,
-        agents::agent_stopped,
+        generator::agent_stopped,
         generator::generator_distorted,
         generator::figures_undetermined,
         generator::generator_woken,
@@ -121,8 +113,8 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         sessions::program_failed,
         sessions::program_late,
         sessions::unfit_value,
-        agents::agents_differ,
-        agents::results_kept,
+        generator::agents_differ,
+        generator::results_kept,
     ];
     checks.iter().filter_map(|check| check(trials)).collect()
 }

@@ -1,8 +1,443 @@
 //! DNS (RFC 1035): queries and their answers, over UDP, TCP and TLS.
+//!
+//! Messages as they stand on the wire (RFC 1035 §4.1), and the client's side of a connection or of
+//! a source port.
 
-mod client;
-mod message;
+#[cfg(test)]
+mod tests;
 
-pub use client::{Dns, DnsShared};
-pub use message::{DnsHeader, DnsViolation, check_answer, put_query};
-pub(crate) use message::{HEADER_BYTES, after_name};
+use crate::exchange::{
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, FlightId,
+    OpEvent, Received, RequestRef, SocketKind, StreamEnd, TargetConversation, WorkerSetup,
+};
+use crate::reactor::WireRequest;
+use knee_load::measure::{Outcome, Status};
+use knee_load::rng::{self, Rng};
+use knee_load::session::Fills;
+use knee_load::spec::{Body, Cut, DnsQuestion, DnsSettings, HttpRequest, Part, Target};
+use knee_load::time::Nanos;
+use rand_core::RngCore as _;
+use std::collections::HashMap;
+use std::fmt;
+
+/// Length of the header (RFC 1035 §4.1.1).
+pub(crate) const HEADER_BYTES: usize = 12;
+
+/// The class of the Internet (RFC 1035 §3.2.4).
+const CLASS_IN: u16 = 1;
+
+/// What is read of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DnsHeader {
+    /// The number that an answer has in common with its query.
+    pub id: u16,
+    /// Whether it is an answer (QR).
+    pub is_answer: bool,
+    /// Whether it was cut to the size of a datagram (TC).
+    pub is_truncated: bool,
+    /// The response code: 0 to 15.
+    pub rcode: u16,
+    /// Entries of the sections: questions, answers, authorities, additional records.
+    pub counts: [u16; 4],
+}
+
+impl DnsHeader {
+    /// The header at the begin of `message`; `None` where that is shorter.
+    pub fn read(message: &[u8]) -> Option<DnsHeader> {
+        let header = message.first_chunk::<HEADER_BYTES>()?;
+        let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let flags = word(2);
+        Some(DnsHeader {
+            id: word(0),
+            is_answer: flags & 0x8000 != 0,
+            is_truncated: flags & 0x0200 != 0,
+            rcode: flags & 0xF,
+            counts: [word(4), word(6), word(8), word(10)],
+        })
+    }
+}
+
+/// Appends a query that asks for recursion (RD), with the id 0.
+pub fn put_query(question: &DnsQuestion, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[0, 0, 0x01, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    out.extend_from_slice(&question.name);
+    out.extend_from_slice(&question.kind.to_be_bytes());
+    out.extend_from_slice(&CLASS_IN.to_be_bytes());
+}
+
+/// Whether a message repeats the question of a query, whose name has no case (RFC 4343).
+fn has_question(message: &[u8], query: &[u8]) -> bool {
+    let Some((asked, repeated)) =
+        query.get(HEADER_BYTES..).zip(message.get(HEADER_BYTES..query.len()))
+    else {
+        return false;
+    };
+    // Type and class are numbers, and have no letters.
+    let name = asked.len() - 4;
+    asked[name..] == repeated[name..] && asked[..name].eq_ignore_ascii_case(&repeated[..name])
+}
+
+/// A rule that an answer breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DnsViolation {
+    /// It ends within a name or a record.
+    Short,
+    /// A label has a type that does not exist.
+    Label,
+    /// Bytes follow its last record.
+    Surplus,
+}
+
+/// With the section that has the rule.
+impl fmt::Display for DnsViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DnsViolation::Short => "it ends within a record (RFC 1035 §4.1.3)",
+            DnsViolation::Label => "a label is neither text nor pointer (RFC 1035 §4.1.4)",
+            DnsViolation::Surplus => "bytes follow its last record (RFC 1035 §4.1)",
+        })
+    }
+}
+
+/// Checks that a message holds all that its header counts, and no more. Pointers in names are not
+/// followed.
+///
+/// # Errors
+/// The first rule that it breaks.
+pub fn check_answer(message: &[u8], header: &DnsHeader) -> Result<(), DnsViolation> {
+    let mut rest = message.get(HEADER_BYTES..).ok_or(DnsViolation::Short)?;
+    let [questions, records @ ..] = header.counts;
+    for _ in 0..questions {
+        rest = after_name(rest)?.get(4..).ok_or(DnsViolation::Short)?;
+    }
+    for _ in 0..records.into_iter().map(u32::from).sum::<u32>() {
+        let fixed = after_name(rest)?;
+        let length = fixed.get(8..10).ok_or(DnsViolation::Short)?;
+        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+        rest = fixed.get(10 + length..).ok_or(DnsViolation::Short)?;
+    }
+    if rest.is_empty() { Ok(()) } else { Err(DnsViolation::Surplus) }
+}
+
+/// What follows a name.
+pub(crate) fn after_name(mut rest: &[u8]) -> Result<&[u8], DnsViolation> {
+    loop {
+        let &length = rest.first().ok_or(DnsViolation::Short)?;
+        let (skip, is_last) = match length {
+            0 => (1, true),
+            1..=63 => (1 + usize::from(length), false),
+            0xC0.. => (2, true),
+            _ => return Err(DnsViolation::Label),
+        };
+        rest = rest.get(skip..).ok_or(DnsViolation::Short)?;
+        if is_last {
+            return Ok(rest);
+        }
+    }
+}
+
+/// Ids of DNS.
+const IDS: usize = DnsSettings::QUERIES_MAX as usize;
+
+/// State that the connections of one worker share.
+#[derive(Debug)]
+pub struct DnsShared {
+    settings: DnsSettings,
+    /// Each query behind its length, with the id 0.
+    queries: Vec<Vec<u8>>,
+    /// Texts and holes of the questions that are filled in each time; no cuts for others.
+    open: Vec<Vec<Cut>>,
+    /// First ids.
+    rng: Rng,
+}
+
+impl DnsShared {
+    /// For the questions of `target`. First ids come from this worker's stream of `seed`.
+    pub fn new(target: &Target, settings: &DnsSettings, (seed, worker): (u64, u64)) -> DnsShared {
+        DnsShared {
+            settings: *settings,
+            queries: queries_of(target).map(|query| behind_length(&query)).collect(),
+            open: target.requests.iter().map(open_question).collect(),
+            rng: rng::stream(seed, rng::MASKS + worker),
+        }
+    }
+}
+
+/// The cuts of a question with holes; none of another.
+fn open_question(request: &HttpRequest) -> Vec<Cut> {
+    let has_holes = request.holes.iter().any(|hole| hole.part == Part::Path);
+    if has_holes { request.cut(Part::Path) } else { Vec::new() }
+}
+
+/// The queries of a target, with the id 0. Their names are valid where the target was resolved; one
+/// that is not, and one with holes, asks for the root.
+fn queries_of(target: &Target) -> impl Iterator<Item = Vec<u8>> {
+    target.requests.iter().map(|request| {
+        let root = DnsQuestion { name: vec![0], kind: 1 };
+        let mut query = Vec::new();
+        put_query(&DnsQuestion::of_path(&request.path).unwrap_or(root), &mut query);
+        query
+    })
+}
+
+fn behind_length(message: &[u8]) -> Vec<u8> {
+    let length = message.len() as u16;
+    [&length.to_be_bytes(), message].concat()
+}
+
+/// Queries under way over one connection, by id.
+#[derive(Debug)]
+pub struct Dns {
+    state: ConnectionState,
+    /// What is under way with each id.
+    asked: Box<[Asked]>,
+    under_way: u32,
+    /// Queries under way that were filled in, by id.
+    filled: HashMap<u16, Vec<u8>>,
+    /// Operations whose question is none once it is filled in.
+    unfit: Vec<FlightId>,
+    /// The id that is tried next. Each has its turn, so that one that timed out is used again as
+    /// late as possible.
+    next: u16,
+    /// The id that is looked at first for one that times out: they do so nearly in order.
+    oldest: u16,
+    /// Over TCP: what has come of a message and its length.
+    partial: Vec<u8>,
+}
+
+/// A query under way, or none.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    op: FlightId,
+    /// Number of the request plus one; 0: none.
+    request: u32,
+}
+
+const NOTHING: Asked = Asked { op: 0, request: 0 };
+
+impl TargetConversation for Dns {
+    type Settings = DnsSettings;
+
+    fn shared(settings: &DnsSettings, worker: &WorkerSetup<'_>) -> DnsShared {
+        DnsShared::new(worker.target, settings, worker.seed)
+    }
+
+    fn wire_requests(settings: &DnsSettings, target: &Target) -> Vec<WireRequest> {
+        let wire = |query: Vec<u8>| {
+            let bytes = if settings.over_tcp { behind_length(&query) } else { query };
+            WireRequest::new(bytes, &Body::default())
+        };
+        queries_of(target).map(wire).collect()
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
+impl Conversation for Dns {
+    type Shared = DnsShared;
+
+    const DEPARTURE: Departure = Departure::PerPass;
+
+    #[inline]
+    fn socket(shared: &DnsShared) -> SocketKind {
+        if shared.settings.over_tcp { SocketKind::Stream } else { SocketKind::Datagram }
+    }
+
+    fn established(cx: &mut CallContext<'_, DnsShared>) -> Dns {
+        let next = cx.shared.rng.next_u32() as u16;
+        Dns {
+            state: ConnectionState::Open,
+            asked: vec![NOTHING; IDS].into_boxed_slice(),
+            under_way: 0,
+            filled: HashMap::new(),
+            unfit: Vec::new(),
+            next,
+            oldest: next,
+            partial: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn capacity(&self, shared: &DnsShared) -> Capacity {
+        let limit = match self.state {
+            ConnectionState::Open => shared.settings.queries_max,
+            ConnectionState::Closing | ConnectionState::Broken => 0,
+        };
+        let operations = limit.saturating_sub(self.under_way);
+        Capacity { operations, is_targets_limit: false }
+    }
+
+    #[inline]
+    fn start(
+        &mut self,
+        op: FlightId,
+        request: RequestRef<'_>,
+        cx: &mut CallContext<'_, DnsShared>,
+    ) {
+        let open = &cx.shared.open[request.number];
+        let filled = if open.is_empty() {
+            None
+        } else if let Some(query) = filled_query(open, request.fills) {
+            Some(query)
+        } else {
+            return self.unfit.push(op);
+        };
+        // There is a free one: no more queries than ids are under way.
+        while self.asked[usize::from(self.next)].request != 0 {
+            self.next = self.next.wrapping_add(1);
+        }
+        let id = self.next;
+        self.next = id.wrapping_add(1);
+        self.asked[usize::from(id)] = Asked { op, request: request.number as u32 + 1 };
+        self.under_way += 1;
+        let out = cx.out.bytes();
+        let at = out.len() + SocketKind::BORDER_BYTES;
+        out.extend_from_slice(filled.as_ref().unwrap_or(&cx.shared.queries[request.number]));
+        out[at..at + 2].copy_from_slice(&id.to_be_bytes());
+        if let Some(query) = filled {
+            self.filled.insert(id, query);
+        }
+        cx.events.push(OpEvent::Written(op));
+        if self.under_way as usize == IDS {
+            cx.events.push(OpEvent::Exhausted);
+        }
+    }
+
+    fn receive(&mut self, input: Received<'_>, cx: &mut CallContext<'_, DnsShared>) {
+        if self.state == ConnectionState::Broken {
+            return;
+        }
+        if !cx.shared.settings.over_tcp {
+            return self.on_message(input.bytes, 0, cx);
+        }
+        let mut come = std::mem::take(&mut self.partial);
+        if come.is_empty() {
+            let left = self.on_stream(input.bytes, cx);
+            come.extend_from_slice(left);
+        } else {
+            come.extend_from_slice(input.bytes);
+            let left = self.on_stream(&come, cx).len();
+            come.drain(..come.len() - left);
+        }
+        self.partial = come;
+    }
+
+    fn sent(&mut self, _: &mut CallContext<'_, DnsShared>) {}
+
+    fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, DnsShared>) {
+        self.handle_timeout(cx);
+        for asked in &mut self.asked {
+            if asked.request != 0 {
+                cx.events.push(OpEvent::Failed { op: asked.op, outcome: Outcome::Closed });
+                *asked = NOTHING;
+            }
+        }
+        self.under_way = 0;
+        self.filled.clear();
+        self.state = end.state_after(self.state);
+    }
+
+    fn cancel(&mut self, op: FlightId, _: &mut CallContext<'_, DnsShared>) -> AfterCancel {
+        self.unfit.retain(|unfit| *unfit != op);
+        let is_it = |asked: &Asked| asked.request != 0 && asked.op == op;
+        let mut ids = (0..IDS).map(|n| self.oldest.wrapping_add(n as u16));
+        if let Some(id) = ids.find(|id| is_it(&self.asked[usize::from(*id)])) {
+            self.forget(id);
+            self.oldest = id.wrapping_add(1);
+        }
+        AfterCancel::GoesOn
+    }
+
+    /// Questions that are none fail as soon as the caller can hear of it.
+    #[inline]
+    fn poll_timeout(&self) -> Nanos {
+        if self.unfit.is_empty() { Nanos::MAX } else { Nanos::ZERO }
+    }
+
+    fn handle_timeout(&mut self, cx: &mut CallContext<'_, DnsShared>) {
+        for op in self.unfit.drain(..) {
+            cx.events.push(OpEvent::Failed { op, outcome: Outcome::UnfitValue });
+        }
+    }
+
+    #[inline]
+    fn state(&self) -> ConnectionState {
+        self.state
+    }
+}
+
+/// A query behind its length, with the id 0. `None` where its question is none.
+fn filled_query(question: &[Cut], fills: &Fills) -> Option<Vec<u8>> {
+    let mut path = Vec::new();
+    question.iter().for_each(|cut| cut.put(fills, &mut path));
+    let question = DnsQuestion::of_path(std::str::from_utf8(&path).ok()?).ok()?;
+    let mut query = Vec::new();
+    put_query(&question, &mut query);
+    Some(behind_length(&query))
+}
+
+impl Dns {
+    /// An id is free again.
+    #[inline]
+    fn forget(&mut self, id: u16) {
+        self.asked[usize::from(id)] = NOTHING;
+        self.under_way -= 1;
+        if !self.filled.is_empty() {
+            self.filled.remove(&id);
+        }
+    }
+
+    /// Takes the whole messages at the begin of a stream. Returns what is left of it.
+    fn on_stream<'a>(
+        &mut self,
+        mut bytes: &'a [u8],
+        cx: &mut CallContext<'_, DnsShared>,
+    ) -> &'a [u8] {
+        while let Some((length, rest)) = bytes.split_first_chunk::<{ SocketKind::BORDER_BYTES }>()
+            && let Some((message, next)) = rest.split_at_checked(u16::from_be_bytes(*length).into())
+        {
+            self.on_message(message, length.len(), cx);
+            bytes = next;
+        }
+        bytes
+    }
+
+    /// Ends the operation that a message answers; `framing` bytes stood before it.
+    #[inline]
+    fn on_message(&mut self, message: &[u8], framing: usize, cx: &mut CallContext<'_, DnsShared>) {
+        let Some((op, header)) = self.answered(message, cx.shared) else {
+            return cx.events.push(OpEvent::Unmatched);
+        };
+        self.forget(header.id);
+        cx.events.push(OpEvent::Received { op, bytes: (message.len() + framing) as u64 });
+        if header.is_truncated {
+            let status = Status::DnsTruncated;
+            return cx.events.push(match cx.shared.settings.after_truncation() {
+                Some(_) => OpEvent::Diverted(op),
+                None => OpEvent::Answered { op, status },
+            });
+        }
+        match check_answer(message, &header) {
+            Ok(()) => cx.events.push(OpEvent::Answered { op, status: Status::Dns(header.rcode) }),
+            Err(violation) => {
+                cx.events.push(OpEvent::Failed { op, outcome: Outcome::Malformed });
+                cx.events.push(OpEvent::Violated(violation.to_string()));
+            }
+        }
+    }
+
+    /// The operation whose id, name and type a message has. An error may leave the question out,
+    /// as a server that cannot read it does.
+    #[inline]
+    fn answered(&self, message: &[u8], shared: &DnsShared) -> Option<(FlightId, DnsHeader)> {
+        let header = DnsHeader::read(message).filter(|header| header.is_answer)?;
+        let Asked { op, request } = self.asked[usize::from(header.id)];
+        let number = (request as usize).checked_sub(1)?;
+        let query = self.filled.get(&header.id).unwrap_or(&shared.queries[number]);
+        let query = &query[SocketKind::BORDER_BYTES..];
+        let is_bare = header.counts[0] == 0 && header.rcode != 0 && message.len() == HEADER_BYTES;
+        (is_bare || (header.counts[0] == 1 && has_question(message, query))).then_some((op, header))
+    }
+}

@@ -1,13 +1,12 @@
 //! One response on a connection: bytes in, its end out.
 
-use super::chunked::Chunked;
-use super::head::{Framing, Head, HeadCache, empty_lines, end_of_head};
+use super::framing::{Chunked, Framing, Head, HeadCache, empty_lines, end_of_head};
 use crate::exchange::INTERIMS_MAX;
 use std::fmt;
 
 /// Bytes of empty lines before a response, or on a connection that nobody uses, at most. Servers
 /// that send any send one.
-pub(super) const EMPTY_BYTES_MAX: u16 = 256;
+const EMPTY_BYTES_MAX: u16 = 256;
 
 /// The capacity that a connection keeps for heads that arrive in pieces; more is given back.
 const PENDING_KEPT_BYTES: usize = 1024;

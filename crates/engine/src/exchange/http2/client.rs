@@ -5,17 +5,13 @@ mod reply;
 mod send;
 #[cfg(test)]
 mod tests;
-mod timed;
 
-use super::ErrorCode;
-use super::Violation;
-use super::connection::{ConnectionCore, Side};
+use super::connection::{self, ConnectionCore, Side, WINDOW_DEFAULT};
 use super::fields::{LIST_BYTES_MAX, ResponseSection, SectionReader};
-use super::flow::WINDOW_DEFAULT;
 use super::frame::{self, PREFACE};
 use super::requests::{Blocks, Requests};
-use super::settings;
 use super::streams::Streams;
+use super::{ErrorCode, Violation};
 use crate::exchange::http1::wire_requests;
 use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
@@ -26,8 +22,8 @@ use knee_load::measure::Outcome;
 use knee_load::spec::{Http2Limits, HttpSettings, Protocol, Target};
 use knee_load::time::Nanos;
 use receive::Reader;
+use send::TimedStreams;
 use std::collections::VecDeque;
-use timed::TimedStreams;
 
 /// Default windows of the connection and of streams: those of h2load, so large that no server waits
 /// for an update.
@@ -155,12 +151,12 @@ impl Conversation for Http2 {
     fn established(cx: &mut CallContext<'_, Http2Shared>) -> Http2 {
         let Io { shared, out, .. } = Io::of(cx);
         out.extend_from_slice(PREFACE);
-        settings::put(
+        connection::put_settings(
             out,
             &[
-                (settings::id::ENABLE_PUSH, 0),
-                (settings::id::INITIAL_WINDOW_SIZE, shared.window()),
-                (settings::id::MAX_HEADER_LIST_SIZE, LIST_BYTES_MAX as u32),
+                (connection::id::ENABLE_PUSH, 0),
+                (connection::id::INITIAL_WINDOW_SIZE, shared.window()),
+                (connection::id::MAX_HEADER_LIST_SIZE, LIST_BYTES_MAX as u32),
             ],
         );
         frame::put_window_update(out, 0, WINDOW_LARGE - WINDOW_DEFAULT);

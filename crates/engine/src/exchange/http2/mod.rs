@@ -2,16 +2,13 @@
 
 mod client;
 pub(crate) mod connection;
-mod error_code;
 pub(crate) mod fields;
-pub(crate) mod flow;
 pub(crate) mod frame;
 pub mod hpack;
 mod requests;
-pub(crate) mod settings;
 mod streams;
 mod violation;
 
 pub use client::{Http2, Http2Shared};
-pub(crate) use error_code::ErrorCode;
+pub(crate) use violation::ErrorCode;
 pub use violation::Violation;

@@ -34,8 +34,8 @@ pub(super) struct Stream {
     pub(super) sent: usize,
     /// Bytes of content still to come, if announced.
     pub(super) left: Option<u64>,
-    pub(super) send_window: super::flow::SendWindow,
-    pub(super) receive_window: super::flow::ReceiveWindow,
+    pub(super) send_window: super::connection::SendWindow,
+    pub(super) receive_window: super::connection::ReceiveWindow,
 }
 
 /// All open streams. The place of a stream follows from its identifier, so that each lookup is one

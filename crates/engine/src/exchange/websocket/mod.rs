@@ -1,14 +1,458 @@
-//! WebSocket without sockets (RFC 6455): messages to frames, frames to messages, both handshakes.
+//! WebSocket without sockets (RFC 6455): messages to frames, frames to messages, both handshakes,
+//! and the client's side of a connection.
 //!
-//! The client of a load and the reference server share this code.
+//! The client of a load and the reference server share frames and handshakes.
 
-mod client;
 pub mod frame;
 pub mod handshake;
 mod messages;
+#[cfg(test)]
+mod tests;
 mod violation;
 
-pub use client::{WebSocket, WebSocketShared};
+use crate::exchange::{
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, FlightId,
+    OpEvent, Received, RequestRef, StreamEnd, TargetConversation, WorkerSetup,
+};
+use crate::reactor::WireRequest;
 pub use frame::{MessageItem, MessageReader, ReaderSide};
+use frame::{close_code, opcode, put, put_close};
+use knee_load::measure::{Outcome, Status};
+use knee_load::rng::{self, Rng};
+use knee_load::spec::{Matching, Target, WebSocketSettings};
+use knee_load::time::Nanos;
+use messages::{MessageTemplate, number_in, wire_requests};
 pub use messages::{put_time, time_in};
+use rand_core::RngCore as _;
+use std::collections::VecDeque;
 pub use violation::WebSocketViolation;
+
+/// Shortest time until the outbox is looked at again: the next pass.
+const UNMATCHED_WAIT_MIN: Nanos = Nanos(1);
+
+/// Longest time until the outbox is looked at again, while the peer does not read.
+const UNMATCHED_WAIT_MAX: Nanos = Nanos::from_millis(1);
+
+/// State that the WebSocket connections of one worker share.
+#[derive(Debug)]
+pub struct WebSocketShared {
+    /// Head of the opening handshake, but for the key.
+    head: Vec<u8>,
+    /// Subprotocols that it offers.
+    offered: Option<String>,
+    messages: Vec<MessageTemplate>,
+    settings: WebSocketSettings,
+    /// Longest wait for the answer to the opening handshake.
+    open_timeout: Nanos,
+    /// Keys and masks.
+    rng: Rng,
+    /// Scratch space for a payload.
+    payload: Vec<u8>,
+    /// CLOCK_REALTIME of time zero, in nanoseconds.
+    epoch_ns: u64,
+}
+
+impl WebSocketShared {
+    /// For the messages of `target`. Keys and masks come from this worker's stream of `seed`.
+    pub fn new(
+        target: &Target,
+        settings: &WebSocketSettings,
+        open_timeout: Nanos,
+        (seed, worker): (u64, u64),
+    ) -> WebSocketShared {
+        let first = target.requests.first();
+        WebSocketShared {
+            head: first.map(handshake::request_head).unwrap_or_default(),
+            offered: first.and_then(handshake::offered).map(str::to_owned),
+            messages: MessageTemplate::all(target, settings),
+            settings: *settings,
+            open_timeout,
+            rng: rng::stream(seed, rng::MASKS + worker),
+            payload: Vec::new(),
+            epoch_ns: 0,
+        }
+    }
+
+    fn mask(&mut self) -> Option<[u8; 4]> {
+        Some(self.rng.next_u32().to_be_bytes())
+    }
+}
+
+/// One WebSocket connection, from the client's side. An operation is a message and its echo.
+#[derive(Debug)]
+pub struct WebSocket {
+    phase: WebSocketPhase,
+    state: ConnectionState,
+    reader: MessageReader,
+    /// Messages under way, the oldest first.
+    pending: VecDeque<Pending>,
+    /// Messages of the server that no operation has taken yet.
+    arrived: VecDeque<Arrived>,
+    /// Number of the next message.
+    next: u32,
+    /// Longest time without an answer to a ping, and between pings.
+    ping_every: Nanos,
+    /// Time of the next ping, or at which the opening handshake is over.
+    next_timer: Nanos,
+    /// The last ping is not answered.
+    is_ping_open: bool,
+    /// When messages that wait for no echo are looked for in the outbox.
+    unmatched_at: Nanos,
+    /// Time until they are looked for again.
+    unmatched_wait: Nanos,
+}
+
+#[derive(Debug)]
+enum WebSocketPhase {
+    Opening(Box<Opening>),
+    Open,
+}
+
+/// The opening handshake.
+#[derive(Debug)]
+struct Opening {
+    key: String,
+    /// The answer so far.
+    answer: Vec<u8>,
+}
+
+/// A message under way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    op: FlightId,
+    number: u32,
+    /// Place of its number.
+    number_at: u32,
+}
+
+/// A message that the server sent by itself.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    bytes: u64,
+    left: Nanos,
+    at: Nanos,
+}
+
+impl TargetConversation for WebSocket {
+    type Settings = WebSocketSettings;
+
+    fn shared(settings: &WebSocketSettings, worker: &WorkerSetup<'_>) -> WebSocketShared {
+        WebSocketShared::new(worker.target, settings, worker.open_timeout, worker.seed)
+    }
+
+    fn wire_requests(settings: &WebSocketSettings, target: &Target) -> Vec<WireRequest> {
+        wire_requests(target, settings)
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.phase, WebSocketPhase::Open)
+    }
+}
+
+impl Conversation for WebSocket {
+    type Shared = WebSocketShared;
+
+    const DEPARTURE: Departure = Departure::PerPass;
+
+    fn established(cx: &mut CallContext<'_, WebSocketShared>) -> WebSocket {
+        let mut random = [0; 16];
+        cx.shared.rng.fill_bytes(&mut random);
+        let key = handshake::key_of(random);
+        let out = cx.out.bytes();
+        out.extend_from_slice(&cx.shared.head);
+        handshake::put_key(out, &key);
+        let settings = &cx.shared.settings;
+        WebSocket {
+            phase: WebSocketPhase::Opening(Box::new(Opening { key, answer: Vec::new() })),
+            state: ConnectionState::Open,
+            reader: MessageReader::new(ReaderSide::Client, settings.message_bytes_max as usize),
+            pending: VecDeque::new(),
+            arrived: VecDeque::new(),
+            next: 0,
+            ping_every: settings.ping_every.unwrap_or(Nanos::MAX),
+            next_timer: cx.now + cx.shared.open_timeout,
+            is_ping_open: false,
+            unmatched_at: Nanos::MAX,
+            unmatched_wait: UNMATCHED_WAIT_MIN,
+        }
+    }
+
+    #[inline]
+    fn capacity(&self, shared: &WebSocketShared) -> Capacity {
+        let limit = match (&self.phase, self.state) {
+            (WebSocketPhase::Open, ConnectionState::Open) => shared.settings.messages_max,
+            _ => 0,
+        };
+        Capacity {
+            operations: limit.saturating_sub(self.pending.len() as u32),
+            is_targets_limit: matches!(self.phase, WebSocketPhase::Opening(_)),
+        }
+    }
+
+    #[inline]
+    fn start(
+        &mut self,
+        op: FlightId,
+        request: RequestRef<'_>,
+        cx: &mut CallContext<'_, WebSocketShared>,
+    ) {
+        if cx.shared.settings.subscribes {
+            return self.pending.push_back(Pending { op, number: 0, number_at: 0 });
+        }
+        let (number, mask) = (self.next, cx.shared.mask());
+        self.next = number.wrapping_add(1);
+        let shared = &mut *cx.shared;
+        let template = &shared.messages[request.number];
+        shared.payload.clear();
+        let time_ns = shared.epoch_ns + cx.now.0;
+        template.put(request, (number, time_ns), &mut shared.payload);
+        let kind = if shared.settings.is_binary { opcode::BINARY } else { opcode::TEXT };
+        put(cx.out.bytes(), kind, true, mask, &shared.payload);
+        let number_at = template.number_at as u32;
+        self.pending.push_back(Pending { op, number, number_at });
+        if shared.settings.matching == Matching::None {
+            self.unmatched_at = self.unmatched_at.min(cx.now);
+        }
+        cx.events.push(OpEvent::Written(op));
+    }
+
+    fn receive(&mut self, input: Received<'_>, cx: &mut CallContext<'_, WebSocketShared>) {
+        if self.state == ConnectionState::Broken {
+            return;
+        }
+        let read = match &mut self.phase {
+            WebSocketPhase::Open => self.read(input, cx),
+            WebSocketPhase::Opening(opening) => {
+                opening.answer.extend_from_slice(input.bytes);
+                self.read_answer(input.at, cx)
+            }
+        };
+        if let Err(violation) = read {
+            self.break_off(&violation, cx);
+        }
+    }
+
+    fn sent(&mut self, _: &mut CallContext<'_, WebSocketShared>) {}
+
+    fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, WebSocketShared>) {
+        if matches!(self.phase, WebSocketPhase::Opening(_)) && self.state == ConnectionState::Open {
+            cx.events.push(OpEvent::NotOpened(Outcome::Closed));
+        }
+        self.end_all(close_code::ABNORMAL, cx);
+        self.state = end.state_after(self.state);
+    }
+
+    fn cancel(&mut self, op: FlightId, cx: &mut CallContext<'_, WebSocketShared>) -> AfterCancel {
+        self.pending.retain(|pending| pending.op != op);
+        if cx.shared.settings.subscribes || cx.shared.settings.matching == Matching::Number {
+            return AfterCancel::GoesOn;
+        }
+        // Its echo may still come, and would be taken for the next one's.
+        self.state = ConnectionState::Broken;
+        AfterCancel::Broken
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Nanos {
+        let has_both = !self.arrived.is_empty() && !self.pending.is_empty();
+        if has_both { Nanos::ZERO } else { self.unmatched_at.min(self.next_timer) }
+    }
+
+    fn handle_timeout(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
+        self.deliver(cx);
+        if self.unmatched_at <= cx.now {
+            self.end_unmatched(cx);
+        }
+        if self.next_timer > cx.now || self.state != ConnectionState::Open {
+            return;
+        }
+        if matches!(self.phase, WebSocketPhase::Opening(_)) {
+            self.state = ConnectionState::Broken;
+            return cx.events.push(OpEvent::NotOpened(Outcome::HandshakeTimeout));
+        }
+        if self.is_ping_open {
+            self.state = ConnectionState::Broken;
+            return self.fail_all(Outcome::Timeout, cx);
+        }
+        self.is_ping_open = true;
+        self.next_timer = cx.now + self.ping_every;
+        let mask = cx.shared.mask();
+        put(cx.out.bytes(), opcode::PING, true, mask, b"knee");
+    }
+
+    /// Says that the work is done (RFC 6455 §7.4.1), unless the server has closed it already.
+    fn close(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
+        if matches!((&self.phase, self.state), (WebSocketPhase::Open, ConnectionState::Open)) {
+            let mask = cx.shared.mask();
+            put_close(cx.out.bytes(), close_code::NORMAL, mask);
+            self.state = ConnectionState::Closing;
+        }
+    }
+
+    #[inline]
+    fn state(&self) -> ConnectionState {
+        self.state
+    }
+
+    fn waits_for_target(shared: &WebSocketShared) -> bool {
+        shared.settings.subscribes
+    }
+
+    fn set_epoch(shared: &mut WebSocketShared, realtime_ns: u64) {
+        shared.epoch_ns = realtime_ns;
+    }
+}
+
+impl WebSocket {
+    /// Reads the server's part of the opening handshake, and what follows it.
+    fn read_answer(
+        &mut self,
+        at: Nanos,
+        cx: &mut CallContext<'_, WebSocketShared>,
+    ) -> Result<(), WebSocketViolation> {
+        let WebSocketPhase::Opening(opening) = &mut self.phase else {
+            return Ok(());
+        };
+        let offered = cx.shared.offered.as_deref();
+        let Some(length) = handshake::read_response(&opening.answer, &opening.key, offered)? else {
+            return Ok(());
+        };
+        let answer = std::mem::take(&mut opening.answer);
+        self.phase = WebSocketPhase::Open;
+        self.next_timer = match self.ping_every {
+            Nanos::MAX => Nanos::MAX,
+            every => cx.now + every,
+        };
+        cx.events.push(OpEvent::Opened);
+        self.read(Received { bytes: &answer[length..], at }, cx)
+    }
+
+    /// Reads frames.
+    fn read(
+        &mut self,
+        Received { mut bytes, at }: Received<'_>,
+        cx: &mut CallContext<'_, WebSocketShared>,
+    ) -> Result<(), WebSocketViolation> {
+        let mut before = bytes.len();
+        while let Some(item) = self.reader.read(&mut bytes)? {
+            let taken = before - bytes.len();
+            before = bytes.len();
+            match item {
+                MessageItem::Message { .. } if cx.shared.settings.subscribes => {
+                    let epoch_ns = cx.shared.epoch_ns;
+                    // One without a time says nothing of how long it took.
+                    if let Some(left_ns) = time_in(self.reader.payload()) {
+                        // Clocks of two hosts may differ by more than it took.
+                        let left = Nanos(left_ns.saturating_sub(epoch_ns)).min(at);
+                        self.arrived.push_back(Arrived { bytes: taken as u64, left, at });
+                        self.deliver(cx);
+                    }
+                }
+                MessageItem::Message { .. } => self.on_message(taken, cx),
+                MessageItem::Ping => {
+                    let mask = cx.shared.mask();
+                    put(cx.out.bytes(), opcode::PONG, true, mask, self.reader.control());
+                }
+                MessageItem::Pong => self.is_ping_open = false,
+                MessageItem::Close(code) => {
+                    let mask = cx.shared.mask();
+                    put_close(cx.out.bytes(), code, mask);
+                    self.end_all(code, cx);
+                    // The server closes the connection (RFC 6455 §7.1.1).
+                    self.state = ConnectionState::Closing;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the operation that a message answers. `taken` bytes of it came last.
+    #[inline]
+    fn on_message(&mut self, taken: usize, cx: &mut CallContext<'_, WebSocketShared>) {
+        let payload = self.reader.payload();
+        let found = match cx.shared.settings.matching {
+            Matching::None => return,
+            Matching::Order => self.pending.pop_front(),
+            Matching::Number => {
+                let hint = self.pending.front().map_or(0, |first| first.number_at as usize);
+                let number = number_in(payload, hint);
+                let place = self.pending.iter().position(|one| Some(one.number) == number);
+                place.and_then(|place| self.pending.remove(place))
+            }
+        };
+        let Some(Pending { op, .. }) = found else {
+            if cx.shared.settings.matching == Matching::Order {
+                cx.events.push(OpEvent::Surplus);
+            }
+            return;
+        };
+        if let Some(mut sink) = cx.events.sink(op) {
+            sink.body(payload);
+        }
+        cx.events.push(OpEvent::Received { op, bytes: taken as u64 });
+        cx.events.push(OpEvent::Answered { op, status: Status::Message });
+    }
+
+    /// Gives messages of the server to the operations that wait for them.
+    fn deliver(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
+        while !self.arrived.is_empty()
+            && let Some(Pending { op, .. }) = self.pending.pop_front()
+            && let Some(Arrived { bytes, left, at }) = self.arrived.pop_front()
+        {
+            cx.events.push(OpEvent::Delivered { op, bytes, left, at });
+        }
+    }
+
+    /// Ends the operations that wait for no echo, once the outbox is with the kernel.
+    fn end_unmatched(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
+        if !cx.out.is_empty() {
+            self.unmatched_at = cx.now + self.unmatched_wait;
+            self.unmatched_wait = Nanos(self.unmatched_wait.0 * 16).min(UNMATCHED_WAIT_MAX);
+            return;
+        }
+        (self.unmatched_at, self.unmatched_wait) = (Nanos::MAX, UNMATCHED_WAIT_MIN);
+        for Pending { op, .. } in self.pending.drain(..) {
+            cx.events.push(OpEvent::Answered { op, status: Status::Message });
+        }
+    }
+
+    /// Ends every operation under way, as the server closed the connection.
+    fn end_all(&mut self, code: u16, cx: &mut CallContext<'_, WebSocketShared>) {
+        for Pending { op, .. } in self.pending.drain(..) {
+            cx.events.push(OpEvent::Answered { op, status: Status::WebSocketClose(code) });
+        }
+    }
+
+    fn fail_all(&mut self, outcome: Outcome, cx: &mut CallContext<'_, WebSocketShared>) {
+        for Pending { op, .. } in self.pending.drain(..) {
+            cx.events.push(OpEvent::Failed { op, outcome });
+        }
+    }
+
+    /// Ends the connection and all its operations, as the server breaks a rule.
+    #[cold]
+    fn break_off(
+        &mut self,
+        violation: &WebSocketViolation,
+        cx: &mut CallContext<'_, WebSocketShared>,
+    ) {
+        match self.phase {
+            WebSocketPhase::Opening(_) => {
+                let outcome = match violation {
+                    WebSocketViolation::HandshakeStatus(status @ 400..) => {
+                        Status::Http(*status).outcome()
+                    }
+                    _ => Outcome::Malformed,
+                };
+                cx.events.push(OpEvent::NotOpened(outcome));
+            }
+            WebSocketPhase::Open => {
+                let mask = cx.shared.mask();
+                put_close(cx.out.bytes(), violation.close_code(), mask);
+                self.fail_all(Outcome::Malformed, cx);
+            }
+        }
+        cx.events.push(OpEvent::Violated(violation.to_string()));
+        self.state = ConnectionState::Broken;
+    }
+}

@@ -1,14 +1,13 @@
 //! Conducts a run: intervals for the watcher, settling, limits, the end.
 
 use super::flow_threads::FlowRun;
-use super::merge::UploadProgress;
 use super::pinger::{PingerControl, PingerEvent};
+use super::run::UploadProgress;
 use super::wire::{LatencyRequest, LatencyServiceRecord};
 use crate::control::ServiceLost;
 use crate::sys::clock;
-use knee_load::experiment::latency::measure::ScenarioEnded;
 use knee_load::experiment::latency::settling::{PingsSoFar, Settling};
-use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_load::experiment::latency::{LatencyTrialSpec, ScenarioEnd, ScenarioEnded};
 use knee_load::measure::{Histogram, Interval, IntervalWatcher};
 use knee_load::time::Nanos;
 use std::collections::VecDeque;

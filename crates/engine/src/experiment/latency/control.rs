@@ -5,8 +5,7 @@ use super::wire::{self, LINE_MAX, LatencyReply, LatencyRequest, LatencySessionSp
 use crate::control::{ControlClient, SILENCE_NS, ServiceClock, ServiceLogin, ServiceLost, Sharing};
 use crate::error::{RunError, reason};
 use crate::sys::stream;
-use knee_load::experiment::latency::measure::LatencyServiceFacts;
-use knee_load::experiment::latency::spec::FlowSockets;
+use knee_load::experiment::latency::{FlowSockets, LatencyServiceFacts};
 use knee_load::measure::Direction;
 use std::io::Write;
 use std::net::TcpStream;

@@ -1,11 +1,10 @@
 //! A thread's loop over its flows, the same at both ends.
 
-use super::receiver::FlowReceiver;
-use super::sender::{CHUNK_BYTES, FlowSender};
+use super::flow_ends::{CHUNK_BYTES, FlowReceiver, FlowSender};
 use super::wire::FlowSide;
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::epoll::{Epoll, EpollEvent, flags};
-use crate::sys::{stream, thread as sys_thread, timer};
+use crate::sys::{stream, thread as sys_thread};
 use crate::threads;
 use knee_load::time::Nanos;
 use std::io;
@@ -247,7 +246,7 @@ impl FlowThread {
     fn run(mut self) -> io::Result<FlowThreadResult> {
         // Without it a nap is 50 µs longer, as the kernel batches timers.
         let _ = sys_thread::set_timer_slack_ns(1);
-        timer::sleep_until(self.course.origin_ns);
+        clock::sleep_until(self.course.origin_ns);
         let used = ThreadUse::now();
         let mut events = [EpollEvent::EMPTY; 64];
         let mut sample_at = Nanos::ZERO;
@@ -276,7 +275,7 @@ impl FlowThread {
             now_ns = clock::monotonic_ns();
             ended_ns = now_ns;
             if let Some(length) = nap.after(self.received, now_ns) {
-                timer::sleep_for(length.0);
+                clock::sleep_for(length.0);
                 now_ns += length.0;
             }
         }
@@ -376,7 +375,7 @@ const NAP_MAX: Nanos = Nanos::from_micros(20);
 /// thread that naps is not waiting in epoll, so that the sender need not wake it. It adds up to 20
 /// µs to the latency inside a flow of such a rate, and nothing to others.
 #[derive(Debug)]
-pub(super) struct ReceiveNap {
+struct ReceiveNap {
     bytes: u64,
     at_ns: u64,
 }

@@ -1,7 +1,7 @@
 //! Flows over TCP in both directions, and the latency inside and beside them.
 //!
 //! The other end is [`service`]. Both ends carry flows with the same code: `carry` is a thread's
-//! loop over its flows, `sender` and `receiver` are one flow's two ends. The pinger has a thread of
+//! loop over its flows, `flow_ends` has one flow's two ends. The pinger has a thread of
 //! its own at either end. So it waits for the path and the peer's kernel rather than for our own
 //! work.
 //!
@@ -12,14 +12,11 @@
 
 mod conductor;
 mod control;
+mod flow_ends;
 pub(crate) mod flow_threads;
-mod merge;
 pub mod payload;
 mod pinger;
-mod probes;
-mod receiver;
 mod run;
-mod sender;
 pub mod service;
 pub(crate) mod sockets;
 pub mod wire;

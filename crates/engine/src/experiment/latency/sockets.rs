@@ -5,7 +5,7 @@ use crate::sys::clock;
 use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::socket::{Address, Connect, RawAddress, Socket};
 use crate::sys::stream::{self, Held, held};
-use knee_load::experiment::latency::spec::FlowSockets;
+use knee_load::experiment::latency::FlowSockets;
 use knee_load::time::Nanos;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};

@@ -14,8 +14,7 @@
 //!
 //! After the record the client may begin again. The end of the control connection ends the session.
 
-use knee_load::experiment::latency::measure::{FlowLost, TcpSample};
-use knee_load::experiment::latency::spec::FlowSockets;
+use knee_load::experiment::latency::{FlowLost, FlowSockets, TcpSample};
 use knee_load::measure::{Direction, Histogram};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,11 @@
 //! Ways to hold a rate, each as people write it, and the measurement of one of them.
 
-use super::chore::OpenChore;
 use super::wait::{Hybrid, spin_until};
-use super::{SLACK_DEFAULT_NS, SLACK_LEAST_NS, broken};
+use super::{OpenChore, SLACK_DEFAULT_NS, SLACK_LEAST_NS, broken};
 use crate::error::RunError;
-use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
-use crate::sys::timer::{self, TimerFd};
+use crate::sys::clock::{self, MonotonicClock, TimerFd, thread_cpu_ns};
 use knee_load::arrival::{ArrivalProcess, Arrivals};
-use knee_load::experiment::throttle::hold::{HoldMethod, HoldSpec, HoldStats};
+use knee_load::experiment::throttle::{HoldMethod, HoldSpec, HoldStats};
 use knee_load::spec::{OpenLoad, Rate, Share};
 use knee_load::throttle::{Throttle, Turn};
 use knee_load::time::{Clock, Nanos};
@@ -335,16 +333,16 @@ impl HoldRun<'_> {
     fn sleep_for(&self, length: Nanos) {
         let until = self.now() + length;
         if length <= LAST_PIECE && until <= self.end {
-            timer::sleep_for(length.0);
+            clock::sleep_for(length.0);
         } else if self.approach(until) {
-            timer::sleep_for((until - self.now()).0);
+            clock::sleep_for((until - self.now()).0);
         }
     }
 
     /// Sleeps until `until`; less where the run ends before.
     fn sleep_until(&self, until: Nanos) {
         if self.approach(until) {
-            timer::sleep_until(self.clock.origin + until.0);
+            clock::sleep_until(self.clock.origin + until.0);
         }
     }
 
@@ -360,7 +358,7 @@ impl HoldRun<'_> {
             if self.is_stopped() {
                 return false;
             }
-            timer::sleep_until(self.clock.origin + goal.min(now + PIECE).0);
+            clock::sleep_until(self.clock.origin + goal.min(now + PIECE).0);
         }
     }
 }

@@ -4,24 +4,30 @@
 //! table, measured on a thread of its own. The throttle itself is [`knee_load::throttle`]; this
 //! module gives it a clock and something to wait with.
 
-mod chore;
 mod hold;
 pub mod service;
+#[cfg(test)]
+mod tests;
 mod wait;
 
-use crate::error::RunError;
+use crate::error::{RunError, reason};
+use crate::names::lookup_text;
 use crate::reactor::{COVERED, margin_within_bounds};
-use crate::sys::clock::MonotonicClock;
-use crate::sys::thread as sys_thread;
-use crate::sys::timer;
+use crate::sys::clock::{self, MonotonicClock};
+use crate::sys::{thread as sys_thread, udp};
 use crate::threads;
-use knee_load::experiment::throttle::hold::{HoldSpec, HoldStats};
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec, WaitStats};
+use knee_load::experiment::throttle::{
+    Chore, HoldSpec, HoldStats, WaitMethod, WaitSpec, WaitStats,
+};
 use knee_load::spec::Margins;
 use knee_load::time::{Clock, Nanos};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicBool;
-use std::{io, thread};
+use std::thread;
+use std::time::Duration;
+use wait::spin_until;
 
 /// The timer slack that a thread has unless it asks for another (prctl(2), PR_SET_TIMERSLACK).
 const SLACK_DEFAULT_NS: u32 = 50_000;
@@ -113,7 +119,7 @@ fn late_wakeups(clock: &MonotonicClock, length: Nanos, end: Nanos) -> Vec<Nanos>
         if until > end {
             break;
         }
-        timer::sleep_until(clock.origin + until.0);
+        clock::sleep_until(clock.origin + until.0);
         late.push(clock.now() - until);
     }
     late
@@ -146,5 +152,172 @@ fn margins_from(measured: &[Nanos]) -> Margins {
     Margins::from_buckets(margins)
 }
 
-#[cfg(test)]
-mod tests;
+/// A datagram of [`Chore::Udp`].
+const PAYLOAD: [u8; 64] = [b'k'; 64];
+
+/// Time limit of a quote.
+const QUOTE_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Attempts before a service counts as silent.
+const PINGS: u32 = 3;
+
+/// Time in which the first datagram may be refused.
+const REFUSAL_PATIENCE: Duration = Duration::from_millis(20);
+
+/// A chore with what it needs.
+enum OpenChore {
+    None,
+    Busy(Nanos),
+    Send(ConnectedPeer),
+    Ask(QuoteClient),
+}
+
+/// A connected UDP socket.
+struct ConnectedPeer {
+    socket: UdpSocket,
+    address: SocketAddr,
+}
+
+/// Client of a quote of the day service.
+struct QuoteClient {
+    peer: ConnectedPeer,
+    /// Whether a late answer may still arrive.
+    is_owed: bool,
+}
+
+impl OpenChore {
+    /// Opens what the chore needs and tries the chore once.
+    ///
+    /// # Errors
+    /// [`RunError::Unreachable`]: the name is unknown, or nothing answers.
+    fn open(chore: &Chore) -> Result<OpenChore, RunError> {
+        match chore {
+            Chore::None => Ok(OpenChore::None),
+            Chore::Busy(time) => Ok(OpenChore::Busy(*time)),
+            Chore::Udp(to) => first_of(to, reach_sink).map(OpenChore::Send),
+            Chore::Qotd(to) => first_of(to, reach_service).map(OpenChore::Ask),
+        }
+    }
+
+    /// Whether the chore does anything.
+    fn is_any(&self) -> bool {
+        !matches!(self, OpenChore::None)
+    }
+
+    /// Does the chore once.
+    ///
+    /// # Errors
+    /// The peer is gone. A quote that does not come in time is no error: it took the time that was
+    /// waited.
+    #[inline]
+    fn perform(&mut self, clock: &MonotonicClock) -> Result<(), RunError> {
+        match self {
+            OpenChore::None => Ok(()),
+            OpenChore::Busy(time) => {
+                spin_until(clock, clock.now() + *time);
+                Ok(())
+            }
+            OpenChore::Send(peer) => peer.send().map_err(|e| peer.lost(&e)),
+            OpenChore::Ask(asker) => asker.ask().map(drop).map_err(|e| asker.peer.lost(&e)),
+        }
+    }
+}
+
+impl ConnectedPeer {
+    fn connect(address: SocketAddr) -> io::Result<ConnectedPeer> {
+        let socket = udp::connected(address)?;
+        Ok(ConnectedPeer { socket, address })
+    }
+
+    fn send(&self) -> io::Result<()> {
+        self.socket.send(&PAYLOAD).map(drop)
+    }
+
+    fn lost(&self, error: &io::Error) -> RunError {
+        let (address, reason) = (self.address, reason(error));
+        RunError::Unreachable(format!("{address} answered before, and now: {reason}"))
+    }
+}
+
+impl QuoteClient {
+    /// Asks for a quote. Returns whether one came in time.
+    fn ask(&mut self) -> io::Result<bool> {
+        let socket = &self.peer.socket;
+        let mut quote = [0; 1024];
+        if self.is_owed {
+            socket.set_nonblocking(true)?;
+            while socket.recv(&mut quote).is_ok() {}
+            socket.set_nonblocking(false)?;
+            self.is_owed = false;
+        }
+        self.peer.send()?;
+        match socket.recv(&mut quote) {
+            Ok(_) => Ok(true),
+            Err(e) if is_no_answer(&e) => {
+                self.is_owed = true;
+                Ok(false)
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
+
+fn is_no_answer(error: &io::Error) -> bool {
+    use ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+/// The first of the addresses that `reach` succeeds with.
+fn first_of<T>(to: &str, reach: impl Fn(SocketAddr) -> Result<T, String>) -> Result<T, RunError> {
+    let addresses = lookup_text(to).map_err(|unknown| {
+        let reason = unknown.reason();
+        RunError::Unreachable(format!(
+            "cannot resolve '{to}': {reason}; give HOST:PORT such as 127.0.0.1:17"
+        ))
+    })?;
+    let mut tried = Vec::new();
+    for address in addresses {
+        match reach(address) {
+            Ok(reached) => return Ok(reached),
+            Err(line) => tried.push(line),
+        }
+    }
+    if tried.is_empty() {
+        tried.push(format!("'{to}' has no address"));
+    }
+    Err(RunError::Unreachable(tried.join("; ")))
+}
+
+/// A sink need not answer: only a refusal shows that there is none.
+fn reach_sink(address: SocketAddr) -> Result<ConnectedPeer, String> {
+    let refused = |e: io::Error| {
+        let reason = reason(&e);
+        format!("nobody receives UDP datagrams at {address}: {reason}")
+    };
+    let peer = ConnectedPeer::connect(address).map_err(refused)?;
+    peer.send().map_err(refused)?;
+    peer.socket.set_read_timeout(Some(REFUSAL_PATIENCE)).map_err(refused)?;
+    match peer.socket.recv(&mut [0; 64]) {
+        Err(e) if e.kind() == ErrorKind::ConnectionRefused => Err(refused(e)),
+        _ => Ok(peer),
+    }
+}
+
+fn reach_service(address: SocketAddr) -> Result<QuoteClient, String> {
+    let refused = |e: io::Error| {
+        let reason = reason(&e);
+        format!("no quote of the day service at UDP {address}: {reason} (`knee serve qotd` is one)")
+    };
+    let peer = ConnectedPeer::connect(address).map_err(refused)?;
+    peer.socket.set_read_timeout(Some(QUOTE_PATIENCE)).map_err(refused)?;
+    let mut asker = QuoteClient { peer, is_owed: false };
+    for _ in 0..PINGS {
+        if asker.ask().map_err(refused)? {
+            return Ok(asker);
+        }
+    }
+    Err(format!(
+        "UDP {address} sent no quote of the day in {PINGS} times {} ms",
+        QUOTE_PATIENCE.as_millis()
+    ))
+}

@@ -3,8 +3,7 @@
 
 use super::*;
 use crate::experiment::throttle::service::{QotdServer, QotdSpec};
-use knee_load::experiment::throttle::hold::HoldMethod;
-use knee_load::experiment::throttle::wait::Chore;
+use knee_load::experiment::throttle::{Chore, HoldMethod};
 use knee_load::spec::{ArrivalLaw, Rate};
 use knee_load::throttle::CatchUp;
 use std::net::UdpSocket;

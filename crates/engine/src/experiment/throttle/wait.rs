@@ -1,15 +1,13 @@
 //! Ways to wait, each as a program would do it that knows no other, and the measurement of one of
 //! them.
 
-use super::chore::OpenChore;
-use super::{SLACK_DEFAULT_NS, SLACK_LEAST_NS, broken};
+use super::{OpenChore, SLACK_DEFAULT_NS, SLACK_LEAST_NS, broken};
 use crate::error::RunError;
 use crate::kernel::host::HostTime;
 use crate::reactor::{COVERED, Waiter};
-use crate::sys::clock::{MonotonicClock, monotonic_ns, thread_cpu_ns};
+use crate::sys::clock::{self, MonotonicClock, TimerFd, UringTimer, monotonic_ns, thread_cpu_ns};
 use crate::sys::epoll::{Epoll, EpollEvent};
-use crate::sys::timer::{self, TimerFd, UringTimer};
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec, WaitStats};
+use knee_load::experiment::throttle::{WaitMethod, WaitSpec, WaitStats};
 use knee_load::spec::{Margins, WaitPolicy};
 use knee_load::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -208,8 +206,8 @@ impl OpenWait {
     ) -> io::Result<()> {
         let until = begin + delay;
         match self {
-            OpenWait::SleepFor => timer::sleep_for(delay.0),
-            OpenWait::SleepUntil => timer::sleep_until(clock.origin + until.0),
+            OpenWait::SleepFor => clock::sleep_for(delay.0),
+            OpenWait::SleepUntil => clock::sleep_until(clock.origin + until.0),
             OpenWait::Timerfd(timer) => {
                 timer.arm(clock.origin + until.0, 0)?;
                 timer.read()?;
@@ -271,7 +269,7 @@ impl Hybrid {
             if asked == Nanos::ZERO {
                 return spin_until(clock, until);
             }
-            timer::sleep_until(clock.origin + (now + asked).0);
+            clock::sleep_until(clock.origin + (now + asked).0);
             self.0.woke(clock.now() - (now + asked));
             if stop.load(Ordering::Relaxed) {
                 return;

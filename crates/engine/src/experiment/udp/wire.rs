@@ -12,8 +12,9 @@
 //! After the record the client may begin again. The end of the connection ends the session.
 
 use crate::kernel::drops::fragments::Reassembly;
-use knee_load::experiment::udp::measure::{DropCounter, ServiceFacts, UdpReceived};
-use knee_load::experiment::udp::spec::{ServiceSetup, UdpTrialSpec};
+use knee_load::experiment::udp::{
+    DropCounter, ServiceFacts, ServiceSetup, UdpReceived, UdpTrialSpec,
+};
 use knee_load::law::Law;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};

@@ -2,24 +2,28 @@
 //!
 //! One thread over epoll. It shares the reading of messages with the client of a load.
 
-mod server;
 mod zone;
 
 use crate::error::RunError;
 use crate::port;
-use crate::sys::datagrams::DatagramSocket;
-use crate::sys::eventfd::EventFd;
-use crate::sys::thread::raise_open_files;
+use crate::serve::ConnectionSlab;
+use crate::serve::http::Station;
+use crate::sys::clock::{self, MonotonicClock};
+use crate::sys::datagrams::{DatagramBatch, DatagramSocket};
+use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
+use crate::sys::socket::RawAddress;
+use crate::sys::thread::{self, raise_open_files};
 use crate::threads::{self, StoppableThread};
 use knee_load::law::Law;
-use knee_load::time::Nanos;
+use knee_load::rng;
+use knee_load::time::{Clock, Nanos};
 use serde::Serialize;
-use server::DnsServerLoop;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::io::{self, Read as _, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::{fmt, iter};
+use zone::{Transport, Zone};
 
 /// Most arrival times that are kept: 40 MB.
 pub const DNS_ARRIVALS_MAX: usize = 5_000_000;
@@ -134,5 +138,313 @@ impl DnsServer {
     /// Stops it, closing all connections, and returns its counts.
     pub fn stop(self) -> DnsServerStats {
         self.thread.stop()
+    }
+}
+
+/// Tokens of epoll that are no connection's.
+const LISTENER: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX - 1;
+const DATAGRAMS: u64 = u64::MAX - 2;
+
+/// Connections accepted in a row before open ones get their turn.
+const ACCEPTS_PER_PASS: usize = 64;
+
+/// Datagrams taken in one call.
+const BATCH: usize = 64;
+
+/// Longest datagram that is read whole: longer queries are cut, and then no queries.
+const QUERY_BYTES_MAX: usize = 1232;
+
+/// Most bytes that wait for a client to read.
+const UNREAD_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes of one read.
+const READ_BYTES: usize = 64 << 10;
+
+struct DnsServerLoop {
+    epoll: Epoll,
+    listener: TcpListener,
+    socket: DatagramSocket,
+    clock: MonotonicClock,
+    /// CLOCK_REALTIME at the start, which the kernel's timestamps count from.
+    started_realtime_ns: u64,
+    zone: Zone,
+    station: Option<Station>,
+    connections: ConnectionSlab<DnsConnection>,
+    /// Answers to queries that are being served, by time and then by their order.
+    due: BTreeMap<(Nanos, u64), (Asker, Vec<u8>)>,
+    served: u64,
+    arrivals_max: usize,
+    stats: DnsServerStats,
+}
+
+struct DnsConnection {
+    socket: TcpStream,
+    /// What has come of a query and its length.
+    partial: Vec<u8>,
+    /// What is to be sent, and how much of it is.
+    out: Vec<u8>,
+    sent: usize,
+    /// Whether room to write is waited for.
+    is_blocked: bool,
+}
+
+/// Who asked: a source of datagrams, or a connection by its token.
+enum Asker {
+    Source(RawAddress),
+    Connection(u64),
+}
+
+impl DnsServerLoop {
+    /// Serves these sockets. `wake` has to outlive the run.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    fn new(
+        spec: &DnsServerSpec,
+        (listener, socket): (TcpListener, DatagramSocket),
+        wake: &EventFd,
+    ) -> io::Result<DnsServerLoop> {
+        listener.set_nonblocking(true)?;
+        let epoll = Epoll::new()?;
+        epoll.add(&listener, LISTENER, flags::READ)?;
+        epoll.add(&socket, DATAGRAMS, flags::READ)?;
+        epoll.add(wake, WAKE, flags::READ)?;
+        let random = rng::stream(spec.seed, rng::SERVICE);
+        Ok(DnsServerLoop {
+            epoll,
+            listener,
+            socket,
+            clock: MonotonicClock::start(),
+            started_realtime_ns: clock::realtime_ns(),
+            zone: Zone { records: spec.records },
+            station: spec.workers.map(|workers| Station::new(workers, spec.service, random)),
+            connections: ConnectionSlab::default(),
+            due: BTreeMap::new(),
+            served: 0,
+            arrivals_max: spec.arrivals_max,
+            stats: DnsServerStats::default(),
+        })
+    }
+
+    /// Serves until it is woken.
+    fn run(mut self) -> DnsServerStats {
+        // Without it wake-ups are some 50 µs later.
+        let _ = thread::set_timer_slack_ns(1);
+        let (mut events, mut buffer) = ([EpollEvent::EMPTY; 256], vec![0; READ_BYTES]);
+        let (mut batch, mut answer) = (DatagramBatch::new(BATCH, QUERY_BYTES_MAX), Vec::new());
+        loop {
+            self.send_due();
+            let next = self.due.first_key_value().map(|(&(at, _), _)| at);
+            let timeout = next.map(|at| at - self.clock.now());
+            let ready = self.epoll.wait(&mut events, timeout);
+            for event in ready.expect("epoll_wait fails for wrong arguments alone") {
+                match event.token() {
+                    WAKE => return self.finish(),
+                    LISTENER => self.accept(),
+                    DATAGRAMS => self.take_datagrams(&mut batch, &mut answer),
+                    token => self.on_event(token, *event, &mut buffer),
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> DnsServerStats {
+        self.stats.dropped = self.socket.memory().map_or(0, |memory| memory.drops.into());
+        self.stats
+    }
+
+    fn send_due(&mut self) {
+        let now = self.clock.now();
+        while let Some(entry) = self.due.first_entry()
+            && entry.key().0 <= now
+        {
+            let (asker, answer) = entry.remove();
+            match asker {
+                Asker::Source(source) => self.send_datagram(&answer, &source),
+                Asker::Connection(token) => match self.connections.get(token) {
+                    None => self.stats.unsent += 1,
+                    Some(connection) => {
+                        connection.out.extend_from_slice(&answer);
+                        self.flush(token);
+                    }
+                },
+            }
+        }
+    }
+
+    fn take_datagrams(&mut self, batch: &mut DatagramBatch, answer: &mut Vec<u8>) {
+        // An error of a UDP socket's receive is one that ICMP told of an answer.
+        let count = self.socket.receive(batch, BATCH).unwrap_or(0);
+        for index in 0..count {
+            answer.clear();
+            if !self.compose(batch.bytes(index), Transport::Udp, answer) {
+                continue;
+            }
+            let stamp = batch.received_realtime_ns(index);
+            let stamp = stamp.map(|ns| Nanos(ns.saturating_sub(self.started_realtime_ns)));
+            match self.serve(stamp) {
+                None => self.send_datagram(answer, &batch.sender(index)),
+                Some(key) => {
+                    self.due.insert(key, (Asker::Source(batch.sender(index)), answer.clone()));
+                }
+            }
+        }
+    }
+
+    /// Appends the answer to a query, if it is one.
+    fn compose(&mut self, query: &[u8], over: Transport, out: &mut Vec<u8>) -> bool {
+        let Some(answer) = self.zone.answer(query, over, out) else {
+            self.stats.ignored += 1;
+            return false;
+        };
+        match over {
+            Transport::Udp => self.stats.udp_queries += 1,
+            Transport::Tcp => self.stats.tcp_queries += 1,
+        }
+        self.stats.truncated += u64::from(answer.is_truncated);
+        *self.stats.answers.entry(answer.rcode.name()).or_default() += 1;
+        true
+    }
+
+    /// Serves a query that came at this time of the kernel. Returns when its answer is due, unless
+    /// that is now.
+    fn serve(&mut self, stamp: Option<Nanos>) -> Option<(Nanos, u64)> {
+        let now = self.clock.now();
+        if self.stats.arrivals.len() < self.arrivals_max {
+            self.stats.arrivals.push(stamp.unwrap_or(now));
+        }
+        let at = self.station.as_mut()?.arrive(now).finish;
+        self.served += 1;
+        (at > now).then_some((at, self.served))
+    }
+
+    fn send_datagram(&mut self, answer: &[u8], to: &RawAddress) {
+        self.stats.unsent += u64::from(!self.socket.send_to(answer, to));
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS_PER_PASS {
+            let Ok((socket, _)) = self.listener.accept() else {
+                return;
+            };
+            if socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true)).is_err() {
+                continue;
+            }
+            let token = self.connections.insert(|_| DnsConnection {
+                socket,
+                partial: Vec::new(),
+                out: Vec::new(),
+                sent: 0,
+                is_blocked: false,
+            });
+            let watched = self.connections.get(token).is_some_and(|connection| {
+                let flags = flags::READ | flags::READ_CLOSED;
+                self.epoll.add(&connection.socket, token, flags).is_ok()
+            });
+            if !watched {
+                return self.connections.remove(token);
+            }
+            self.stats.connections += 1;
+            let open = self.connections.len() as u64;
+            self.stats.connections_max = self.stats.connections_max.max(open);
+        }
+    }
+
+    fn on_event(&mut self, token: u64, event: EpollEvent, buffer: &mut [u8]) {
+        if event.is_writable() {
+            self.flush(token);
+        }
+        let Some(connection) = self.connections.get(token).filter(|_| event.is_readable()) else {
+            return;
+        };
+        match connection.socket.read(buffer) {
+            Ok(count @ 1..) => self.read(token, &buffer[..count]),
+            Err(e)
+                if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Ok(_) | Err(_) => self.remove(token),
+        }
+    }
+
+    /// Serves the whole queries of a connection. Each stands behind its length.
+    fn read(&mut self, token: u64, bytes: &[u8]) {
+        let Some(connection) = self.connections.get(token) else {
+            return;
+        };
+        let mut come = std::mem::take(&mut connection.partial);
+        let mut out = std::mem::take(&mut connection.out);
+        come.extend_from_slice(bytes);
+        let mut rest = &come[..];
+        while let Some((length, after)) = rest.split_first_chunk::<2>()
+            && let Some((query, next)) = after.split_at_checked(u16::from_be_bytes(*length).into())
+        {
+            rest = next;
+            let begin = out.len();
+            out.extend_from_slice(&[0; 2]);
+            if !self.compose(query, Transport::Tcp, &mut out) {
+                out.truncate(begin);
+                continue;
+            }
+            let length = (out.len() - begin - 2) as u16;
+            out[begin..begin + 2].copy_from_slice(&length.to_be_bytes());
+            if let Some(key) = self.serve(None) {
+                self.due.insert(key, (Asker::Connection(token), out.split_off(begin)));
+            }
+        }
+        let left = rest.len();
+        come.drain(..come.len() - left);
+        if let Some(connection) = self.connections.get(token) {
+            (connection.partial, connection.out) = (come, out);
+        }
+        self.flush(token);
+    }
+
+    /// Passes to the kernel what is to be sent.
+    fn flush(&mut self, token: u64) {
+        let Some(connection) = self.connections.get(token) else {
+            return;
+        };
+        while connection.sent < connection.out.len() {
+            match connection.socket.write(&connection.out[connection.sent..]) {
+                Ok(count) => connection.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return self.wait_for_room(token);
+                }
+                Err(_) => return self.remove(token),
+            }
+        }
+        connection.out.clear();
+        connection.out.shrink_to(READ_BYTES);
+        connection.sent = 0;
+        if std::mem::take(&mut connection.is_blocked) {
+            self.watch(token, flags::READ | flags::READ_CLOSED);
+        }
+    }
+
+    fn wait_for_room(&mut self, token: u64) {
+        let Some(connection) = self.connections.get(token) else {
+            return;
+        };
+        if connection.out.len() - connection.sent > UNREAD_BYTES_MAX {
+            return self.remove(token);
+        }
+        if !std::mem::replace(&mut connection.is_blocked, true) {
+            self.watch(token, flags::READ | flags::READ_CLOSED | flags::WRITE);
+        }
+    }
+
+    fn watch(&mut self, token: u64, flags: u32) {
+        if let Some(connection) = self.connections.get(token)
+            && self.epoll.modify(&connection.socket, token, flags).is_err()
+        {
+            self.remove(token);
+        }
+    }
+
+    fn remove(&mut self, token: u64) {
+        if self.connections.get(token).is_some() {
+            self.connections.remove(token);
+        }
     }
 }

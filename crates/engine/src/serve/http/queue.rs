@@ -3,8 +3,7 @@
 //! cache.
 
 use super::batch::StreamKey;
-use super::cache::{Cache, CacheSpec};
-use super::station::{StationCounts, Visit};
+use super::station::{Cache, CacheSpec, StationCounts, Visit};
 use knee_load::law::Law;
 use knee_load::rng::Rng;
 use knee_load::spec::{ParseError, parse_duration};

@@ -1,18 +1,17 @@
 //! The server's thread: one loop over events and timers.
 
+use super::HttpServerSpec;
 use super::connection::{BUFFER_SIZE, Fate, ServerConnection, Tools};
 use super::context::Context;
 use super::listen::{self, SocketFile};
 use super::log::Log;
 use super::secure::{SEALED_MAX, Secure, ServerTls};
-use super::spec::HttpServerSpec;
 use super::stats::{HttpServerStats, Trouble};
 use super::wire::Wire;
 use crate::reactor::Waiter;
-use crate::serve::connection_slab::ConnectionSlab;
+use crate::serve::ConnectionSlab;
 use crate::sys::clock::{MonotonicClock, ThreadUse};
-use crate::sys::epoll::{Epoll, EpollEvent, flags};
-use crate::sys::eventfd::EventFd;
+use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
 use crate::sys::socket::{self, Address, Listener};
 use crate::sys::thread;
 use knee_load::spec::{Margins, WaitPolicy};

@@ -1,9 +1,8 @@
 //! Counts of the server.
 
-use super::log::RequestLog;
+use super::log::{RequestLog, StreamLog};
 use super::secure::Handshake;
 use super::station::StationCounts;
-use super::stream_log::StreamLog;
 use crate::sys::clock::ThreadUse;
 use knee_load::measure::Histogram;
 use knee_load::time::Nanos;

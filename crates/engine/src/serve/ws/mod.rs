@@ -3,20 +3,25 @@
 //!
 //! One thread over epoll. It shares its frames with the client of a load.
 
-mod server;
-
-use crate::sys::eventfd::EventFd;
-use crate::sys::socket::Address;
-use crate::sys::thread::raise_open_files;
+use crate::exchange::websocket::frame::{close_code, opcode, put, put_close};
+use crate::exchange::websocket::handshake::{UpgradeRequest, read_request};
+use crate::exchange::websocket::{MessageItem, MessageReader, ReaderSide, put_time};
+use crate::serve::ConnectionSlab;
+use crate::serve::http::Station;
+use crate::sys::clock::{self, MonotonicClock};
+use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
+use crate::sys::socket::{Address, Listener, RawAddress, Socket};
+use crate::sys::thread::{self, raise_open_files};
 use crate::threads::{self, StoppableThread};
 use knee_load::law::Law;
+use knee_load::rng;
 use knee_load::spec::Rate;
+use knee_load::time::{Clock, Nanos};
 use serde::Serialize;
-use server::WsServerLoop;
-use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
+use std::{fmt, io};
 
 /// Configuration of the reference WebSocket server.
 #[derive(Clone, Debug)]
@@ -104,5 +109,345 @@ impl WsServer {
     /// Stops it, closing all connections, and returns its counts.
     pub fn stop(self) -> WsServerStats {
         self.thread.stop()
+    }
+}
+
+/// Tokens of epoll that are no connection's.
+const LISTENER: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX - 1;
+
+/// Connections accepted in a row before open ones get their turn.
+const ACCEPTS_PER_PASS: usize = 64;
+
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: u32 = 4096;
+
+/// Most bytes of a message.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+/// Most bytes that wait for a client to read.
+const UNREAD_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of one read.
+const READ_BYTES: usize = 64 << 10;
+
+struct WsServerLoop {
+    epoll: Epoll,
+    listener: Listener,
+    clock: MonotonicClock,
+    connections: ConnectionSlab<WsConnection>,
+    station: Option<Station>,
+    fans_out: bool,
+    /// Echoes that are being served, the next one first.
+    due: BinaryHeap<Reverse<Echo>>,
+    echoes: u64,
+    /// Time of the next message of the server's own, and their rate.
+    publish: Option<(u64, knee_load::spec::Rate)>,
+    stats: WsServerStats,
+}
+
+struct WsConnection {
+    socket: Socket,
+    /// Bytes of the handshake so far; `None` once it is a WebSocket.
+    asked: Option<Vec<u8>>,
+    reader: MessageReader,
+    /// What is to be sent, and how much of it is.
+    out: Vec<u8>,
+    sent: usize,
+    /// Whether room to write is waited for.
+    is_blocked: bool,
+    /// Whether it is closed once all is sent.
+    is_ending: bool,
+}
+
+/// An echo that is due at a time. Those of a time are in the order of their messages.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Echo {
+    at: Nanos,
+    order: u64,
+    token: u64,
+    frame: Vec<u8>,
+}
+
+impl WsServerLoop {
+    /// Listens. `wake` has to outlive the run.
+    ///
+    /// # Errors
+    /// The address is in use, not permitted, or not this machine's; out of descriptors.
+    fn bind(spec: &WsServerSpec, wake: &EventFd) -> io::Result<WsServerLoop> {
+        let listener = Listener::bind(&RawAddress::new(&spec.listen)?, BACKLOG)?;
+        if let Address::Tcp(_) = spec.listen {
+            listener.set_nodelay()?;
+        }
+        let epoll = Epoll::new()?;
+        epoll.add(&listener, LISTENER, flags::READ)?;
+        epoll.add(wake, WAKE, flags::READ)?;
+        let random = rng::stream(spec.seed, rng::SERVICE);
+        Ok(WsServerLoop {
+            epoll,
+            listener,
+            clock: MonotonicClock::start(),
+            connections: ConnectionSlab::default(),
+            station: spec.workers.map(|workers| Station::new(workers, spec.service, random)),
+            fans_out: spec.fans_out,
+            due: BinaryHeap::new(),
+            echoes: 0,
+            publish: spec.publish.map(|rate| (1, rate)),
+            stats: WsServerStats::default(),
+        })
+    }
+
+    fn address(&self) -> io::Result<Address> {
+        self.listener.local_address()
+    }
+
+    /// Serves until it is woken.
+    fn run(mut self) -> WsServerStats {
+        // Without it wake-ups are some 50 µs later.
+        let _ = thread::set_timer_slack_ns(1);
+        let (mut events, mut buffer) = ([EpollEvent::EMPTY; 256], vec![0; READ_BYTES]);
+        loop {
+            self.send_due();
+            let timeout = self.next_due().map(|at| at - self.clock.now());
+            let ready = self.epoll.wait(&mut events, timeout);
+            for event in ready.expect("epoll_wait fails for wrong arguments alone") {
+                match event.token() {
+                    WAKE => return self.stats,
+                    LISTENER => self.accept(),
+                    token => self.on_event(token, *event, &mut buffer),
+                }
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<Nanos> {
+        let echo = self.due.peek().map(|Reverse(echo)| echo.at);
+        let own = self.publish.map(|(number, rate)| rate.moment(number));
+        echo.into_iter().chain(own).min()
+    }
+
+    /// Sends what is due.
+    fn send_due(&mut self) {
+        let now = self.clock.now();
+        while let Some(Reverse(echo)) = self.due.peek()
+            && echo.at <= now
+        {
+            if let Some(Reverse(Echo { token, frame, .. })) = self.due.pop() {
+                self.deliver(token, &frame);
+            }
+        }
+        while let Some((number, rate)) = self.publish
+            && rate.moment(number) <= now
+        {
+            self.publish = Some((number + 1, rate));
+            let (mut payload, mut frame) = (Vec::new(), Vec::new());
+            put_time(&mut payload, clock::realtime_ns());
+            put(&mut frame, opcode::TEXT, true, None, &payload);
+            self.deliver_to_all(&frame);
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS_PER_PASS {
+            let Ok(socket) = self.listener.accept() else {
+                return;
+            };
+            let token = self.connections.insert(|_| WsConnection {
+                socket,
+                asked: Some(Vec::new()),
+                reader: MessageReader::new(ReaderSide::Server, MESSAGE_BYTES_MAX),
+                out: Vec::new(),
+                sent: 0,
+                is_blocked: false,
+                is_ending: false,
+            });
+            let watched = self.connections.get(token).is_some_and(|connection| {
+                let flags = flags::READ | flags::READ_CLOSED;
+                self.epoll.add(&connection.socket, token, flags).is_ok()
+            });
+            if !watched {
+                return self.connections.remove(token);
+            }
+            let open = self.connections.len() as u64;
+            self.stats.connections += 1;
+            self.stats.connections_max = self.stats.connections_max.max(open);
+        }
+    }
+
+    fn on_event(&mut self, token: u64, event: EpollEvent, buffer: &mut [u8]) {
+        if event.is_writable() {
+            self.flush(token);
+        }
+        let Some(connection) = self.connections.get(token).filter(|_| event.is_readable()) else {
+            return;
+        };
+        match connection.socket.read(buffer) {
+            Ok(0) => self.close(token, close_code::ABNORMAL),
+            Ok(count) => self.receive(token, &buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => self.close(token, close_code::ABNORMAL),
+        }
+    }
+
+    fn receive(&mut self, token: u64, bytes: &[u8]) {
+        let Some(connection) = self.connections.get(token).filter(|c| !c.is_ending) else {
+            return;
+        };
+        let Some(asked) = &mut connection.asked else {
+            return self.read(token, bytes);
+        };
+        asked.extend_from_slice(bytes);
+        match read_request(asked) {
+            UpgradeRequest::More => {}
+            UpgradeRequest::Upgrade(length, answer) => {
+                let rest = asked.split_off(length);
+                connection.asked = None;
+                connection.out.extend_from_slice(&answer);
+                self.stats.upgraded += 1;
+                self.read(token, &rest);
+                self.flush(token);
+            }
+            UpgradeRequest::Refused(answer) => {
+                connection.out.extend_from_slice(answer.as_bytes());
+                connection.is_ending = true;
+                self.flush(token);
+            }
+        }
+    }
+
+    /// Reads frames of a WebSocket.
+    fn read(&mut self, token: u64, mut bytes: &[u8]) {
+        while let Some(connection) = self.connections.get(token) {
+            match connection.reader.read(&mut bytes) {
+                Ok(None) => break,
+                Ok(Some(MessageItem::Message { is_text })) => {
+                    let kind = if is_text { opcode::TEXT } else { opcode::BINARY };
+                    let mut frame = Vec::new();
+                    put(&mut frame, kind, true, None, connection.reader.payload());
+                    self.on_message(token, frame);
+                }
+                Ok(Some(MessageItem::Ping)) => {
+                    let payload = connection.reader.control();
+                    put(&mut connection.out, opcode::PONG, true, None, payload);
+                }
+                Ok(Some(MessageItem::Pong)) => {}
+                Ok(Some(MessageItem::Close(code))) => {
+                    put_close(&mut connection.out, code, None);
+                    connection.is_ending = true;
+                    *self.stats.closes.entry(code).or_default() += 1;
+                    break;
+                }
+                Err(violation) => {
+                    put_close(&mut connection.out, violation.close_code(), None);
+                    connection.is_ending = true;
+                    *self.stats.violations.entry(violation.to_string()).or_default() += 1;
+                    break;
+                }
+            }
+        }
+        self.flush(token);
+    }
+
+    fn on_message(&mut self, token: u64, frame: Vec<u8>) {
+        self.stats.received += 1;
+        let now = self.clock.now();
+        let at = self.station.as_mut().map_or(now, |station| station.arrive(now).finish);
+        if at > now {
+            self.echoes += 1;
+            let order = self.echoes;
+            self.due.push(Reverse(Echo { at, order, token, frame }));
+        } else if self.fans_out {
+            self.deliver_to_all(&frame);
+        } else if let Some(connection) = self.connections.get(token) {
+            // Together with the echoes of what else was read.
+            connection.out.extend_from_slice(&frame);
+            self.stats.sent += 1;
+        }
+    }
+
+    /// Sends an echo, or what it fans out to.
+    fn deliver(&mut self, token: u64, frame: &[u8]) {
+        if self.fans_out {
+            self.deliver_to_all(frame);
+        } else if let Some(connection) = self.connections.get(token) {
+            connection.out.extend_from_slice(frame);
+            self.stats.sent += 1;
+            self.flush(token);
+        }
+    }
+
+    fn deliver_to_all(&mut self, frame: &[u8]) {
+        for place in 0..self.connections.places() {
+            let token = self.connections.token_at(place);
+            if let Some(connection) = self.connections.get(token)
+                && connection.asked.is_none()
+                && !connection.is_ending
+            {
+                connection.out.extend_from_slice(frame);
+                self.stats.sent += 1;
+                self.flush(token);
+            }
+        }
+    }
+
+    /// Passes to the kernel what is to be sent.
+    fn flush(&mut self, token: u64) {
+        let Some(connection) = self.connections.get(token) else {
+            return;
+        };
+        while connection.sent < connection.out.len() {
+            match connection.socket.send(&connection.out[connection.sent..]) {
+                Ok(count) => connection.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return self.wait_for_room(token);
+                }
+                Err(_) => return self.close(token, close_code::ABNORMAL),
+            }
+        }
+        connection.out.clear();
+        connection.out.shrink_to(READ_BYTES);
+        connection.sent = 0;
+        if connection.is_ending {
+            return self.remove(token);
+        }
+        if std::mem::take(&mut connection.is_blocked) {
+            self.watch(token, flags::READ | flags::READ_CLOSED);
+        }
+    }
+
+    fn wait_for_room(&mut self, token: u64) {
+        let Some(connection) = self.connections.get(token) else {
+            return;
+        };
+        if connection.out.len() - connection.sent > UNREAD_BYTES_MAX {
+            self.stats.dropped += 1;
+            return self.remove(token);
+        }
+        if !std::mem::replace(&mut connection.is_blocked, true) {
+            self.watch(token, flags::READ | flags::READ_CLOSED | flags::WRITE);
+        }
+    }
+
+    fn watch(&mut self, token: u64, flags: u32) {
+        if let Some(connection) = self.connections.get(token)
+            && self.epoll.modify(&connection.socket, token, flags).is_err()
+        {
+            self.remove(token);
+        }
+    }
+
+    /// Removes a connection that its client ended without a close frame.
+    fn close(&mut self, token: u64, code: u16) {
+        let is_open = |c: &&mut WsConnection| c.asked.is_none() && !c.is_ending;
+        if self.connections.get(token).as_ref().is_some_and(is_open) {
+            *self.stats.closes.entry(code).or_default() += 1;
+        }
+        self.remove(token);
+    }
+
+    fn remove(&mut self, token: u64) {
+        if self.connections.get(token).is_some() {
+            self.connections.remove(token);
+        }
     }
 }

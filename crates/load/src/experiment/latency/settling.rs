@@ -1,7 +1,6 @@
 //! Whether a scenario of flows has settled.
 
-use crate::experiment::latency::measure::{LatencyTrial, Probe};
-use crate::experiment::latency::spec::{ScenarioEnd, Settle};
+use crate::experiment::latency::{LatencyTrial, Probe, ScenarioEnd, Settle};
 use crate::stats::rounds::trend;
 use crate::time::Nanos;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Counts the datagrams that reach a service: which are new, which came again, which came late.
 
-use crate::experiment::udp::measure::UdpReceived;
+use crate::experiment::udp::UdpReceived;
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use super::{Document, Fact, Layout, Medium, fact};
 use crate::number::{TIE, count, known, number, time_short};
 use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use knee_core::report::Report;
-use knee_core::trial::flows::FlowsReport;
+use knee_core::trial::detail::FlowsReport;
 use knee_core::trial::report::TrialReport;
 
 /// Adds all sections of a latency test.

@@ -4,7 +4,7 @@ use crate::document::line::{Ink, Line};
 use crate::document::table::{Table, TableOf};
 use crate::number::{MISSING, estimate, fixed, known, number, percent, time};
 use knee_core::experiment::udp::report::LawRow;
-use knee_core::trial::datagrams::DatagramReport;
+use knee_core::trial::detail::DatagramReport;
 use knee_core::trial::report::{TrialReport, Verdict};
 
 /// The legend of the table of clients.

@@ -7,8 +7,8 @@ use crate::document::{Document, Layout, Medium};
 use crate::number::{count, signed_count, words};
 use crate::plot::{Plot, PlotSeries, Point, Scale, Tone, Unit, row_points};
 use knee_core::experiment::udp::report::LawRow;
-use knee_core::trial::datagrams::{LedgerReport, LossEvidence};
-use knee_load::experiment::udp::measure::DropPlace;
+use knee_core::trial::detail::{LedgerReport, LossEvidence};
+use knee_load::experiment::udp::DropPlace;
 use std::collections::BTreeSet;
 
 /// Height of one row, in CSS pixels.

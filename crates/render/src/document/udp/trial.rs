@@ -5,7 +5,7 @@ use crate::document::line::{Ink, Line};
 use crate::document::{Document, Fact, Layout, Medium, fact};
 use crate::number::{asked, bytes, count, percent, plural, rate, time_short};
 use crate::plot::{Plot, PlotSeries, Scale, Tone, Unit, row_points};
-use knee_core::trial::datagrams::DatagramReport;
+use knee_core::trial::detail::DatagramReport;
 use knee_core::trial::report::{OfferedReport, QuantilesReport, TimesReport, TrialReport};
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! The time series of a scenario on one grid, coarse enough for a report to stay small.
 
 use crate::trial::assess::times_report;
-use crate::trial::flows::LatencySeries;
+use crate::trial::detail::LatencySeries;
 use crate::trial::report::TimesReport;
-use knee_load::experiment::latency::measure::{LatencyTrial, Probe, ProbesMeasured};
+use knee_load::experiment::latency::{LatencyTrial, Probe, ProbesMeasured};
 use knee_load::measure::{Direction, Histogram, Interval};
 use knee_load::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
 use knee_load::time::Nanos;
@@ -246,7 +246,7 @@ impl WeightedTimes {
 #[cfg(test)]
 mod standing_tests {
     use super::*;
-    use knee_load::experiment::latency::measure::ProbeBack;
+    use knee_load::experiment::latency::ProbeBack;
     use proptest::prelude::*;
 
     const EVERY: Nanos = Nanos::from_millis(10);

@@ -1,30 +1,24 @@
 //! From a scenario of flows to its report, and from scenarios to the figures of a path.
 
 mod grid;
-mod overall;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use overall::{
-    Added, PathFigures, added_latency_ns, capacity, grade, grade_of, harmonic_mean, hz, jain_index,
-    median_ping_ns, median_probe_ns, overall, row,
-};
-
+use crate::experiment::latency::report::{ScenarioFlow, ScenarioRow};
 use crate::trial::assess::{generator_report, times_report};
-use crate::trial::detail::LatencyDetail;
-use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport};
+use crate::trial::detail::{DirectionReport, FlowReport, FlowsReport, LatencyDetail, ProbeReport};
 use crate::trial::offered::quantiles;
 use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
+use crate::words::list;
 use grid::{Grid, WeightedTimes};
-use knee_load::experiment::latency::measure::{
-    FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
-};
 use knee_load::experiment::latency::settling::still_changed;
-use knee_load::experiment::latency::spec::ScenarioEnd;
+use knee_load::experiment::latency::{
+    FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnd, ScenarioEnded,
+};
 use knee_load::measure::{Direction, Histogram, Outcome, Outcomes};
+use knee_load::spec::Level;
 use knee_load::time::Nanos;
-use overall::KIB;
 
 /// Computes all that is reported of a scenario. Its operations are the TCP pinger's pings, those
 /// of them that are known one by one; what the flows did is in `flows`.
@@ -241,4 +235,252 @@ fn cpu_s_per_gib(trial: &LatencyTrial) -> Option<f64> {
     let here_s = trial.generator.cpu_user_s + trial.generator.cpu_system_s;
     let there_s = trial.service_cpu?.as_secs_f64();
     (gib > 0.0).then(|| (here_s + there_s) / gib)
+}
+
+/// A scenario in short. `idle` is the idle path's trial, `congestion_control` the one asked for.
+/// `None` where the trial is none of flows, or is the idle path's.
+pub fn row(
+    trial: &TrialReport,
+    idle: Option<&TrialReport>,
+    congestion_control: Option<&str>,
+) -> Option<ScenarioRow> {
+    let Level::Flows { up, down } = trial.level else {
+        return None;
+    };
+    let flows = trial.flows().filter(|_| up + down > 0)?;
+    let added = |median: fn(&TrialReport) -> Option<u64>| {
+        let (loaded, idle) = median(trial).zip(median(idle?))?;
+        let added = i128::from(loaded) - i128::from(idle);
+        Some(added.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    };
+    let pinged = flows.tcp.sent > 0;
+    let begun = Some(flows).filter(|flows| flows.has_begun());
+    let (ups, downs) = begun.map_or((None, None), |f| (f.up.as_ref(), f.down.as_ref()));
+    Some(ScenarioRow {
+        up,
+        down,
+        up_kib_per_s: ups.map(|d| d.capacity_kib_per_s),
+        down_kib_per_s: downs.map(|d| d.capacity_kib_per_s),
+        smoothness_hz: begun.and_then(|flows| flows.smoothness_hz),
+        responsiveness_hz: pinged.then_some(flows.responsiveness_hz),
+        state: flows.state.clone(),
+        reason: flows.reason.clone(),
+        congestion_control: congestion_control.unwrap_or_default().to_owned(),
+        duration_ns: trial.duration_ns,
+        added_latency_ns: added(median_ping_ns),
+        udp_added_latency_ns: added(median_probe_ns),
+        distorted: trial.verdict == Verdict::Invalid,
+        trial: None,
+        up_jain_index: ups.map(|d| d.jain_index),
+        down_jain_index: downs.map(|d| d.jain_index),
+        flows: flows.flows.iter().map(in_short).collect(),
+    })
+}
+
+fn in_short(flow: &FlowReport) -> ScenarioFlow {
+    let lost = flow.lost_at_ns.map_or(String::new(), |at| {
+        let why = flow.lost_because.as_deref().unwrap_or("for no known reason");
+        format!("after {}: {why}", Nanos(at))
+    });
+    ScenarioFlow { direction: flow.direction, goodput_kib_per_s: flow.goodput_kib_per_s, lost }
+}
+
+/// The median round trip of a trial's pings; `None` where none came back.
+pub fn median_ping_ns(trial: &TrialReport) -> Option<u64> {
+    let tcp = &trial.flows()?.tcp;
+    let some_back = tcp.round_trip_ns.count > tcp.lost;
+    tcp.round_trip_ns.p50.filter(|_| some_back)
+}
+
+/// The median round trip of a trial's UDP probes; `None` where not most of them came back.
+pub fn median_probe_ns(trial: &TrialReport) -> Option<u64> {
+    let udp = trial.flows()?.udp.as_ref()?;
+    let most_back = 2 * udp.lost < udp.round_trip_ns.count;
+    udp.round_trip_ns.p50.filter(|_| most_back)
+}
+
+/// The figures of a path; bigger is better. Whole numbers are rounded down.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PathFigures<T> {
+    /// In KiB/s; `None` where no scenario uploads.
+    pub upload_capacity: Option<T>,
+    /// In KiB/s; `None` where no scenario downloads.
+    pub download_capacity: Option<T>,
+    /// In Hz; `None` where it is not known of any scenario.
+    pub responsiveness_hz: Option<T>,
+    /// In Hz; `None` where it is not known of any scenario.
+    pub smoothness_hz: Option<T>,
+}
+
+/// Capacities are the harmonic means over the scenarios that have the direction, so that a zero
+/// carries. Responsiveness and smoothness are the worst of any scenario.
+pub fn overall(rows: &[&ScenarioRow]) -> PathFigures<u64> {
+    let capacity = |direction: Direction| {
+        let of = rows.iter().filter_map(|row| match direction {
+            Direction::Up => row.up_kib_per_s,
+            Direction::Down => row.down_kib_per_s,
+        });
+        harmonic_mean(&of.collect::<Vec<f64>>()).map(rounded_down)
+    };
+    let worst = |figure: fn(&ScenarioRow) -> Option<f64>| {
+        rows.iter().filter_map(|row| figure(row)).reduce(f64::min).map(rounded_down)
+    };
+    PathFigures {
+        upload_capacity: capacity(Direction::Up),
+        download_capacity: capacity(Direction::Down),
+        responsiveness_hz: worst(|row| row.responsiveness_hz),
+        smoothness_hz: worst(|row| row.smoothness_hz),
+    }
+}
+
+/// What a scenario adds to the idle path's median, by pings over TCP or by probes over UDP.
+pub type Added = fn(&ScenarioRow) -> Option<i64>;
+
+/// What the worst scenario adds to the idle path's median, at least 0; `None` where that is not
+/// known of any.
+pub fn added_latency_ns(rows: &[&ScenarioRow], by: Added) -> Option<u64> {
+    rows.iter().filter_map(|row| by(row)).max().map(|ns| ns.max(0) as u64)
+}
+
+/// The grade of these scenarios; empty where it is not known.
+pub fn grade_of(rows: &[&ScenarioRow], by: Added) -> &'static str {
+    added_latency_ns(rows, by).map_or("", |ns| grade(Nanos(ns)))
+}
+
+impl ScenarioRow {
+    /// `1 upload and 31 downloads`.
+    pub(in crate::experiment::latency) fn flows_in_words(&self) -> String {
+        let flows = [(self.up, "upload"), (self.down, "download")].into_iter();
+        let words = flows.filter_map(|(n, noun)| match n {
+            0 => None,
+            1 => Some(format!("1 {noun}")),
+            n => Some(format!("{n} {noun}s")),
+        });
+        list(&words.collect::<Vec<String>>())
+    }
+
+    /// By pings over TCP.
+    pub fn by_ping(&self) -> Option<i64> {
+        self.added_latency_ns
+    }
+
+    /// By probes over UDP.
+    pub fn by_probe(&self) -> Option<i64> {
+        self.udp_added_latency_ns
+    }
+}
+
+/// Rounds down, but not a whole number that floating-point arithmetic made a little smaller.
+fn rounded_down(value: f64) -> u64 {
+    (value * (1.0 + 1e-12)).floor() as u64
+}
+
+/// Bytes in a KiB.
+const KIB: f64 = 1_024.0;
+
+/// The harmonic mean n / Σ(1/x); 0 where one of them is not above 0, which so carries; `None` of
+/// none.
+pub fn harmonic_mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    if values.iter().any(|&x| x <= 0.0) {
+        return Some(0.0);
+    }
+    let inverse: f64 = values.iter().map(|x| 1.0 / x).sum();
+    Some(values.len() as f64 / inverse)
+}
+
+/// The capacity that n flows of one direction show: n times the harmonic mean of their goodputs,
+/// in the unit of these. It is their sum where all are the same, less the more they differ, and 0
+/// where one got nothing.
+pub fn capacity(goodputs: &[f64]) -> f64 {
+    goodputs.len() as f64 * harmonic_mean(goodputs).unwrap_or(0.0)
+}
+
+/// Jain's index of fairness, (Σx)² / (n·Σx²): 1 where all get the same, 1/n where one gets all
+/// (Jain, Chiu, Hawe, DEC-TR-301, 1984). 1 where nobody gets anything: that is fair.
+pub fn jain_index(goodputs: &[f64]) -> f64 {
+    let sum: f64 = goodputs.iter().sum();
+    let squares: f64 = goodputs.iter().map(|x| x * x).sum();
+    if squares > 0.0 { sum * sum / (goodputs.len() as f64 * squares) } else { 1.0 }
+}
+
+/// A longest time as a frequency, in Hz: how often per second it fits.
+pub fn hz(longest: Nanos) -> f64 {
+    1e9 / longest.0.max(1) as f64
+}
+
+/// The grade of bufferbloat by added latency. `A+` is below 5 ms, `A` below 30 ms, `B` below 60 ms,
+/// `C` below 200 ms, `D` below 400 ms, else `F`. These are the steps of the DSLReports speed test
+/// (<https://www.dslreports.com/faq/17930>), which other tests took over. That test grades the mean
+/// of what a download and an upload add. Here it is what the worst scenario adds to the median, as
+/// a mean hides one direction behind the other.
+pub fn grade(added: Nanos) -> &'static str {
+    const STEPS_MS: [(u64, &str); 5] = [(5, "A+"), (30, "A"), (60, "B"), (200, "C"), (400, "D")];
+    STEPS_MS.iter().find(|(ms, _)| added < Nanos::from_millis(*ms)).map_or("F", |(_, grade)| grade)
+}
+
+#[cfg(test)]
+mod figures_tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn capacity_is_n_times_the_harmonic_mean() {
+        assert_eq!(capacity(&[]), 0.0);
+        assert_eq!(capacity(&[300.0]), 300.0);
+        assert_eq!(capacity(&[100.0; 4]), 400.0);
+        // 2 · 2/(1/100 + 1/300)
+        assert!((capacity(&[100.0, 300.0]) - 300.0).abs() < 1e-9);
+        assert_eq!(capacity(&[100.0, 0.0, 300.0]), 0.0);
+        assert_eq!(harmonic_mean(&[]), None);
+    }
+
+    #[test]
+    fn jains_index_is_one_over_n_where_one_flow_gets_all() {
+        assert_eq!(jain_index(&[5.0; 7]), 1.0);
+        assert!((jain_index(&[5.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
+        assert!((jain_index(&[1.0, 3.0]) - 16.0 / 20.0).abs() < 1e-12);
+        assert_eq!(jain_index(&[0.0, 0.0]), 1.0);
+    }
+
+    #[test]
+    fn a_gap_of_334_ms_is_2_hz() {
+        let smoothness = hz(Nanos::from_millis(334));
+        assert!((smoothness - 2.994).abs() < 0.001, "{smoothness}");
+        assert_eq!(smoothness.floor(), 2.0);
+        assert!(hz(Nanos::ZERO).is_finite());
+    }
+
+    #[test]
+    fn grades_begin_at_their_limits() {
+        for (ms, expected) in [
+            (0, "A+"),
+            (4, "A+"),
+            (5, "A"),
+            (29, "A"),
+            (30, "B"),
+            (60, "C"),
+            (199, "C"),
+            (200, "D"),
+            (399, "D"),
+            (400, "F"),
+            (9_000, "F"),
+        ] {
+            assert_eq!(grade(Nanos::from_millis(ms)), expected, "{ms} ms");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn unfairness_only_ever_lowers_capacity(
+            goodputs in prop::collection::vec(0.1_f64..1e9, 1..33),
+        ) {
+            let sum: f64 = goodputs.iter().sum();
+            prop_assert!(capacity(&goodputs) <= sum * (1.0 + 1e-9));
+            let index = jain_index(&goodputs);
+            prop_assert!(index <= 1.0 + 1e-9 && index >= 1.0 / goodputs.len() as f64 - 1e-9);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 use super::*;
-use knee_load::experiment::latency::measure::{FlowLost, ProbeBack};
 use knee_load::experiment::latency::settling::still_changed;
+use knee_load::experiment::latency::{FlowLost, ProbeBack};
 use knee_load::spec::Level;
 use knee_sim::fixture;
 use knee_sim::{Path, simulate_flows};
@@ -167,7 +167,7 @@ fn a_long_queue_bloats_and_a_short_one_does_not() {
 #[test]
 fn a_scenario_settles_in_virtual_time_and_a_forced_one_says_so() {
     let end = |tolerance| ScenarioEnd::Settled {
-        settle: knee_load::experiment::latency::spec::Settle {
+        settle: knee_load::experiment::latency::Settle {
             tolerance,
             window: Nanos::from_millis(500),
             windows: 4,

@@ -6,7 +6,7 @@ use crate::experiment::latency::parse_classic;
 use crate::experiment::{Conducted, EndReason, conduct};
 use crate::finding::Finding;
 use crate::report::contradictions::assert_consistent;
-use knee_load::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
+use knee_load::experiment::latency::{FlowLost, LatencyTrial, ScenarioEnded};
 use knee_sim::fixture;
 use knee_sim::simulate_flows;
 use proptest::prelude::*;

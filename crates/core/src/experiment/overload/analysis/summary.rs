@@ -1,7 +1,6 @@
 //! All trials of an overload together.
 
-use super::recovery::recovery;
-use super::{LevelScheme, OverloadPoint, OverloadSetting, ServerStop};
+use super::{LevelScheme, OverloadPoint, OverloadSetting, ServerStop, recovery};
 use crate::experiment::overload::report::{
     OverloadConclusion, Recovery, SClientRow, SimpleRow, parted,
 };

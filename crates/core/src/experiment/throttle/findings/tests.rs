@@ -3,12 +3,10 @@
 use super::{CODES, hold_findings, not_permitted, wait_findings};
 use crate::experiment::throttle::tests::{holds, waits};
 use crate::finding::{Finding, Severity};
-use knee_load::experiment::throttle::hold::HoldMethod;
-use knee_load::experiment::throttle::hold::HoldMethod::{
-    NaiveSleep, RelativeSleep, Spin, Throttle, Tick,
+use knee_load::experiment::throttle::HoldMethod::{
+    self, NaiveSleep, RelativeSleep, Spin, Throttle, Tick,
 };
-use knee_load::experiment::throttle::hold::HoldTrial;
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitTrial};
+use knee_load::experiment::throttle::{HoldTrial, WaitMethod, WaitTrial};
 use knee_load::spec::{ArrivalLaw, Rate};
 use knee_load::time::Nanos;
 
@@ -233,7 +231,7 @@ fn one_operation_more_or_less_is_no_miss() {
     let few = |n: usize, ns: u64| {
         let mut trial = drifting(RelativeSleep, 0);
         trial.spec.rate = Rate::per_second(1_000).expect("a rate");
-        trial.holds = knee_load::experiment::throttle::hold::HoldStats::default();
+        trial.holds = knee_load::experiment::throttle::HoldStats::default();
         for k in 0..n as u64 {
             trial.holds.record(Nanos(k * MS.0), Nanos(k * (MS.0 + ns)));
         }

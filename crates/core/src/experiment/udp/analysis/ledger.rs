@@ -1,7 +1,7 @@
 //! Where each datagram went.
 
-use crate::trial::datagrams::{LedgerReport, LossEvidence};
-use knee_load::experiment::udp::measure::{DropCounter, DropPlace, UdpReceived, UdpTrial};
+use crate::trial::detail::{LedgerReport, LossEvidence};
+use knee_load::experiment::udp::{DropCounter, DropPlace, UdpReceived, UdpTrial};
 
 /// The reason of discards that were no datagrams of the trial.
 const NOT_OF_THIS_RUN: &str = "not_of_this_run";

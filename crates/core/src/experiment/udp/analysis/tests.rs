@@ -1,14 +1,14 @@
 //! Ledgers that balance, and reports of trials whose figures are known.
 
 use super::{assess, ledger};
-use crate::trial::datagrams::LedgerReport;
+use crate::trial::detail::LedgerReport;
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::arrival::{ArrivalProcess, Arrivals};
-use knee_load::experiment::udp::measure::{
-    DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
-};
 use knee_load::experiment::udp::recorder::DatagramRecorder;
-use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
+use knee_load::experiment::udp::{
+    ClientWait, ClientsAs, DropCounter, DropPlace, ServiceFacts, ServiceSetup, UdpReceived,
+    UdpSent, UdpTrial, UdpTrialSpec,
+};
 use knee_load::law::Law;
 use knee_load::measure::{GeneratorUse, Outcome};
 use knee_load::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, Share, WaitPolicy};

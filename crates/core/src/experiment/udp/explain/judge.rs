@@ -4,10 +4,10 @@ use super::LOSS_PERCENT;
 use super::cells::CellChange;
 use crate::experiment::udp::laws::loss_percent;
 use crate::experiment::udp::report::EffectRow;
-use crate::trial::datagrams::DatagramReport;
+use crate::trial::detail::DatagramReport;
 use crate::trial::report::TrialReport;
 use crate::words;
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::UdpTrialSpec;
 use knee_load::names::names;
 use knee_load::stats::sample::mean_and_ci95;
 

@@ -27,7 +27,6 @@
 //! subject's trials. It ends as supported, ruled out or undecided. That the receive buffer
 //! overflowed says where datagrams were lost and is never given as a cause.
 
-mod budget;
 mod cells;
 mod judge;
 mod rules;
@@ -42,12 +41,12 @@ use crate::experiment::udp::report::{EffectRow, LawRow, UdpConclusion};
 use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::list;
-pub(super) use budget::CODES as BUDGET_CODES;
-pub use budget::{EXPLAIN_LIMIT, ExplainRequest};
+pub(super) use cells::CODES as BUDGET_CODES;
 use cells::{CellChange, DISPENSABLE, DesignCell, block, changed, changes};
+pub use cells::{EXPLAIN_LIMIT, ExplainRequest};
 pub(super) use judge::Hypothesis;
 use judge::{Effect, ExplainEvidence, Judgement, Ruling, TrialPair, judge};
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::UdpTrialSpec;
 use knee_load::rng;
 
 /// A loss below this share, in percent, is none that needs to be explained.

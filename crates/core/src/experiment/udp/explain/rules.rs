@@ -14,7 +14,7 @@ use crate::experiment::udp::laws::lost_by_place;
 use crate::trial::report::TrialReport;
 use crate::words::{number, share as percent, time};
 use Ruling::{RuledOut, Supported, Undecided};
-use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
 
 /// A rate below this share of the one that the waits alone would give is lowered; …
 const RATE_LOWERED: f64 = 0.90;

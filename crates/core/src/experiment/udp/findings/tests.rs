@@ -1,14 +1,13 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::{codes, datagram_findings, places, troubles};
+use super::{codes, datagram_findings, losses, troubles};
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::finding::{Finding, Severity};
-use crate::trial::datagrams::{DatagramReport, LedgerReport, LossEvidence};
+use crate::trial::detail::{DatagramReport, LedgerReport, LossEvidence};
 use crate::trial::report::TrialReport;
 use crate::trial::validity::Clause;
-use knee_load::experiment::udp::measure::{DropPlace, UdpReceived};
-use knee_load::experiment::udp::spec::ClientWait;
+use knee_load::experiment::udp::{ClientWait, DropPlace, UdpReceived};
 use knee_load::spec::ArrivalLaw;
 use knee_load::time::Nanos;
 
@@ -262,7 +261,7 @@ fn a_place_that_nobody_counted_is_told_as_inferred() {
     trial.service.kernel = "6".into();
     trial.not_read = vec!["rules of nft".into()];
     (trial.service.same_host, trial.service.same_namespace) = (false, false);
-    let said = |trial: &knee_load::experiment::udp::measure::UdpTrial| {
+    let said = |trial: &knee_load::experiment::udp::UdpTrial| {
         let found = datagram_findings(&[&assess(trial)]);
         assert_eq!(found.len(), 1, "{found:?}");
         (found[0].code.clone(), found[0].text.clone())
@@ -283,7 +282,7 @@ fn a_place_that_nobody_counted_is_told_as_inferred() {
     trial.service.same_namespace = true;
     assert_eq!(said(&trial).0, "datagrams_unexplained");
     // What a counter tells is no inference.
-    trial.drops = vec![knee_load::experiment::udp::measure::DropCounter {
+    trial.drops = vec![knee_load::experiment::udp::DropCounter {
         whole_kernel: false,
         place: DropPlace::Firewall,
         count: 10,
@@ -324,7 +323,7 @@ fn every_finding_says_what_to_do() {
 #[test]
 fn each_code_is_listed_once() {
     let names: Vec<&str> = codes().iter().map(|code| code.name).collect();
-    let of_places = DropPlace::ALL.into_iter().filter_map(places::code_and_next_step);
+    let of_places = DropPlace::ALL.into_iter().filter_map(losses::code_and_next_step);
     assert!(of_places.clone().all(|(code, _)| names.contains(&code.name)));
     assert_eq!(of_places.count(), 13);
     let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();

@@ -8,7 +8,7 @@ use super::{AssessedUdpTrial, STARTS_MAX, UdpCompare, UdpRun};
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::experiment::{EndReason, Experiment};
 use crate::trial::report::Verdict;
-use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
 use knee_load::spec::ArrivalLaw;
 use knee_load::time::Nanos;
 

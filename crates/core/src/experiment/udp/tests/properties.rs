@@ -11,8 +11,9 @@ use crate::finding::Finding;
 use crate::report::contradictions::contradictions;
 use crate::trial::report::TrialReport;
 use crate::words::{exact, share};
-use knee_load::experiment::udp::measure::{DropCounter, DropPlace, UdpReceived, UdpTrial};
-use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::experiment::udp::{
+    ClientWait, DropCounter, DropPlace, UdpReceived, UdpTrial, UdpTrialSpec,
+};
 use knee_load::rng::{self, Rng};
 use knee_load::time::Nanos;
 use rand_core::RngCore;

@@ -2,8 +2,7 @@
 
 use super::super::fields::ResponseSection;
 use super::super::frame::{self, FrameHead, flag, kind};
-use super::super::settings;
-use super::super::{ErrorCode, Violation};
+use super::super::{ErrorCode, Violation, connection};
 use super::receive::Data;
 use super::{Http2, Io};
 use crate::exchange::{ConnectionState, INTERIMS_MAX, OpEvent};
@@ -273,7 +272,7 @@ impl Http2 {
             }
         }
         self.count_answer()?;
-        settings::put_ack(io.out);
+        connection::put_settings_ack(io.out);
         Ok(())
     }
 

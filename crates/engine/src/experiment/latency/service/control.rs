@@ -1,7 +1,7 @@
 //! The control thread: clients, sessions, pings and probes.
 
-use super::session::{self, LatencySession};
-use super::{LatencyServerSpec, LatencyServerStats};
+use super::super::service;
+use super::{LatencyServerSpec, LatencyServerStats, LatencySession};
 use crate::control::{IDLE_NS, Service, ServiceClients};
 use crate::experiment::latency::flow_threads::FlowThreadResult;
 use crate::experiment::latency::payload::{PROBE_BYTES, ProbeDatagram};
@@ -9,9 +9,9 @@ use crate::experiment::latency::sockets::{self, SendGate};
 use crate::experiment::latency::wire::{
     FlowSide, Hello, LINE_MAX, LatencyReply, LatencyRequest, LatencySessionSpec, SERVICE,
 };
-use crate::sys::eventfd::EventFd;
+use crate::sys::epoll::EventFd;
 use crate::sys::{clock, stream, thread as sys_thread};
-use knee_load::experiment::latency::measure::LatencyServiceFacts;
+use knee_load::experiment::latency::LatencyServiceFacts;
 use knee_load::measure::Direction;
 use knee_load::time::Nanos;
 use std::io;
@@ -227,7 +227,7 @@ impl LatencyService {
         }
         if let Some((record, carried)) = session.record() {
             self.clients.send_to_holder(&LatencyReply::Record(Box::new(record)));
-            session::reset(&carried);
+            service::reset(&carried);
             self.account(&carried);
             self.session = None;
             let _ = stream::set_dscp(&self.probes, 0);

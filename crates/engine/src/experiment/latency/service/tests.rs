@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::experiment::latency as flows;
-use knee_load::experiment::latency::measure::{LatencyTrial, ScenarioEnded};
-use knee_load::experiment::latency::spec::{
-    FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
+use knee_load::experiment::latency::{
+    FlowSockets, LatencyTrial, LatencyTrialSpec, ProbeSpec, ScenarioEnd, ScenarioEnded, Settle,
 };
 use knee_load::measure::{Direction, Histogram, Interval, IntervalWatcher};
 use knee_load::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};

@@ -3,8 +3,7 @@
 //! What a datagram says of its sender can be forged, so a service that answers each is a means to
 //! send traffic to others. Beyond loopback this one answers only those it was told of.
 
-use crate::sys::epoll::{Epoll, EpollEvent, flags};
-use crate::sys::eventfd::EventFd;
+use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
 use crate::sys::socket::is_exhaustion;
 use crate::threads::{self, StoppableThread};
 use knee_load::spec::ParseError;

@@ -13,25 +13,29 @@ mod source;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod threads;
 
 use crate::error::{RunError, reason};
 use crate::generator::{WorkerUse, generator_use};
-use crate::kernel::host::{HostTime, Processors};
-use crate::kernel::limits;
-use crate::sys::clock::monotonic_ns;
-use knee_load::experiment::udp::measure::UdpSent;
-use knee_load::experiment::udp::spec::{ClientsAs, UdpTrialSpec};
+use crate::kernel::host::{self, HostTime, Processors};
+use crate::run::STARTS_MAX;
+use crate::sys::clock::{MonotonicClock, monotonic_ns};
+use crate::sys::udp;
+use knee_load::experiment::udp::{ClientsAs, UdpSent, UdpTrialSpec};
 use knee_load::measure::GeneratorUse;
+use knee_load::spec::Share;
 use knee_load::time::Nanos;
+use send_period::SendPeriod;
+use sender::{DatagramSender, SenderResult};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
+use tally::SentIntervals;
 
 /// What to send, where, and from when on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,13 +81,13 @@ pub fn send(
     let carry = || match plan.spec.carried_as {
         ClientsAs::Processes => {
             // Two pipes each.
-            limits::ensure_files(2 * u64::from(plan.spec.clients))?;
+            host::ensure_files(2 * u64::from(plan.spec.clients))?;
             processes::run(plan, stop, tell)
         }
-        ClientsAs::Multiplexed => threads::run(plan, stop, tell),
+        ClientsAs::Multiplexed => run(plan, stop, tell),
         ClientsAs::Threads => {
-            limits::ensure_files(plan.spec.clients.into())?;
-            threads::run(plan, stop, tell)
+            host::ensure_files(plan.spec.clients.into())?;
+            run(plan, stop, tell)
         }
     };
     let (carried, processors_busy) = watch_processors(plan, carry);
@@ -135,4 +139,109 @@ fn wait(over: &Receiver<()>, until_ns: u64) {
     let left = until_ns.saturating_sub(monotonic_ns());
     // An error either way, as nothing is ever sent.
     let _ = over.recv_timeout(Duration::from_nanos(left));
+}
+
+/// Events of a sender.
+enum SenderEvent {
+    /// Sender, interval, datagrams sent in it.
+    Passed(usize, u64, u64),
+    /// A sender has ended.
+    Ended(usize),
+}
+
+/// Runs a thread for each sender and returns their results. `tell` is called on this thread for
+/// intervals that all senders have passed.
+fn run(
+    plan: &SendPlan,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(u64, u64),
+) -> Result<(Vec<SenderResult>, SentIntervals), RunError> {
+    let spec = &plan.spec;
+    let of = match spec.carried_as {
+        ClientsAs::Multiplexed => spec.engine.workers.clamp(1, spec.clients.max(1)),
+        ClientsAs::Threads | ClientsAs::Processes => spec.clients.max(1),
+    };
+    let sockets: Vec<UdpSocket> =
+        (0..of).map(|_| connect(plan.target)).collect::<Result<_, _>>()?;
+    let failed = AtomicBool::new(false);
+    let term = term(plan, stop, &failed);
+    let mut intervals = SentIntervals::new(of as usize);
+    let (told, heard) = mpsc::channel();
+    let done: Result<Vec<SenderResult>, String> = thread::scope(|scope| {
+        let start = |(index, socket): (usize, UdpSocket)| {
+            let told = told.clone();
+            let share = Share { index: index as u32, of };
+            thread::Builder::new().spawn_scoped(scope, move || {
+                // The receiver outlives the senders; where it is gone its thread has panicked.
+                let mut emit = |interval, sent| {
+                    let _ = told.send(SenderEvent::Passed(index, interval, sent));
+                };
+                let done = send_share(plan, term, share, socket, &mut emit);
+                if done.is_err() {
+                    term.failed.store(true, Ordering::Relaxed);
+                }
+                let _ = told.send(SenderEvent::Ended(index));
+                done
+            })
+        };
+        let mut threads = Vec::with_capacity(of as usize);
+        let mut refused = None;
+        for sender in sockets.into_iter().enumerate() {
+            match start(sender) {
+                Ok(thread) => threads.push(thread),
+                Err(e) => {
+                    failed.store(true, Ordering::Relaxed);
+                    refused = Some(crate::threads::refused(&e).to_string());
+                    break;
+                }
+            }
+        }
+        drop(told);
+        for heard in heard {
+            match heard {
+                SenderEvent::Passed(sender, index, sent) => {
+                    intervals.passed(sender, index, sent, tell)
+                }
+                SenderEvent::Ended(sender) => intervals.ended(sender, tell),
+            }
+        }
+        let done = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let done = done.collect::<Result<Vec<SenderResult>, String>>();
+        refused.map_or(done, Err)
+    });
+    Ok((done.map_err(RunError::NotPermitted)?, intervals))
+}
+
+/// Period in which the plan's senders may send.
+fn term<'a>(plan: &SendPlan, stop: &'a AtomicBool, failed: &'a AtomicBool) -> SendPeriod<'a> {
+    SendPeriod {
+        clock: MonotonicClock { origin: plan.origin },
+        end: plan.spec.duration,
+        stop,
+        failed,
+    }
+}
+
+/// Sends one share, on this thread.
+fn send_share(
+    plan: &SendPlan,
+    term: SendPeriod<'_>,
+    share: Share,
+    socket: UdpSocket,
+    emit: &mut dyn FnMut(u64, u64),
+) -> Result<SenderResult, String> {
+    let starts_max = STARTS_MAX / share.of as usize;
+    let sender = DatagramSender::new(&plan.spec, plan.session, share, term, socket, starts_max)?;
+    sender.run(emit).map_err(|e| format!("a sender could not wait: {e}"))
+}
+
+/// A socket connected to `target`, so that the network's answers come back to it (udp(7)).
+///
+/// # Errors
+/// There is no route, or no descriptor left.
+fn connect(target: SocketAddr) -> Result<UdpSocket, RunError> {
+    udp::connected(target)
+        .map_err(|e| RunError::Unreachable(format!("cannot send to {target}: {}", reason(&e))))
 }

@@ -11,7 +11,7 @@ use super::tally::SendTally;
 use crate::experiment::udp::wire::DatagramHeader;
 use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ahead_ns};
 use crate::sys::udp::{self, PrefixBatch, SendBatch};
-use knee_load::experiment::udp::spec::{ServiceMode, UdpTrialSpec};
+use knee_load::experiment::udp::{ServiceMode, UdpTrialSpec};
 use knee_load::spec::Share;
 use knee_load::time::Nanos;
 use std::io;

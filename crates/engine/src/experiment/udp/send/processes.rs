@@ -2,7 +2,7 @@
 
 use super::sender::SenderResult;
 use super::tally::SentIntervals;
-use super::{SendPlan, threads};
+use super::{SendPlan, connect, send_share, term};
 use crate::error::RunError;
 use crate::sys::clock::monotonic_ns;
 use crate::{interrupt, sys};
@@ -49,7 +49,7 @@ pub(super) fn client(mut input: impl Read, mut output: impl Write) -> io::Result
     let order: ClientOrder = serde_json::from_slice(&order)?;
     let stop = interrupt::install()?;
     let failed = AtomicBool::new(false);
-    let term = threads::term(&order.plan, stop, &failed);
+    let term = term(&order.plan, stop, &failed);
     let share = Share { index: order.client, of: order.plan.spec.clients };
     let mut emit = |index, sent| {
         // Nobody reads any more: the parent process is gone.
@@ -57,9 +57,9 @@ pub(super) fn client(mut input: impl Read, mut output: impl Write) -> io::Result
             failed.store(true, Ordering::Relaxed);
         }
     };
-    let done = threads::connect(order.plan.target)
+    let done = connect(order.plan.target)
         .map_err(|e| e.to_string())
-        .and_then(|socket| threads::send_share(&order.plan, term, share, socket, &mut emit));
+        .and_then(|socket| send_share(&order.plan, term, share, socket, &mut emit));
     let said = match done {
         Ok(done) => ClientMessage::Done(Box::new(done)),
         Err(why) => ClientMessage::Failed(why),

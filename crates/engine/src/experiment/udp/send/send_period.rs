@@ -1,7 +1,6 @@
 //! The period in which a sender may send, and the processor time that a send is to take.
 
-use crate::sys::clock::{MonotonicClock, monotonic_ns};
-use crate::sys::timer;
+use crate::sys::clock::{self, MonotonicClock, monotonic_ns};
 use knee_load::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,7 +54,7 @@ impl SendPeriod<'_> {
             if now >= until || self.is_stopped() {
                 break;
             }
-            timer::sleep_until(until.min(now + PIECE.0));
+            clock::sleep_until(until.min(now + PIECE.0));
         }
         while monotonic_ns() < self.clock.origin && !self.is_stopped() {
             std::hint::spin_loop();
@@ -66,7 +65,7 @@ impl SendPeriod<'_> {
     pub(super) fn sleep_for(&self, now: Nanos, length: Nanos) {
         let until = now + length;
         if length <= PIECE && until < self.end {
-            return timer::sleep_for(length.0);
+            return clock::sleep_for(length.0);
         }
         self.sleep_until(until);
     }
@@ -80,7 +79,7 @@ impl SendPeriod<'_> {
                 return;
             }
             let next = until.min(now + PIECE);
-            timer::sleep_until(self.clock.origin.saturating_add(next.0));
+            clock::sleep_until(self.clock.origin.saturating_add(next.0));
         }
     }
 }

@@ -7,10 +7,9 @@ use super::tally::SendTally;
 use crate::generator::WorkerUse;
 use crate::reactor::{COVERED, Waiter};
 use crate::sys::clock::{self, ThreadUse};
-use crate::sys::{thread, timer};
+use crate::sys::thread;
 use knee_load::arrival::Arrivals;
-use knee_load::experiment::udp::measure::UdpSent;
-use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, ClientsAs, UdpSent, UdpTrialSpec};
 use knee_load::spec::{ArrivalLaw, Rate, Share};
 use knee_load::throttle::{CatchUp, Throttle};
 use knee_load::time::Nanos;
@@ -305,7 +304,7 @@ impl<'a> DatagramSender<'a> {
                     }
                 }
                 None if self.spec.wait == ClientWait::Yield => std::thread::yield_now(),
-                None => timer::sleep_for(0),
+                None => clock::sleep_for(0),
             }
             client = if client + 1 < clients { client + 1 } else { 0 };
         }

@@ -1,6 +1,6 @@
 //! Decides which client sends next and when, where one thread sends for many.
 
-use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
 use knee_load::law::Law;
 use knee_load::rng::{self, Rng};
 use knee_load::spec::Share;

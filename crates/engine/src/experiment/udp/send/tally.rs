@@ -1,7 +1,6 @@
 //! Counts of senders, as a whole and by interval.
 
-use knee_load::experiment::udp::measure::UdpSent;
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::{UdpSent, UdpTrialSpec};
 use knee_load::time::Nanos;
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use super::tally::SendTally;
 use super::*;
 use crate::experiment::udp::wire::DatagramHeader;
 use crate::sys::clock::monotonic_ns;
-use knee_load::experiment::udp::spec::{ClientWait, ServiceMode, ServiceSetup};
+use knee_load::experiment::udp::{ClientWait, ServiceMode, ServiceSetup};
 use knee_load::law::Law;
 use knee_load::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, WaitPolicy};
 use knee_load::time::Nanos;

@@ -3,7 +3,7 @@
 use super::tests::{run, server, trial_of};
 use crate::kernel::drops::Drops;
 use crate::kernel::freed::{self, FreedPackets};
-use knee_load::experiment::udp::measure::DropPlace;
+use knee_load::experiment::udp::DropPlace;
 use knee_load::time::Nanos;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
@@ -156,7 +156,7 @@ fn alone(check: impl FnOnce() + Send + 'static) {
     }
 }
 
-fn lossy(address: SocketAddr) -> knee_load::experiment::udp::spec::UdpTrialSpec {
+fn lossy(address: SocketAddr) -> knee_load::experiment::udp::UdpTrialSpec {
     let mut spec = trial_of(address);
     spec.setup.rcvbuf = Some(4_096);
     spec.setup.work = Some(knee_load::law::Law::Fixed(Nanos::from_millis(1)));
@@ -180,7 +180,7 @@ fn the_kernels_own_count_of_full_buffers_is_that_of_the_ledger() {
 }
 
 /// The drops of a trial that are no full buffer, with its ledger.
-fn ledger_of(address: SocketAddr) -> knee_core::trial::datagrams::LedgerReport {
+fn ledger_of(address: SocketAddr) -> knee_core::trial::detail::LedgerReport {
     let trial = run(&trial_of(address));
     let ledger = knee_core::experiment::udp::analysis::ledger(&trial);
     assert_eq!(ledger.unexplained, 0, "{ledger:?} {:?}", trial.drops);

@@ -5,9 +5,8 @@ use crate::experiment::udp::wire::{
     self, DatagramHeader, Hello, SERVICE, UdpReply, UdpRequest, UdpSessionSpec,
 };
 use crate::experiment::udp::{self, preflight};
-use knee_load::experiment::udp::measure::{DropPlace, UdpTrial};
-use knee_load::experiment::udp::spec::{
-    ClientWait, ClientsAs, ServiceMode, ServiceSetup, UdpTrialSpec,
+use knee_load::experiment::udp::{
+    ClientWait, ClientsAs, DropPlace, ServiceMode, ServiceSetup, UdpTrial, UdpTrialSpec,
 };
 use knee_load::law::Law;
 use knee_load::measure::{Histogram, Interval, IntervalWatcher};

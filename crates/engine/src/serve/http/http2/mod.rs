@@ -2,7 +2,6 @@
 //! same station as those of HTTP/1.1.
 
 mod receive;
-mod section;
 mod send;
 mod stream;
 
@@ -10,21 +9,18 @@ use super::connection::{DriveResult, DriveStop, Fate, Tools};
 use super::context::{Context, QueuedUp};
 use super::fault::Mishap;
 use super::grpc;
-use super::live_stream::LiveStream;
 use super::log::Log;
 use super::queue::Settled;
 use super::request::{HEAD_MAX, Persistence};
-use super::response::{ResponseKind, ServerResponse};
+use super::response::{LiveStream, ResponseKind, ServerResponse};
 use super::station::Visit;
 use super::stats::Trouble;
 use super::wire::Wire;
-use crate::exchange::http2::connection::{ConnectionCore, Side};
+use crate::exchange::http2::connection::{self, ConnectionCore, Side, WINDOW_DEFAULT, id};
 use crate::exchange::http2::fields::SectionReader;
-use crate::exchange::http2::flow::WINDOW_DEFAULT;
-use crate::exchange::http2::settings::{self, id};
 use crate::exchange::http2::{ErrorCode, Violation, frame};
 use knee_load::time::Nanos;
-use section::RequestSection;
+use receive::RequestSection;
 use send::Outgoing;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -90,7 +86,7 @@ impl Http2ServerConnection {
             (id::INITIAL_WINDOW_SIZE, STREAM_WINDOW),
             (id::MAX_HEADER_LIST_SIZE, HEAD_MAX as u32),
         ];
-        settings::put(out.bytes(), &mine);
+        connection::put_settings(out.bytes(), &mine);
         frame::put_window_update(out.bytes(), 0, CONNECTION_WINDOW - WINDOW_DEFAULT);
         Http2ServerConnection {
             wire,

@@ -3,10 +3,9 @@
 
 use super::super::connection::{DriveStop, TRICKLE_TICK, Tools};
 use super::super::context::Context;
-use super::super::log::{Log, LogEntry};
+use super::super::log::{Log, LogEntry, SentMessage};
 use super::super::response::ResponseKind;
 use super::super::stats::{ServerTally, Trouble};
-use super::super::stream_log::SentMessage;
 use super::Http2ServerConnection;
 use super::stream::StreamPhase;
 use crate::exchange::http2::frame::{self, flag, kind};

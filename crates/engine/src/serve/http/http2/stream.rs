@@ -2,11 +2,10 @@
 
 use super::super::asked::Asked;
 use super::super::grpc::GrpcCall;
-use super::super::live_stream::LiveStream;
 use super::super::log::{Log, LogEntry};
-use super::super::response::{Response, ServerResponse};
+use super::super::response::{LiveStream, Response, ServerResponse};
 use super::STREAM_WINDOW;
-use crate::exchange::http2::flow::{ReceiveWindow, SendWindow};
+use crate::exchange::http2::connection::{ReceiveWindow, SendWindow};
 use knee_load::time::Nanos;
 use std::collections::VecDeque;
 

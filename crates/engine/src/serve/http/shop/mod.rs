@@ -186,7 +186,7 @@ const PAGE: u32 = 10;
 
 /// An item of the catalogue.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct ShopItem {
+struct ShopItem {
     /// `i1` to `i1000`.
     pub(super) id: String,
     pub(super) name: String,
@@ -221,7 +221,7 @@ fn item_of(number: u32) -> ShopItem {
 /// Signs names. It tells a token that was given from an invented one, and is no protection against
 /// attacks.
 #[derive(Debug)]
-pub(super) struct Signer {
+struct Signer {
     seed: u64,
 }
 

@@ -1,10 +1,9 @@
 //! The server over HTTP/2, frame by frame: what it permits, and what it does not.
 
 use super::*;
-use crate::exchange::http2::ErrorCode;
 use crate::exchange::http2::frame::{self, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
 use crate::exchange::http2::hpack::Encoder;
-use crate::exchange::http2::settings;
+use crate::exchange::http2::{ErrorCode, connection};
 
 const FIELDS: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
@@ -20,7 +19,7 @@ impl Client {
     /// One that has yet to send its preface and its settings.
     fn new(server: &HttpServer) -> Client {
         let mut out = PREFACE.to_vec();
-        settings::put(&mut out, &[]);
+        connection::put_settings(&mut out, &[]);
         Client { stream: connect(server), encoder: Encoder::default(), out }
     }
 
@@ -149,7 +148,7 @@ fn windows_hold_bodies_back_and_streams_take_turns() {
     let server = HttpServer::start(HttpServerSpec { body_size: 30_000, ..spec() }).unwrap();
     let mut client = Client::new(&server);
     client.out = PREFACE.to_vec();
-    settings::put(&mut client.out, &[(settings::id::INITIAL_WINDOW_SIZE, 10)]);
+    connection::put_settings(&mut client.out, &[(connection::id::INITIAL_WINDOW_SIZE, 10)]);
     client.headers(1, true, &FIELDS).headers(3, true, &FIELDS);
     client.send();
     for _ in 0..2 {
@@ -157,7 +156,7 @@ fn windows_hold_bodies_back_and_streams_take_turns() {
         assert!(payload.len() == 10 && !head.has(flag::END_STREAM));
     }
     // A larger window for all, by settings; then for one alone.
-    settings::put(&mut client.out, &[(settings::id::INITIAL_WINDOW_SIZE, 20_000)]);
+    connection::put_settings(&mut client.out, &[(connection::id::INITIAL_WINDOW_SIZE, 20_000)]);
     client.send();
     let mut order = Vec::new();
     for _ in 0..4 {

@@ -1,8 +1,8 @@
 //! A server of HTTP/2.
 
 use super::{Act, Acts, breaks_off, chance, ends, floods, pick, sends, soon};
+use crate::exchange::http2::connection;
 use crate::exchange::http2::frame::{self, FrameHead, PREFACE, flag, kind};
-use crate::exchange::http2::settings;
 use knee_load::rng::Rng;
 
 /// `:status: 200` (RFC 7541, Appendix A).
@@ -34,8 +34,8 @@ impl Peer {
 
     pub(super) fn accept(&mut self, rng: &mut Rng) -> Acts {
         let mut out = Vec::new();
-        let limit = self.streams_max.map(|n| (settings::id::MAX_CONCURRENT_STREAMS, n));
-        settings::put(&mut out, &limit.into_iter().collect::<Vec<_>>());
+        let limit = self.streams_max.map(|n| (connection::id::MAX_CONCURRENT_STREAMS, n));
+        connection::put_settings(&mut out, &limit.into_iter().collect::<Vec<_>>());
         if self.grants_window {
             frame::put_window_update(&mut out, 0, 1 << 24);
         }
@@ -112,9 +112,9 @@ impl Peer {
                 frame::put(&mut out, kind::HEADERS, end, id, STATUS_200);
                 return breaks_off(&out, rng);
             }
-            13 => settings::put(
+            13 => connection::put_settings(
                 &mut out,
-                &[(settings::id::MAX_CONCURRENT_STREAMS, pick(rng, 4) as u32)],
+                &[(connection::id::MAX_CONCURRENT_STREAMS, pick(rng, 4) as u32)],
             ),
             14 => frame::put(&mut out, 0xEE, 0, 0, &[1; 40]),
             15 => frame::put(&mut out, kind::HEADERS, end, id + 2 * pick(rng, 3) as u32, &[0xFF]),

@@ -15,7 +15,7 @@
 use super::super::cells::CellChange;
 use super::super::judge::{Effect, ExplainEvidence, Ruling};
 use super::{percent, rule};
-use crate::trial::datagrams::DatagramReport;
+use crate::trial::detail::DatagramReport;
 use crate::words::{number, time};
 use Ruling::{RuledOut, Supported, Undecided};
 

@@ -7,7 +7,7 @@ use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run};
 use crate::finding::Finding;
 use crate::trial::report::TrialReport;
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::UdpTrialSpec;
 use knee_load::time::Nanos;
 
 #[test]

@@ -7,7 +7,7 @@ use crate::experiment::NextTrial;
 use crate::experiment::udp::report::{EffectRow, UdpConclusion};
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run};
 use crate::experiment::{EndReason, Experiment};
-use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
 use knee_load::spec::{ArrivalLaw, WaitPolicy};
 
 #[test]

@@ -11,7 +11,7 @@ mod time;
 use super::{ExplainSpec, UdpExplain};
 use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run, sleeps, yields};
-use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
 use knee_load::spec::ArrivalLaw;
 
 fn asked(cpus: &[u32]) -> ExplainSpec {

@@ -3,7 +3,7 @@
 use super::super::UdpExplain;
 use super::{ALL, CROWD, Who, asked, check, losers, standing};
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run, yields};
-use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::experiment::udp::UdpTrialSpec;
 use knee_load::time::Nanos;
 
 #[test]

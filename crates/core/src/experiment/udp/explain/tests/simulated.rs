@@ -6,7 +6,7 @@ use crate::experiment::conduct;
 use crate::experiment::udp::AssessedUdpTrial;
 use crate::experiment::udp::analysis::tests::{moments, served, spec};
 use knee_load::arrival::{ArrivalProcess, Arrivals};
-use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
 use knee_load::law::Law;
 use knee_load::spec::{ArrivalLaw, Share};
 use knee_load::time::Nanos;

@@ -5,7 +5,7 @@ use super::{asked, losers, who};
 use crate::experiment::conduct;
 use crate::experiment::udp::AssessedUdpTrial;
 use crate::experiment::udp::tests::fake::tried;
-use knee_load::experiment::udp::spec::{ClientsAs, UdpTrialSpec};
+use knee_load::experiment::udp::{ClientsAs, UdpTrialSpec};
 use knee_load::law::Law;
 use knee_load::time::Nanos;
 use std::convert::Infallible;

@@ -121,7 +121,7 @@ fn what_was_given_up_is_passed_over() {
     assert_eq!(rig.events(), [OpEvent::Received { op: 2, bytes }, answered]);
     assert_eq!(rig.http2.core.receive_window, {
         let mut window =
-            crate::exchange::http2::flow::ReceiveWindow::new(super::super::WINDOW_LARGE);
+            crate::exchange::http2::connection::ReceiveWindow::new(super::super::WINDOW_LARGE);
         assert!(window.take(1003));
         window
     });

@@ -200,7 +200,7 @@ pub(super) fn f(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 pub(super) fn settings(entries: &[(u16, u32)]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    super::super::super::settings::put(&mut bytes, entries);
+    super::super::super::connection::put_settings(&mut bytes, entries);
     bytes
 }
 

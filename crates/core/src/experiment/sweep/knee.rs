@@ -1,0 +1,467 @@
+//! The bend of throughput: saturation, the asymptotes and their crossing, and whether other methods
+//! agree. Throughput counts operations that did not fail.
+//!
+//! Checks of the curve: whether it bears the asymptotes out, and whether it falls beyond its
+//! maximum.
+
+use super::table::LevelPoint;
+use crate::experiment::sweep::models;
+use knee_load::stats::rounds::TrendLine;
+use knee_load::stats::sample::{Z975, t_beyond};
+
+/// Share of failures above which a level says nothing about capacity.
+pub const ERROR_SHARE_MAX: f64 = 0.05;
+
+/// Largest difference of levels of one plateau, as a share, without intervals.
+const PLATEAU_SHARE: f64 = 0.02;
+/// With intervals, the plateau is bounded by the intervals and by these shares.
+const PLATEAU_SHARE_MIN: f64 = 0.01;
+const PLATEAU_SHARE_MAX: f64 = 0.3;
+/// Share of the asymptotes' crossing below which no level is on the plateau, whatever its interval.
+const PLATEAU_BEGINS: f64 = 0.9;
+/// Share of the maximum that a level with failures has to serve to count. A target that rejects
+/// excess load is then at its maximum; one that breaks down is not.
+const STILL_SERVES: f64 = 0.95;
+/// Exponent of throughput over users below which it is saturated: 5 % for each doubling.
+const SATURATED_SLOPE: f64 = 0.07;
+/// Exponent of throughput over users above which it is proportional.
+const LINEAR_SLOPE: f64 = 0.9;
+/// Over a whole table: the exponent below which throughput is flat, and that above which response
+/// time is proportional to users.
+const FLAT_SLOPE: f64 = 0.05;
+const PROPORTIONAL_SLOPE: f64 = 0.8;
+
+/// Saturation, knee and fall of a table of levels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KneeAnalysis {
+    /// Mean throughput of the plateau: the levels that do not differ from the one with the most.
+    pub x_max_per_s: f64,
+    /// Half the width of its 95 % confidence interval, as a share; `None` where a level has none.
+    pub x_max_half_width: Option<f64>,
+    /// Levels of the plateau, ascending.
+    pub plateau: Vec<f64>,
+    /// The bend.
+    pub shape: CurveShape,
+    /// The last level, where its throughput is significantly below the maximum before it.
+    pub fallen: Option<LevelPoint>,
+    /// Rows that the analysis rests on, ascending.
+    pub rows: Vec<LevelPoint>,
+}
+
+impl KneeAnalysis {
+    /// The row with the most throughput.
+    pub fn top(&self) -> Option<&LevelPoint> {
+        most_throughput(&self.rows)
+    }
+}
+
+fn most_throughput(rows: &[LevelPoint]) -> Option<&LevelPoint> {
+    rows.iter().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))
+}
+
+/// Whether and where throughput bends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CurveShape {
+    /// A single level: nothing can be said.
+    OneLevel,
+    /// Every level is past saturation: the knee is below `lowest`.
+    SaturatedBelow {
+        /// The lowest level.
+        lowest: f64,
+    },
+    /// Throughput still rises at the last level: the knee is at or beyond `at_least`.
+    Rising {
+        /// Lower bound of the knee, where the rise from the origin is known.
+        at_least: Option<f64>,
+        /// How much the last level gained, in percent, over `before`.
+        gain_percent: f64,
+        /// The level that it is compared with.
+        before: f64,
+    },
+    /// The bend lies between the lowest levels. None of them shows the linear region.
+    Unbracketed {
+        /// Upper bound of the knee.
+        at_most: f64,
+    },
+    /// It bends at this knee.
+    Bent(Knee),
+    /// The target changed for good, with too few rounds since then.
+    Untold {
+        /// Whole rounds since then.
+        rounds: usize,
+    },
+}
+
+/// The knee with the figures there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knee {
+    /// Where the asymptotes X₁·N and X_max cross: N* = X_max/X₁. Without pauses that is X_max·R(1)
+    /// (Denning and Buzen, Computing Surveys 10(3), 1978). Lazowska et al. describe it too
+    /// (Quantitative System Performance, 1984, chapter 5).
+    pub level: f64,
+    /// 95 % confidence interval of it, by the delta method on a logarithmic scale.
+    pub ci95: Option<[f64; 2]>,
+    /// Half of its width as a share.
+    pub half_width: Option<f64>,
+    /// Slope of the rise: throughput per user at the lowest level.
+    pub x_1_per_s: f64,
+    /// Half the width of its confidence interval, as a share.
+    pub x_1_half_width: Option<f64>,
+    /// Throughput there, interpolated between the measured levels.
+    pub throughput_per_s: f64,
+    /// 90th percentile of response time there, interpolated.
+    pub p90_ns: Option<f64>,
+    /// The measured level that Kneedle picks.
+    pub kneedle: Option<f64>,
+    /// The measured level of the most power, X/R (Kleinrock, ICC 1979).
+    pub max_power: Option<f64>,
+    /// Range of the knee, if the measured curve contradicts the asymptotes. Their crossing is then
+    /// no answer.
+    pub range: Option<[f64; 2]>,
+}
+
+impl Knee {
+    /// Sets the interval to half of this width, as a logarithm.
+    pub fn set_half_width(&mut self, half: f64) {
+        self.half_width = Some(half);
+        self.ci95 = Some(around(self.level, half));
+    }
+}
+
+/// Rows that say something about capacity: operations succeeded, and the trial is valid. If no
+/// trial is valid, the invalid ones count.
+pub fn usable(points: &[LevelPoint]) -> Vec<LevelPoint> {
+    let served = |p: &&LevelPoint| p.throughput_per_s > 0.0;
+    let is_measured = points.iter().filter(served).any(|p| p.valid);
+    let counts = |p: &&LevelPoint| served(p) && (p.valid || !is_measured);
+    let rows: Vec<&LevelPoint> = points.iter().filter(counts).collect();
+    let sound = rows.iter().filter(|p| !fails(p));
+    let most = sound.map(|p| p.throughput_per_s).fold(0.0, f64::max);
+    rows.into_iter()
+        .filter(|p| !fails(p) || p.throughput_per_s >= STILL_SERVES * most)
+        .cloned()
+        .collect()
+}
+
+/// Whether too many operations fail at a level for its response times to count.
+pub fn fails(p: &LevelPoint) -> bool {
+    p.error_share > ERROR_SHARE_MAX
+}
+
+/// Analyses a table of ascending levels; `None` if no row is [`usable`].
+pub fn analyse(points: &[LevelPoint]) -> Option<KneeAnalysis> {
+    let rows = usable(points);
+    let sound: Vec<LevelPoint> = rows.iter().filter(|p| !fails(p)).cloned().collect();
+    let analysis = analyse_rows(rows)?;
+    // If throughput still rises, operations do not fail for want of capacity.
+    let is_mixed = !sound.is_empty() && sound.len() < analysis.rows.len();
+    match analysis.shape {
+        CurveShape::Rising { .. } if is_mixed => analyse_rows(sound),
+        _ => Some(analysis),
+    }
+}
+
+fn analyse_rows(rows: Vec<LevelPoint>) -> Option<KneeAnalysis> {
+    let top = most_throughput(&rows)?;
+    let begins = PLATEAU_BEGINS * top.throughput_per_s * per_user(&rows[0]);
+    // A target that rejects excess load is below its maximum while it rejects nothing.
+    let is_full = |p: &&LevelPoint| !fails(top) || fails(p);
+    let plateau: Vec<&LevelPoint> = rows
+        .iter()
+        .filter(|p| alike(p, top) && (p.level >= begins || p.level == top.level))
+        .filter(is_full)
+        .collect();
+    let (x_max_per_s, x_max_half_width) = plateau_mean(&plateau);
+    let levels: Vec<f64> = plateau.iter().map(|p| p.level).collect();
+    let full = levels.first().copied()?;
+    Some(KneeAnalysis {
+        x_max_per_s,
+        x_max_half_width,
+        plateau: levels,
+        shape: shape(&rows, top, [x_max_per_s, full], x_max_half_width),
+        fallen: fell(&rows).cloned(),
+        rows,
+    })
+}
+
+/// `f` at `level`, on the straight line between the rows around it; that of the nearest row
+/// outside of them.
+pub fn interpolate(
+    points: &[LevelPoint],
+    level: f64,
+    f: impl Fn(&LevelPoint) -> Option<f64>,
+) -> Option<f64> {
+    let above = points.iter().position(|p| p.level >= level);
+    let (lo, hi) = match above {
+        None => return f(points.last()?),
+        Some(0) => return f(&points[0]),
+        Some(i) => (&points[i - 1], &points[i]),
+    };
+    let (from, to) = (f(lo)?, f(hi)?);
+    Some(from + (to - from) * (level - lo.level) / (hi.level - lo.level))
+}
+
+/// `full` is the lowest level with the throughput `x_max`.
+fn shape(
+    points: &[LevelPoint],
+    top: &LevelPoint,
+    [x_max, full]: [f64; 2],
+    half: Option<f64>,
+) -> CurveShape {
+    let (lowest, last) = (&points[0], &points[points.len() - 1]);
+    if points.len() == 1 {
+        return CurveShape::OneLevel;
+    }
+    let linear = lowest.level == 1.0 || slope(lowest, &points[1]) >= LINEAR_SLOPE;
+    if let Some((before, gain_percent)) = rise(points, top) {
+        let at_least = linear.then(|| last.throughput_per_s * per_user(lowest));
+        return CurveShape::Rising { at_least, gain_percent, before };
+    }
+    if lowest.level > 1.0 && saturated(points, top) {
+        return CurveShape::SaturatedBelow { lowest: lowest.level };
+    }
+    let level = x_max * per_user(lowest);
+    if !linear {
+        return CurveShape::Unbracketed { at_most: level };
+    }
+    CurveShape::Bent(knee(points, [x_max, full], half))
+}
+
+fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option<f64>) -> Knee {
+    let lowest = &points[0];
+    // The generator's part of a cycle at the lowest level is not the target's.
+    let level = x_max * per_user(lowest) * (1.0 - lowest.generator_share);
+    let x_1_half_width = lowest.half_width();
+    let half_width = x_max_half_width.zip(x_1_half_width).map(|(a, b)| a.hypot(b));
+    let sound = |p: &LevelPoint| !fails(p);
+    let mut knee = Knee {
+        level,
+        ci95: half_width.map(|h| around(level, h)),
+        half_width,
+        x_1_per_s: lowest.throughput_per_s / lowest.level,
+        x_1_half_width,
+        // The maximum is a mean over several levels, which one of them may exceed by chance.
+        throughput_per_s: interpolate(points, level, |p| Some(p.throughput_per_s))
+            .unwrap_or(lowest.throughput_per_s)
+            .min(x_max),
+        p90_ns: interpolate(points, level, |p| p.p90_ns.filter(|_| sound(p))),
+        kneedle: kneedle(points),
+        max_power: max_power(points),
+        range: None,
+    };
+    knee.range = contradicted(points, &knee, x_max, full);
+    knee
+}
+
+/// The interval of half a width `share` around `value`, on a logarithmic scale.
+fn around(value: f64, share: f64) -> [f64; 2] {
+    [value * (-share).exp(), value * share.exp()]
+}
+
+/// N/X: users per unit of throughput.
+fn per_user(p: &LevelPoint) -> f64 {
+    p.level / p.throughput_per_s
+}
+
+/// Whether the throughputs of two levels do not differ.
+fn alike(a: &LevelPoint, b: &LevelPoint) -> bool {
+    let difference = (a.throughput_per_s - b.throughput_per_s).abs();
+    difference <= tolerance(a, b) * a.throughput_per_s.max(b.throughput_per_s)
+}
+
+/// Largest difference of two levels of one plateau, as a share.
+fn tolerance(a: &LevelPoint, b: &LevelPoint) -> f64 {
+    match a.half_width().zip(b.half_width()) {
+        Some((a, b)) => a.hypot(b).clamp(PLATEAU_SHARE_MIN, PLATEAU_SHARE_MAX),
+        None => PLATEAU_SHARE,
+    }
+}
+
+/// Largest difference of two levels by chance, as a share.
+fn noise(a: &LevelPoint, b: &LevelPoint) -> f64 {
+    let halves = a.half_width().zip(b.half_width());
+    halves.map_or(PLATEAU_SHARE, |(a, b)| a.hypot(b).max(PLATEAU_SHARE_MIN))
+}
+
+/// The rise at the last level, if there is one: the level compared with and the gain over it in
+/// percent. The level is the highest one far enough below to distinguish a proportional rise from
+/// none.
+fn rise(points: &[LevelPoint], top: &LevelPoint) -> Option<(f64, f64)> {
+    let (last, earlier) = points.split_last()?;
+    if !alike(last, top) {
+        return None;
+    }
+    let telling = |p: &&LevelPoint| last.level / p.level - 1.0 >= 3.0 * tolerance(p, last);
+    let told = earlier.iter().rfind(telling);
+    let before = told.or(earlier.first())?;
+    let gain = last.throughput_per_s / before.throughput_per_s - 1.0;
+    let rises = match told {
+        Some(_) => gain > noise(before, last) && slope(before, last) >= SATURATED_SLOPE,
+        None => slope(before, last) >= 0.5,
+    };
+    rises.then_some((before.level, 100.0 * gain))
+}
+
+/// Whether every level is past saturation. The lowest has the most throughput, or throughput is
+/// flat over all levels; and response time is proportional to users.
+fn saturated(points: &[LevelPoint], top: &LevelPoint) -> bool {
+    let flat = regression(points, |p| p.throughput_per_s).abs() < FLAT_SLOPE;
+    let full = alike(&points[0], top);
+    (flat || full) && regression(points, LevelPoint::response_ns) >= PROPORTIONAL_SLOPE
+}
+
+/// Exponent of throughput over users from one level to another.
+fn slope(from: &LevelPoint, to: &LevelPoint) -> f64 {
+    (to.throughput_per_s / from.throughput_per_s).ln() / (to.level / from.level).ln()
+}
+
+/// Exponent of a figure over users across all levels, by least squares of the logarithms.
+fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
+    let logs: Vec<(f64, f64)> = points.iter().map(|p| (p.level.ln(), f(p).ln())).collect();
+    TrendLine::through(&logs).slope
+}
+
+/// Mean of the plateau, weighted by certainty, and half the width of its 95 % interval as a share.
+/// The width is the larger of that by the levels' intervals and that by their scatter.
+fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
+    let k = plateau.len() as f64;
+    let halves: Option<Vec<f64>> = plateau.iter().map(|p| p.half_width()).collect();
+    let weight = |half: &f64| half.max(PLATEAU_SHARE_MIN).powi(-2);
+    let weights: Vec<f64> = match &halves {
+        Some(halves) => halves.iter().map(weight).collect(),
+        None => plateau.iter().map(|_| 1.0).collect(),
+    };
+    let sum: f64 = weights.iter().sum();
+    let rows = || plateau.iter().zip(&weights);
+    let mean = rows().map(|(p, w)| w * p.throughput_per_s).sum::<f64>() / sum;
+    let half = halves.map(|halves| {
+        let within = halves.iter().zip(&weights).map(|(h, w)| (h * w).powi(2));
+        let within = within.sum::<f64>().sqrt() / sum;
+        let scatter = rows().map(|(p, w)| w * (p.throughput_per_s / mean - 1.0).powi(2));
+        let between = Z975 * (scatter.sum::<f64>() / sum / (k - 1.0).max(1.0)).sqrt();
+        within.max(between)
+    });
+    (mean, half)
+}
+
+/// Least throughput at the asymptotes' crossing, as a share of the maximum, for it to be a knee.
+/// Queues for workers of random service reach at least 79 %, a chain of equal stations only half.
+const REACHED: f64 = 0.7;
+/// Share by which a level may exceed the rise from the origin. Beyond it, one user alone is served
+/// in another way than many.
+const ABOVE_RISE: f64 = 0.15;
+/// Factor beyond which methods disagree.
+pub const DISAGREEMENT: f64 = 2.0;
+
+/// Range of the knee, if the measured curve contradicts the asymptotes. They cross well below the
+/// maximum, or throughput rises faster than from the origin, or another method disagrees and no
+/// model fits. Throughput reaches its maximum between the crossing and `full`, the lowest level of
+/// the plateau.
+fn contradicted(points: &[LevelPoint], knee: &Knee, x_max: f64, full: f64) -> Option<[f64; 2]> {
+    let others = || knee.kneedle.into_iter().chain(knee.max_power);
+    let factor = |other: f64| (other / knee.level).max(knee.level / other);
+    let above_rise = |p: &LevelPoint| {
+        let room = p.half_width().unwrap_or(0.0).max(ABOVE_RISE);
+        p.throughput_per_s > (1.0 + room) * knee.x_1_per_s * p.level
+    };
+    let bears_out = knee.throughput_per_s >= REACHED * x_max && !points.iter().any(above_rise);
+    let disagree = others().any(|other| factor(other) > DISAGREEMENT);
+    if bears_out && (!disagree || models::any_fits(points)) {
+        return None;
+    }
+    let at_least = around(knee.level, knee.half_width.unwrap_or(0.0))[0];
+    let lo = others().fold(at_least.min(full), f64::min);
+    let hi = others().fold(full, f64::max);
+    Some([lo, hi.max(knee.level.min(full))])
+}
+
+/// Kneedle (Satopää, Albrecht, Irwin and Raghavan, ICDCS Workshops 2011): with both axes scaled to
+/// 0…1, the level where throughput is furthest above the diagonal.
+fn kneedle(points: &[LevelPoint]) -> Option<f64> {
+    let (first, last) = (points.first()?, points.last()?);
+    let xs = points.iter().map(|p| p.throughput_per_s);
+    let lo = xs.clone().fold(f64::INFINITY, f64::min);
+    let hi = xs.fold(0.0, f64::max);
+    if points.len() < 3 || hi <= lo {
+        return None;
+    }
+    let height = |p: &LevelPoint| {
+        let x = (p.level - first.level) / (last.level - first.level);
+        (p.throughput_per_s - lo) / (hi - lo) - x
+    };
+    best(points, height)
+}
+
+/// The measured level of the most power, X/R. Levels with failures have none, as failures take no
+/// time.
+fn max_power(points: &[LevelPoint]) -> Option<f64> {
+    let power = |p: &LevelPoint| {
+        if fails(p) { 0.0 } else { p.throughput_per_s / p.response_ns() }
+    };
+    (points.len() >= 3).then(|| best(points, power))?
+}
+
+fn best(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> Option<f64> {
+    points.iter().max_by(|a, b| f(a).total_cmp(&f(b))).map(|p| p.level)
+}
+
+/// Smallest fall, as a logarithm.
+const FALL_MIN: f64 = 0.03;
+/// Share of flat tables that may seem to fall.
+const FALSE_SHARE: f64 = 0.01;
+/// The same with noise estimated from the scatter of the levels, by simulation of tables with noise
+/// of 1 to 10 %, flat and bent.
+const FALSE_SHARE_UNKNOWN: f64 = 0.0125;
+/// Least levels for an estimate of noise from their scatter.
+const LEVELS_MIN: usize = 5;
+/// Fall, as a logarithm, that noise does not explain even in few rows.
+const FALL_OF_FEW: f64 = 0.5;
+/// Smallest noise of a table.
+const NOISE_MIN: f64 = 0.01;
+/// Degrees of freedom at which Student's law is the normal one.
+const NORMAL: u64 = 400;
+
+/// The last row, if its throughput is significantly below the maximum of the rows before it.
+///
+/// The maximum of noisy rows exceeds the truth. So the fall has to be significant for as many
+/// comparisons as there are rows before the last. Without intervals, noise is the deviation of the
+/// rows from the Universal Scalability Law, which may fall itself. Throughput then has to fall from
+/// level to level.
+fn fell(rows: &[LevelPoint]) -> Option<&LevelPoint> {
+    let rows: Vec<&LevelPoint> = rows.iter().filter(|p| !fails(p)).collect();
+    let (last, earlier) = rows.split_last()?;
+    let by_throughput =
+        |a: &&&LevelPoint, b: &&&LevelPoint| a.throughput_per_s.total_cmp(&b.throughput_per_s);
+    let top = earlier.iter().max_by(by_throughput)?;
+    let fall = (top.throughput_per_s / last.throughput_per_s).ln();
+    let is_fall = match standard_error(top).zip(standard_error(last)) {
+        Some((a, b)) => fall > t_beyond(FALSE_SHARE / earlier.len() as f64, NORMAL) * a.hypot(b),
+        None => fell_steadily(&rows, top.level) && fall > unknown_noise(&rows),
+    };
+    (is_fall && fall > FALL_MIN).then_some(*last)
+}
+
+/// Standard error of a row's throughput, as a share.
+fn standard_error(p: &LevelPoint) -> Option<f64> {
+    p.half_width().map(|half| half / Z975)
+}
+
+/// Whether each of at least two levels beyond the maximum has less than the one before.
+fn fell_steadily(rows: &[&LevelPoint], top: f64) -> bool {
+    let beyond: Vec<f64> =
+        rows.iter().filter(|p| p.level >= top).map(|p| p.throughput_per_s).collect();
+    beyond.len() >= 3 && beyond.windows(2).all(|pair| pair[1] < pair[0])
+}
+
+/// Largest fall of a flat curve by noise, estimated from the scatter of the rows.
+fn unknown_noise(rows: &[&LevelPoint]) -> f64 {
+    let parameters = 3;
+    if rows.len() < LEVELS_MIN {
+        return FALL_OF_FEW;
+    }
+    let freedom = rows.len() - parameters;
+    let rows: Vec<LevelPoint> = rows.iter().map(|p| (*p).clone()).collect();
+    let squares = models::smooth_residual(&rows).powi(2) * rows.len() as f64;
+    let noise = (squares / freedom as f64).sqrt().max(NOISE_MIN);
+    2f64.sqrt() * t_beyond(FALSE_SHARE_UNKNOWN, freedom as u64) * noise
+}
