@@ -1,12 +1,115 @@
-//! Which part of a crate uses which. The parts form layers, so no part may use one that uses it, by
-//! whatever detour. No experiment's folder may use that of another.
+//! Which crate may depend on which, and which part of a crate uses which. The parts form layers, so
+//! no part may use one that uses it, by whatever detour. No experiment's folder may use that of
+//! another.
 //!
 //! A part is what lies directly under `src`. Below the folders in [`ROOMS`], each folder is a part
 //! of its own, and the files beside them form one.
 
 use super::TidyViolation;
-use super::code::{RustFile, find_word};
+use super::code::{RustFile, find_word, is_pure};
+use crate::repo::RepoFile;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What acts on the machine has no place in a pure crate.
+const ACTING: [&str; 14] = [
+    "async-std",
+    "clap",
+    "crossbeam",
+    "indicatif",
+    "io-uring",
+    "libc",
+    "mio",
+    "nix",
+    "rayon",
+    "rusqlite",
+    "rustix",
+    "rustls",
+    "socket2",
+    "tokio",
+];
+
+/// The crates of the workspace that each may use, and those that its tests may use as well.
+const MAY_USE: &[(&str, &[&str], &[&str])] = &[
+    ("crates/load", &[], &[]),
+    ("crates/sim", &["knee-load"], &[]),
+    ("crates/core", &["knee-load"], &["knee-sim", "knee-scenario"]),
+    ("crates/scenario", &["knee-load", "knee-core"], &[]),
+    ("crates/engine", &["knee-load"], &["knee-core", "knee-scenario"]),
+    ("crates/render", &["knee-load", "knee-core"], &["knee-sim"]),
+    ("crates/fleet", &["knee-load", "knee-core", "knee-engine"], &[]),
+    (
+        "crates/cli",
+        &["knee-load", "knee-core", "knee-scenario", "knee-engine", "knee-fleet", "knee-render"],
+        &["knee-sim"],
+    ),
+    ("xtask", &[], &[]),
+];
+
+/// Violations in a Cargo.toml.
+pub fn check_manifest(manifest: &RepoFile) -> Vec<TidyViolation> {
+    let folder = manifest.path.trim_end_matches("/Cargo.toml");
+    let Some((_, may_use, tests_may)) = MAY_USE.iter().find(|(name, ..)| *name == folder) else {
+        return Vec::new();
+    };
+    let mut broken = Vec::new();
+    let mut break_rule = |line, remedy| {
+        broken.push(TidyViolation {
+            path: manifest.path.clone(),
+            line,
+            rule: "dependency",
+            remedy,
+        });
+    };
+    for Dependency { line, name, dev } in dependencies(&manifest.text) {
+        let own = name == "knee" || name.starts_with("knee-");
+        let permitted =
+            may_use.contains(&name.as_str()) || dev && tests_may.contains(&name.as_str());
+        if own && !permitted {
+            let uses = if may_use.is_empty() {
+                "no crate of this workspace".into()
+            } else {
+                may_use.join(", ")
+            };
+            let remedy = format!("{folder} may use {uses}, not {name}");
+            break_rule(line, remedy);
+        }
+        if is_pure(folder) && !dev && ACTING.contains(&name.as_str()) {
+            let remedy = format!("{folder} is pure: what needs {name} belongs to the engine");
+            break_rule(line, remedy);
+        }
+    }
+    broken
+}
+
+struct Dependency {
+    line: usize,
+    name: String,
+    dev: bool,
+}
+
+fn dependencies(manifest: &str) -> Vec<Dependency> {
+    let mut found = Vec::new();
+    let mut section = "";
+    for (i, text) in manifest.lines().map(str::trim).enumerate() {
+        let dependency = |name: &str, section: &str| Dependency {
+            line: i + 1,
+            name: name.trim_matches('"').into(),
+            dev: section.ends_with("dev-dependencies"),
+        };
+        if let Some(header) = text.strip_prefix('[') {
+            section = header.trim_end_matches(']');
+            if let Some((table, name)) = section.rsplit_once("dependencies.") {
+                found.push(dependency(name, &format!("{table}dependencies")));
+            }
+        } else if section.ends_with("dependencies") && !text.starts_with('#') {
+            let name = text.split(['.', '=', ' ']).next().unwrap_or_default();
+            if !name.is_empty() {
+                found.push(dependency(name, section));
+            }
+        }
+    }
+    found
+}
 
 /// The crates whose parts form layers.
 const CRATES: [&str; 7] = ["load", "core", "scenario", "engine", "render", "fleet", "cli"];
@@ -17,7 +120,7 @@ const ROOMS: [&str; 2] = ["experiment", "document"];
 type Edges = BTreeMap<(String, String), (String, usize)>;
 
 /// Circles and forbidden neighbours in all crates.
-pub fn check(rust: &[RustFile]) -> Vec<TidyViolation> {
+pub fn check_parts(rust: &[RustFile]) -> Vec<TidyViolation> {
     CRATES
         .into_iter()
         .flat_map(|name| {
@@ -181,10 +284,43 @@ fn members(group: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::broken_by;
     use super::*;
     use crate::repo::RepoFile;
 
-    fn broken_by(files: &[(&str, &str)]) -> Vec<String> {
+    #[test]
+    fn crates_use_only_what_is_below_them() {
+        for (what, folder, text, broken) in [
+            (
+                "core uses no crate of ours",
+                "core",
+                "[dependencies]\nknee-engine.workspace = true",
+                1,
+            ),
+            ("engine uses load", "engine", "[dependencies]\nknee-load.workspace = true", 0),
+            ("and not core", "engine", "[dependencies]\nknee-core.workspace = true", 1),
+            ("but in tests", "engine", "[dev-dependencies]\nknee-core.workspace = true", 0),
+            ("engine and render never meet", "engine", "[dependencies]\nknee-render = \"1\"", 1),
+            ("nor the other way", "render", "[dependencies]\nknee-engine = { path = \"x\" }", 1),
+            ("not even in tests", "render", "[dev-dependencies]\nknee-engine = \"1\"", 1),
+            ("nobody uses the cli", "engine", "[dependencies.knee]\npath = \"../cli\"", 1),
+            ("core does not act", "core", "[dependencies]\ntokio = \"1\"", 1),
+            ("nor on one platform", "core", "[target.'cfg(unix)'.dependencies]\nlibc = \"0\"", 1),
+            ("core may serialise", "core", "[dependencies]\nserde = \"1\"\n# libc = 1", 0),
+            ("its tests may act", "core", "[dev-dependencies]\nlibc = \"0\"", 0),
+            (
+                "a package of that name is not a dependency",
+                "core",
+                "[package]\nname = \"knee-core\"",
+                0,
+            ),
+        ] {
+            let found = broken_by(&format!("crates/{folder}/Cargo.toml"), text);
+            assert_eq!(found.len(), broken, "{what}: {found:?}");
+        }
+    }
+
+    fn broken_parts(files: &[(&str, &str)]) -> Vec<String> {
         let sources: Vec<RepoFile> = files
             .iter()
             .map(|(path, text)| RepoFile {
@@ -193,7 +329,7 @@ mod tests {
             })
             .collect();
         let rust: Vec<RustFile> = sources.iter().map(RustFile::new).collect();
-        check(&rust).iter().map(|v| format!("{}: {}", v.rule, v.remedy)).collect()
+        check_parts(&rust).iter().map(|v| format!("{}: {}", v.rule, v.remedy)).collect()
     }
 
     #[test]
@@ -208,7 +344,7 @@ mod tests {
             ("a child of that name", "use self::driver::X;", false),
             ("a test may", "#[cfg(test)]\nmod tests {\nuse crate::driver;\n}", false),
         ] {
-            let found = broken_by(&[
+            let found = broken_parts(&[
                 ("arrival/mod.rs", text),
                 ("driver/mod.rs", "use crate::arrival::Constant;"),
                 ("time.rs", ""),
@@ -224,8 +360,8 @@ mod tests {
             ("b.rs", "use crate::c::X;"),
             ("c.rs", "use crate::a::X;"),
         ];
-        assert_eq!(broken_by(&files).len(), 3);
-        assert_eq!(broken_by(&files[..2]).len(), 0);
+        assert_eq!(broken_parts(&files).len(), 3);
+        assert_eq!(broken_parts(&files[..2]).len(), 0);
     }
 
     #[test]
@@ -236,7 +372,7 @@ mod tests {
             ("experiment/udp/spec.rs", "use crate::experiment::Experiment;"),
             ("experiment/sweep/spec.rs", ""),
         ];
-        let found = broken_by(&files);
+        let found = broken_parts(&files);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("neighbour: experiment/udp"), "{found:?}");
     }
@@ -248,8 +384,8 @@ mod tests {
             ("a/fake.rs", "use crate::b::X;"),
             ("b.rs", "use crate::a::X;"),
         ];
-        assert_eq!(broken_by(&files).len(), 0);
+        assert_eq!(broken_parts(&files).len(), 0);
         let real = [("a/mod.rs", "mod fake;"), files[1], files[2]];
-        assert_eq!(broken_by(&real).len(), 2);
+        assert_eq!(broken_parts(&real).len(), 2);
     }
 }
