@@ -1,6 +1,6 @@
 //! What is made of URLs and of lists of pairs. The environment is tested from outside.
 
-use super::*;
+use super::super::exporter::*;
 
 #[test]
 fn metrics_have_a_path_below_an_endpoint() {

@@ -1,8 +1,64 @@
-//! What the terminal can show.
+//! Standard output and standard error: what is written there, and what their terminal can show.
 
+use crate::failure::Failure;
+use crate::whole_file::settle;
+use knee_load::time::Nanos;
 use std::env;
-use std::io::{self, IsTerminal};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 use terminal_size::{Height, Width, terminal_size_of};
+
+/// Writes to standard output and flushes it. A reader that went away is no error.
+pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = content(&mut out).and_then(|()| out.flush());
+    outcome(written.and_then(|()| end()))
+}
+
+/// What became of standard output: a reader or a terminal that went away is no error.
+pub fn outcome(written: io::Result<()>) -> Result<(), Failure> {
+    let is_gone = |e: &io::Error| {
+        e.kind() == io::ErrorKind::BrokenPipe || knee_engine::interrupt::is_hang_up(e)
+    };
+    match written {
+        Err(e) if !is_gone(&e) => {
+            Err(Failure::input(format!("standard output could not be written: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes sure that all of it is where it belongs.
+fn end() -> io::Result<()> {
+    settle(&File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// Says things on standard error, unless `--quiet`.
+#[derive(Clone, Copy, Debug)]
+pub struct Notes {
+    /// Whether they go nowhere.
+    pub quiet: bool,
+}
+
+impl Notes {
+    /// Says a line.
+    pub fn tell(self, line: &str) {
+        if !self.quiet {
+            // Nobody to tell where standard error is closed.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    }
+}
+
+/// A length of time as people say it: `0.2 s`, `65 s`, `3.5 min`.
+pub fn about(time: Nanos) -> String {
+    match time.as_secs_f64() {
+        s if s < 10.0 => format!("{} s", (s * 10.0).ceil() / 10.0),
+        s if s < 100.0 => format!("{s:.0} s"),
+        s => format!("{:.1} min", s / 60.0),
+    }
+}
 
 /// Default number of columns.
 const WIDTH: usize = 80;
