@@ -87,7 +87,7 @@ fn comments(code: &RustFile) -> String {
 }
 
 /// The phrases of [`PHRASES`] that a text has as whole words, and what to write instead.
-pub(super) fn phrases_in(text: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn phrases_in(text: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let text = text.to_lowercase();
     let is_there = move |phrase: &str| {
         let mut found = text.match_indices(phrase);
