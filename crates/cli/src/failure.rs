@@ -1,4 +1,4 @@
-//! How the command ends: exit codes and the one line that says what went wrong.
+//! How the command ends: exit codes and the one line that says what went wrong, without secrets.
 
 use knee_load::secrets::Secrets;
 use knee_load::shown::shown;
@@ -78,4 +78,18 @@ impl fmt::Display for Failure {
         // A line may quote a file or another host.
         write!(f, "error: {}", shown(&self.line))
     }
+}
+
+/// The rule that the command line asks for, with the secrets that it has.
+pub fn of_command_line() -> Secrets {
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    Secrets::of_command_line(&words)
+}
+
+/// The same with the secrets of a file's lines, for what is wrong with the file.
+pub fn of_command_line_and(file: &str) -> Secrets {
+    let mut secrets = of_command_line();
+    secrets.learn_lines(file);
+    secrets
 }

@@ -1,10 +1,15 @@
-//! Input files and standard input, each up to a limit; see [`knee_engine::input`].
+//! Input files and standard input, each up to a limit; see [`knee_engine::input`]. What scenario
+//! files may read: files below their own folder, and the environment.
 
 use crate::confined;
-use crate::failure::Failure;
+use crate::failure::{Failure, of_command_line_and};
+use knee_engine::error::reason;
 use knee_engine::input::{self, Unreadable};
+use knee_scenario::{Scenario, ScenarioInputs, parse_scenario};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 /// Largest input file, in bytes.
 pub const FILE_MAX: u64 = 256 << 20;
@@ -53,5 +58,158 @@ fn in_words(unreadable: Unreadable) -> String {
                 .to_owned()
         }
         Unreadable::Because(why) => why,
+    }
+}
+
+/// The endings of scenario files, and whether no host is called so.
+const ENDINGS: [(&str, bool); 3] = [(".yaml", true), (".yml", true), (".json", false)];
+
+/// Whether the argument that names a URL names a scenario file instead.
+pub fn is_scenario(argument: &str) -> bool {
+    let lower = argument.to_ascii_lowercase();
+    let Some((_, is_clear)) = ENDINGS.iter().find(|(ending, _)| lower.ends_with(ending)) else {
+        return false;
+    };
+    // A URL may end so too, with its scheme or without.
+    let is_url = argument.contains("://");
+    let could_be_url = argument.contains([':', '?']);
+    !is_url && (is_there(argument) || (*is_clear && !could_be_url))
+}
+
+/// Anything but a directory: reading it says what is wrong with a pipe or a device.
+fn is_there(argument: &str) -> bool {
+    Path::new(argument).metadata().is_ok_and(|found| !found.is_dir())
+}
+
+/// Reads a scenario and the files that it names.
+pub fn read_scenario(file: &str) -> Result<Scenario, Failure> {
+    let told = |wrong: String| Failure::argument(file, wrong);
+    let bytes = read_file(file, knee_scenario::FILE_MAX as u64).map_err(told)?;
+    let folder = match Path::new(file).parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let unreadable = |e: io::Error| told(format!("its folder cannot be read: {e}"));
+    let folder = folder.canonicalize().map_err(unreadable)?;
+    parse_scenario(&bytes, file, &mut Folder(folder)).map_err(|wrong| {
+        let secrets = of_command_line_and(&String::from_utf8_lossy(&bytes));
+        Failure::input(wrong.0).without_secrets(&secrets)
+    })
+}
+
+/// The folder of a scenario.
+struct Folder(PathBuf);
+
+impl ScenarioInputs for Folder {
+    fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        let unreadable = |e: io::Error| format!("cannot be read: {e}");
+        // With all links followed, so that none leads out.
+        let path = self.0.join(name).canonicalize().map_err(unreadable)?;
+        if !path.starts_with(&self.0) {
+            return Err("is a link out of the folder of the scenario: copy the file".to_owned());
+        }
+        let path = path.to_str().ok_or("is not UTF-8: rename it")?;
+        read_file(path, FILE_MAX)
+    }
+
+    fn program(&mut self, name: &str) -> Result<(String, String), String> {
+        let not_startable = |e: io::Error| format!("cannot be started: {}", reason(&e));
+        let path = self.0.join(name).canonicalize().map_err(not_startable)?;
+        if !path.starts_with(&self.0) {
+            return Err("is a link out of the folder of the scenario: copy the file".to_owned());
+        }
+        let about = path.metadata().map_err(not_startable)?;
+        if !about.is_file() {
+            return Err("is no file: expected a program".to_owned());
+        }
+        if about.permissions().mode() & 0o111 == 0 {
+            return Err(format!("is not executable: run chmod +x {name}"));
+        }
+        let text = |path: &Path| path.to_str().map(str::to_owned);
+        text(&path).zip(text(&self.0)).ok_or_else(|| "is not UTF-8: rename it".to_owned())
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A folder that goes with the test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let name = format!("knee-scenario-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(path.join("in")).unwrap();
+            Scratch(path.canonicalize().unwrap())
+        }
+
+        fn write(&self, name: &str, text: &str) -> String {
+            let path = self.0.join(name);
+            fs::write(&path, text).unwrap();
+            path.display().to_string()
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn urls_are_no_files() {
+        for (argument, expected) in [
+            ("shop.yaml", true),
+            ("a/b/shop.YML", true),
+            ("shop.json", false),
+            ("http://h/shop.yaml", false),
+            ("127.0.0.1:8080/openapi.yaml", false),
+            ("h/?f=a.yaml", false),
+            ("-", false),
+            ("yaml", false),
+        ] {
+            assert_eq!(is_scenario(argument), expected, "{argument}");
+        }
+        let folder = Scratch::new("json");
+        assert!(is_scenario(&folder.write("shop.json", "")));
+    }
+
+    #[test]
+    fn files_are_read_below_the_folder_alone() {
+        let folder = Scratch::new("files");
+        folder.write("in/body.txt", "inside");
+        folder.write("secret", "outside");
+        let link = |name: &str, to: &str| {
+            std::os::unix::fs::symlink(folder.0.join(to), folder.0.join("in").join(name)).unwrap();
+        };
+        link("good", "in/body.txt");
+        link("bad", "secret");
+        link("up", "");
+        let of = |file: &str| {
+            let text = format!(
+                "target: http://h\nsessions: {{s: {{steps: [{{post: /, body_file: '{file}'}}]}}}}"
+            );
+            read_scenario(&folder.write("in/s.yaml", &text)).map(|s| s.requests[0].body.to_vec())
+        };
+        assert_eq!(of("body.txt").unwrap(), b"inside");
+        assert_eq!(of("good").unwrap(), b"inside");
+        for (file, want) in [
+            ("bad", "'bad' is a link out of the folder of the scenario: copy the file"),
+            ("up/secret", "is a link out of the folder"),
+            ("../secret", "is not below the folder of the scenario"),
+            ("/etc/hosts", "is not below the folder of the scenario"),
+            ("none", "'none' cannot be read: No such file"),
+        ] {
+            let line = of(file).unwrap_err().line;
+            assert!(line.contains(want), "{file}: {line}");
+            assert!(line.contains("/in/s.yaml:2:45: "), "{file}: {line}");
+        }
     }
 }

@@ -1,7 +1,9 @@
-//! What this machine permits, as far as arguments depend on it.
+//! This machine: what it permits, as far as arguments depend on it, and its time of day.
 
 use crate::failure::Failure;
 use knee_engine::OpenFiles;
+use knee_load::time;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What this machine permits; a value, so that what depends on it can be tested.
 #[derive(Clone, Copy, Debug)]
@@ -38,4 +40,11 @@ impl Machine {
             Some(wrong) => Err(Failure::argument(argument, wrong)),
         }
     }
+}
+
+/// Now, as RFC 3339 in UTC, to the second.
+pub fn now() -> String {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ns = since_1970.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    time::rfc3339(ns)
 }

@@ -9,15 +9,9 @@ mod history;
 mod input;
 mod machine;
 mod margins;
-mod near;
-mod notes;
 mod output;
 mod resolved_options;
-mod scenario;
-mod secrets;
-mod started_at;
-mod stdout;
-mod terminal;
+mod stdio;
 mod usage;
 mod watch;
 mod whole_file;
@@ -43,7 +37,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            let failure = failure.without_secrets(&secrets::of_command_line());
+            let failure = failure.without_secrets(&failure::of_command_line());
             // Nobody to tell where standard error is closed.
             let _ = writeln!(std::io::stderr(), "{failure}");
             failure.exit.into()
@@ -59,11 +53,11 @@ fn explain(objection: &clap::Error) -> Result<Exit, Failure> {
             &RawArgs::command_of(std::env::args_os()),
         )));
     }
-    if objection.use_stderr() || terminal::is_stdout() {
+    if objection.use_stderr() || stdio::is_stdout() {
         // In colour, where that is wanted.
         drop(objection.print())
     } else {
-        stdout::write(|out| write!(out, "{}", objection.render()))?
+        stdio::write(|out| write!(out, "{}", objection.render()))?
     }
     Ok(if objection.use_stderr() { Exit::BadInput } else { Exit::Fine })
 }

@@ -4,8 +4,8 @@
 //! shared. It is only ever replaced as a whole. Whatever is wrong with it costs the time to measure
 //! again, never a run.
 
-use crate::notes::Notes;
-use crate::{started_at, whole_file};
+use crate::stdio::Notes;
+use crate::{machine, whole_file};
 use knee_core::report::Host;
 use knee_engine::input;
 use knee_load::spec::Margins;
@@ -134,7 +134,7 @@ impl Store {
         let mut machines = read(path).map_or_else(|_| Vec::new(), |d| d.machines);
         machines.retain(|m| m.machine != machine);
         machines.truncate(MACHINES_MAX - 1);
-        let measured = Measured { machine, measured_at: started_at::now(), margins_ns: *margins };
+        let measured = Measured { machine, measured_at: machine::now(), margins_ns: *margins };
         machines.insert(0, measured);
         let document = Document { schema: SCHEMA.to_string(), machines };
         replace(path, &document).map_err(|e| {

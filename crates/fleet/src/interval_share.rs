@@ -1,11 +1,16 @@
 //! An agent's share of an interval, or of all intervals so far, as it travels. It has the counts of
 //! a histogram, not the histogram, so that a coordinator of many agents can hold it.
+//!
+//! Live intervals of a running trial are made of such snapshots, which may be lost. A snapshot has
+//! the sums of all intervals up to its own. So the next one replaces a lost one, and its figures
+//! are shown an interval later. None of it is in the report, which is made of what the agents
+//! deliver.
 
 use knee_load::measure::{
     AgentInterval, EndedCounts, Histogram, HistogramCounts, Interval, IntervalPart, Outcome, Pacing,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// An agent's share of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -128,4 +133,161 @@ fn ended_since(now: &[EndedCounts], before: &[EndedCounts]) -> Vec<EndedCounts> 
     let none = std::iter::repeat(EndedCounts::default());
     let before = before.iter().copied().chain(none);
     now.iter().zip(before).map(|(now, before)| now.since(&before)).collect()
+}
+
+/// Intervals by which an agent may be behind before the others are shown without it.
+const PATIENCE: u64 = 2;
+
+/// Intervals of all agents together.
+#[derive(Debug, Default)]
+pub(crate) struct LiveMerge {
+    /// Progress of each agent.
+    seen: BTreeMap<String, AgentProgress>,
+    /// The next interval to be shown.
+    next: u64,
+    /// Agents that have come to it, and the last interval that any has come to.
+    here: usize,
+    newest: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct AgentProgress {
+    /// Snapshots that are not shown yet, in order.
+    waiting: VecDeque<IntervalShare>,
+    /// What has been shown.
+    shown: IntervalShare,
+}
+
+impl LiveMerge {
+    /// A merge of agents of these names.
+    pub(crate) fn new<'a>(agents: impl Iterator<Item = &'a str>) -> LiveMerge {
+        LiveMerge {
+            seen: agents.map(|a| (a.to_owned(), AgentProgress::default())).collect(),
+            ..LiveMerge::default()
+        }
+    }
+
+    /// Adds a snapshot. Returns the intervals that can be shown now.
+    pub(crate) fn add(
+        &mut self,
+        agent: &str,
+        sum: IntervalShare,
+    ) -> Vec<(Interval, Option<Histogram>)> {
+        let Some(seen) = self.seen.get_mut(agent) else {
+            return Vec::new();
+        };
+        let newest = seen.waiting.back().map(IntervalShare::index);
+        if newest.is_none_or(|newest| newest < sum.index()) && sum.index() >= self.next {
+            self.here += usize::from(newest.is_none());
+            self.newest = self.newest.max(Some(sum.index()));
+            seen.waiting.push_back(sum);
+        }
+        let mut shown = Vec::new();
+        while let Some(interval) = self.ready().then(|| self.show()) {
+            shown.push(interval);
+        }
+        shown
+    }
+
+    fn ready(&self) -> bool {
+        let is_behind = |newest| newest >= self.next + PATIENCE;
+        self.here >= self.seen.len() || self.newest.is_some_and(is_behind)
+    }
+
+    fn show(&mut self) -> (Interval, Option<Histogram>) {
+        let index = self.next;
+        self.next += 1;
+        let mut merged: Option<IntervalShare> = None;
+        let mut agents = Vec::with_capacity(self.seen.len());
+        for (agent, seen) in &mut self.seen {
+            let mut latest = None;
+            while seen.waiting.front().is_some_and(|part| part.index() <= index) {
+                latest = seen.waiting.pop_front();
+            }
+            let Some(sum) = latest else {
+                agents.push(AgentInterval {
+                    agent: agent.clone(),
+                    is_silent: true,
+                    ..AgentInterval::default()
+                });
+                continue;
+            };
+            let part = sum.since(&seen.shown);
+            agents.push(part.of_agent(agent));
+            seen.shown = sum;
+            match &mut merged {
+                Some(merged) => merged.merge(part),
+                None => merged = Some(part),
+            }
+        }
+        let has_more = |seen: &&AgentProgress| !seen.waiting.is_empty();
+        self.here = self.seen.values().filter(has_more).count();
+        let (interval, response) = merged.unwrap_or_default().whole();
+        (Interval { agents, ..interval }, response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_load::measure::IntervalPart;
+    use knee_load::time::Nanos;
+
+    fn part(index: u64, completed: u64) -> IntervalShare {
+        let mut response = Histogram::default();
+        response.record_n(Nanos::from_micros(100 + index), completed);
+        IntervalShare::of(&IntervalPart {
+            index,
+            start_ns: index * 1_000,
+            end_ns: (index + 1) * 1_000,
+            attempted: completed,
+            completed,
+            response: Some(response),
+            ..IntervalPart::default()
+        })
+    }
+
+    fn sums(parts: &[IntervalShare]) -> Vec<IntervalShare> {
+        let mut sum = IntervalShare::default();
+        let sums = parts.iter().map(|part| {
+            sum.accumulate(part);
+            sum.clone()
+        });
+        sums.collect()
+    }
+
+    #[test]
+    fn what_was_lost_is_shown_with_the_next() {
+        let parts: Vec<_> = (0..6).map(|k| part(k, 10 + k)).collect();
+        let (a, b) = (sums(&parts), sums(&parts));
+        let mut merge = LiveMerge::new(["a", "b"].into_iter());
+        let mut shown = Vec::new();
+        for k in 0..6 {
+            shown.extend(merge.add("a", a[k].clone()));
+            // The second loses two in the middle.
+            if k != 2 && k != 3 {
+                shown.extend(merge.add("b", b[k].clone()));
+            }
+        }
+        let completed: Vec<u64> = shown.iter().map(|(i, _)| i.completed).collect();
+        assert_eq!(completed, [20, 22, 12, 13, 12 + 13 + 14 + 14, 30]);
+        let total: u64 = shown.iter().filter_map(|(_, h)| h.as_ref()).map(Histogram::count).sum();
+        assert_eq!(total, 2 * (10 + 11 + 12 + 13 + 14 + 15));
+        let silent = |k: usize| shown[k].0.agents.iter().map(|a| a.is_silent).collect::<Vec<_>>();
+        assert_eq!((silent(1), silent(2)), (vec![false; 2], vec![false, true]));
+        let of_b = &shown[4].0.agents[1];
+        assert_eq!((of_b.agent.as_str(), of_b.completed), ("b", 12 + 13 + 14));
+        assert_eq!((shown[4].0.start_ns, shown[4].0.end_ns), (4_000, 5_000));
+    }
+
+    #[test]
+    fn an_agent_that_falls_silent_does_not_stop_the_others() {
+        let parts: Vec<_> = (0..5).map(|k| part(k, 10)).collect();
+        let a = sums(&parts);
+        let mut merge = LiveMerge::new(["a", "b"].into_iter());
+        let shown: usize = a.into_iter().map(|sum| merge.add("a", sum).len()).sum();
+        assert_eq!(shown, 3, "two behind");
+        // And what comes late is not shown twice.
+        assert!(merge.add("b", part(0, 1)).is_empty());
+    }
 }

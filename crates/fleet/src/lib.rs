@@ -13,10 +13,9 @@ mod bus;
 mod clocks;
 mod coordinator;
 mod interval_share;
-mod live;
+mod leases;
 mod nats_access;
 mod parcel;
-mod patience;
 mod permit;
 mod protocol;
 
@@ -24,8 +23,7 @@ pub use agent::{Agent, AgentOptions};
 pub use coordinator::{
     AgentPresence, CollectedTrial, Fleet, FleetOptions, Selector, clear, collect, present, stop,
 };
-pub use nats_access::NatsAccess;
-pub use patience::Patience;
+pub use nats_access::{NatsAccess, Patience};
 pub use permit::{Cidr, Permit, least_per_s};
 pub use protocol::{
     AgentFacts, CoordinatorFacts, PROTOCOL, TargetAddress, TargetGreeting, TrialKey,

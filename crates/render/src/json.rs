@@ -1,32 +1,17 @@
 //! The JSON document: the public interface of a report, written and read again.
 
 use crate::Renderer;
-use knee_core::compare::report::{Comparison, TrendReport};
 use knee_core::report::{FIRST_SCHEMA, Report, SCHEMA, check_schema, from_first_schema};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::io;
 
 /// The report as one JSON document, indented, with a newline at its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json;
 
-impl Renderer for Json {
-    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut *out, report)?;
-        out.write_all(b"\n")
-    }
-}
-
-impl Renderer<Comparison> for Json {
-    fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut *out, comparison)?;
-        out.write_all(b"\n")
-    }
-}
-
-impl Renderer<TrendReport> for Json {
-    fn render(&self, trend: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut *out, trend)?;
+impl<T: Serialize> Renderer<T> for Json {
+    fn render(&self, document: &T, out: &mut dyn io::Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *out, document)?;
         out.write_all(b"\n")
     }
 }

@@ -6,7 +6,6 @@
 #![warn(unreachable_pub)]
 #![forbid(unsafe_code)]
 
-mod axis;
 mod csv;
 mod document;
 mod html;

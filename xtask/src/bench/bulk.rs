@@ -4,7 +4,7 @@ use super::contender::{BenchProgram, LineValues, split};
 use super::lab::Lab;
 use super::process::{self, Quiet};
 use super::reader::{json, number};
-use super::table::{MarkdownTable, command_lines, ratios, spread};
+use super::round::{MarkdownTable, command_lines, ratios, spread};
 use serde_json::Value;
 use std::time::Duration;
 

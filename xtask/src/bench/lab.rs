@@ -4,7 +4,7 @@ use super::contender::{
     BenchProgram, Contender, ContenderReport, LineValues, ResponseTimes, split,
 };
 use super::process::{self, BenchServer};
-use crate::shell::output;
+use crate::repo::output;
 use crate::{repo, tools};
 use std::path::{Path, PathBuf};
 

@@ -6,24 +6,19 @@
 mod bulk;
 mod closed;
 mod contender;
-mod dns;
+mod datagrams;
 mod fleet;
-mod grpc;
 mod lab;
 mod open;
-mod overload;
 mod process;
 mod protocols;
 mod reader;
 mod round;
 mod sessions;
 mod station;
-mod streams;
-mod table;
 mod throttle;
-mod udp;
 
-use crate::shell::{LINTED, cargo, copy, make, write};
+use crate::repo::{LINTED, cargo, copy, make, write};
 use crate::{repo, tools};
 use lab::Lab;
 use std::path::PathBuf;
@@ -50,15 +45,15 @@ const BENCHES: &[(&str, Bench)] = &[
     ("truth", station::run_truth),
     ("connections", closed::run_connections),
     ("stall", open::run_stall),
-    ("overload", overload::run),
+    ("overload", closed::run_overload),
     ("throttle", throttle::run),
-    ("udp", udp::run),
+    ("udp", datagrams::run_udp),
     ("bulk", bulk::run),
     ("tls", protocols::run_tls),
     ("http2", protocols::run_http2),
-    ("grpc", grpc::run),
-    ("dns", dns::run),
-    ("streams", streams::run),
+    ("grpc", protocols::run_grpc),
+    ("dns", datagrams::run_dns),
+    ("streams", sessions::run_streams),
     ("sessions", sessions::run),
     ("fleet", fleet::run),
 ];

@@ -6,8 +6,9 @@ use super::contender::{
     ResponseTimes, WRK2,
 };
 use super::lab::{Lab, Measured};
-use super::round::{self, ServedTurn};
-use super::table::{Column, column, command_lines, contender_table, median, quantile};
+use super::round::{
+    self, Column, ServedTurn, column, command_lines, contender_table, median, quantile,
+};
 use std::path::Path;
 
 const CONNECTIONS: usize = 64;

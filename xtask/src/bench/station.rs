@@ -7,8 +7,7 @@ use super::contender::{
 use super::lab::{Lab, Measured};
 use super::process;
 use super::reader::number;
-use super::round::{self, ServedTurn};
-use super::table::{MarkdownTable, column, contender_table, ratio, spread};
+use super::round::{self, MarkdownTable, ServedTurn, column, contender_table, ratio, spread};
 use std::path::Path;
 
 const RATE_PER_S: f64 = 5_000.0;

@@ -2,10 +2,9 @@
 
 use super::contender::split;
 use super::lab::Lab;
-use super::process;
 use super::reader::number;
-use super::round;
-use super::table::{MarkdownTable, command_lines, spread};
+use super::round::{MarkdownTable, command_lines, spread};
+use super::{process, round};
 use serde_json::Value;
 
 /// Rates, each with the time that an operation takes.

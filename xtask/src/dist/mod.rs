@@ -4,7 +4,7 @@
 mod check;
 mod platform;
 
-use crate::shell::{copy, make, output, step, write};
+use crate::repo::{copy, make, output, step, write};
 use crate::{repo, tools};
 use platform::{PLATFORMS, Platform};
 use std::fs;

@@ -1,6 +1,6 @@
 //! The platforms that a release is for, and how a static binary is built for each.
 
-use crate::shell::{output, step};
+use crate::repo::{output, step};
 use std::fs;
 use std::path::{Path, PathBuf};
 

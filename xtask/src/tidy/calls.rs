@@ -186,7 +186,7 @@ mod tests {
         let core = "crates/core/src/time.rs";
         let render = "crates/render/src/text.rs";
         let engine = "crates/engine/src/clock.rs";
-        let cli = "crates/cli/src/stdout.rs";
+        let cli = "crates/cli/src/stdio.rs";
         vec![
             ("core reads no clock", core, "fn f() { Instant::now(); }", 1),
             ("the engine does", engine, "fn f() { Instant::now(); }", 0),
@@ -223,7 +223,7 @@ mod tests {
         let page = "crates/render/src/html/page.rs";
         vec![
             ("a document adds nothing up", document, "fn f() { v.iter().sum() }", 1),
-            ("an axis may", "crates/render/src/axis.rs", "fn f() { v.fold(0.0, g) }", 0),
+            ("an axis may", "crates/render/src/plot/scale.rs", "fn f() { v.fold(0.0, g) }", 0),
             ("lines measure words", lines, "fn f() { v.iter().sum() }", 0),
             ("the page knows no text", page, "use crate::text::Text;", 1),
             ("it knows the document", page, "use crate::document::Block;", 0),

@@ -5,11 +5,7 @@
 
 mod calls;
 mod code;
-mod edges;
-mod language;
-mod links;
-mod manifests;
-mod names;
+mod dependencies;
 mod prose;
 mod reach;
 mod shape;
@@ -55,24 +51,24 @@ pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
     let rust: Vec<RustFile> = rust.map(RustFile::new).collect();
     let mut broken = Vec::new();
     for source in sources.iter().filter(|s| s.path.ends_with("Cargo.toml")) {
-        broken.extend(manifests::check(source));
+        broken.extend(dependencies::check_manifest(source));
     }
     for source in sources.iter().filter(|s| s.path.ends_with(".c") || s.path.ends_with(".h")) {
         broken.extend(shape::check_lines(source));
     }
     for code in &rust {
         broken.extend(calls::check(code));
-        broken.extend(shape::check(code));
-        broken.extend(language::check(code));
+        broken.extend(shape::check_sizes(code));
+        broken.extend(prose::check_literals(code));
         broken.extend(prose::check_comments(code));
     }
-    broken.extend(names::check(&rust));
-    broken.extend(links::check(sources));
+    broken.extend(shape::check_names(&rust));
+    broken.extend(reach::check_links(sources));
     for page in sources.iter().filter(|s| s.path.ends_with(".md")) {
-        broken.extend(prose::check(page));
+        broken.extend(prose::check_page(page));
     }
-    broken.extend(edges::check(&rust));
-    broken.extend(reach::check(&rust));
+    broken.extend(dependencies::check_parts(&rust));
+    broken.extend(reach::check_files(&rust));
     broken
 }
 

@@ -1,5 +1,5 @@
-//! Plain English in the documentation and in comments: short sentences, and none of the phrases
-//! that slow a reader down.
+//! Plain English in the documentation, in comments and in what a program prints: short sentences,
+//! and none of the phrases that slow a reader down.
 
 use super::TidyViolation;
 use super::code::RustFile;
@@ -35,7 +35,7 @@ const PHRASES: [(&str, &str); 22] = [
 ];
 
 /// Violations in a page that users read.
-pub fn check(page: &RepoFile) -> Vec<TidyViolation> {
+pub fn check_page(page: &RepoFile) -> Vec<TidyViolation> {
     let is_read = page.path == "README.md" || page.path.starts_with("docs/src/");
     // Help texts are judged where they stand.
     if !is_read || page.path.ends_with("reference/options.md") {
@@ -87,7 +87,7 @@ fn comments(code: &RustFile) -> String {
 }
 
 /// The phrases of [`PHRASES`] that a text has as whole words, and what to write instead.
-pub(super) fn phrases_in(text: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn phrases_in(text: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let text = text.to_lowercase();
     let is_there = move |phrase: &str| {
         let mut found = text.match_indices(phrase);
@@ -167,6 +167,40 @@ fn sentences(text: &str) -> Vec<&str> {
     found
 }
 
+/// Phrases in the string literals of a product file.
+pub fn check_literals(code: &RustFile) -> Vec<TidyViolation> {
+    let mut broken = Vec::new();
+    if !code.path.starts_with("crates/") || !code.path.contains("/src/") {
+        return broken;
+    }
+    for (line, bare) in code.product_lines() {
+        let written = &code.lines[line - 1];
+        if written.trim_start().starts_with("//") {
+            continue;
+        }
+        // What is inside of literals is blank in `bare`.
+        let text = inside_literals(written, bare);
+        broken.extend(phrases_in(&text).map(|(phrase, instead)| TidyViolation {
+            path: code.path.clone(),
+            line,
+            rule: "language",
+            remedy: format!("'{phrase}' is hard to follow: {instead}"),
+        }));
+    }
+    broken
+}
+
+fn inside_literals(line: &str, bare: &str) -> String {
+    let bare = bare.chars().chain(std::iter::repeat(' '));
+    line.chars()
+        .zip(bare)
+        .map(|(c, b)| if c == b { ' ' } else { c })
+        .collect::<String>()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::broken_by;
@@ -207,6 +241,26 @@ mod tests {
             ("f(\"http:// so much\");", &[]),
         ] {
             assert_eq!(broken_by("crates/core/tests/x.rs", text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn phrases_are_found_where_users_read_them() {
+        for (what, path, text, found) in [
+            ("a sentence", "crates/core/src/x.rs", "fn f() { g(\"it stood still\") }", 1),
+            ("part of a word", "crates/core/src/x.rs", "fn f() { g(\"momentum\") }", 0),
+            ("a name in code", "crates/core/src/x.rs", "fn moment() {}", 0),
+            ("a comment", "crates/core/src/x.rs", "// so many\nfn f() {}", 0),
+            (
+                "a test",
+                "crates/core/src/x.rs",
+                "#[cfg(test)]\nmod t {\nconst A: &str = \"so long\";\n}",
+                0,
+            ),
+        ] {
+            let broken = broken_by(path, text);
+            let language = broken.iter().filter(|v| v.contains("language")).count();
+            assert_eq!(language, found, "{what}: {broken:?}");
         }
     }
 }

@@ -1,14 +1,16 @@
-//! Options of the load that several commands share.
+//! Options of the load that several commands share, and all that experiments over HTTP have in
+//! common.
 
-use super::arrival::ArrivalArgs;
-use super::trace::RecordedArrivals;
+use super::arrival::{ArrivalArgs, RecordedArrivals};
 use super::values::{parse_count, parse_positive};
+use super::{EngineArgs, FleetArgs, ObserveArgs, TargetArgs, ThresholdArgs};
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::resolved_options::typed;
 use clap::Args;
+use knee_fleet::Fleet;
 use knee_load::law::Law;
-use knee_load::spec::{OpenLoad, Pause, PauseKind, Rate, Target, parse_law};
+use knee_load::spec::{OpenLoad, Pause, PauseKind, Rate, Target, TrialSpec, parse_law};
 use knee_load::time::Nanos;
 use knee_scenario::Scenario;
 use serde::Serialize;
@@ -190,6 +192,53 @@ const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
 /// 1 s; a tenth of the duration where that is shorter, but not below 100 ms.
 fn default_interval(duration: Nanos) -> Nanos {
     Nanos(duration.0 / 10).clamp(Nanos::from_millis(100), Nanos::from_secs(1))
+}
+
+/// Limits, who makes the load and how, who watches, and what decides.
+#[derive(Args, Clone, Debug, Serialize)]
+pub struct HttpArgs {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub limits: LimitArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub engine: EngineArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub observe: ObserveArgs,
+
+    #[command(flatten)]
+    #[serde(skip)]
+    fleet: FleetArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub thresholds: ThresholdArgs,
+}
+
+impl HttpArgs {
+    /// Takes what a scenario says where nothing was given.
+    pub fn fill(&mut self, scenario: &Scenario) {
+        self.limits.fill(scenario);
+        self.thresholds.fill(scenario);
+    }
+
+    /// The fleet that is to load this target, ready for trials; `None` where none was asked for.
+    pub fn gather(&self, target: &TargetArgs) -> Result<Option<Fleet>, Failure> {
+        if self.fleet.is_asked_for() {
+            target.refuse_files_of_a_fleet()?;
+        }
+        self.fleet.gather(self.engine.threads)
+    }
+
+    /// Puts what trials use in the place of defaults.
+    pub fn settle(&mut self, trial: &TrialSpec) {
+        self.limits.timeout = Some(trial.timeout);
+        self.limits.interval = Some(trial.interval);
+        self.engine.settle(&trial.engine, trial.seed);
+    }
 }
 
 #[cfg(test)]

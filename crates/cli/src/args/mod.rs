@@ -1,44 +1,31 @@
 //! Options that commands share. Each group resolves into values that cannot be wrong.
 
 mod arrival;
-mod choice;
 mod curl;
-mod data;
 mod engine;
-mod expect;
 mod fleet;
-mod http;
 mod load;
-mod messages;
-mod nats;
 mod observe;
 mod protocol;
+mod responses;
 mod retry;
 mod secret;
-mod source;
 mod target;
 mod threshold;
-mod token;
-mod trace;
 mod values;
 
-pub use arrival::ArrivalArgs;
-pub use choice::{Choices, one_of, word_of};
+pub use arrival::{ArrivalArgs, RecordedArrivals, read as read_trace};
 pub use curl::with_curl_line;
-pub use engine::{EngineArgs, SETTLED_WAITS};
-pub use fleet::{FleetArgs, PatienceArgs};
-pub use http::HttpArgs;
-pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
-pub use nats::{NatsArgs, parse_rate_max};
+pub use engine::{EngineArgs, SETTLED_WAITS, SourceArgs};
+pub use fleet::{FleetArgs, NatsArgs, PatienceArgs, parse_rate_max};
+pub use load::{ClosedArgs, HttpArgs, OpenArgs, interval};
 pub use observe::ObserveArgs;
 pub use protocol::{RESUMES, VERSIONS};
 pub use retry::RetryArgs;
-pub use secret::SecretArgs;
-pub use source::SourceArgs;
+pub use secret::{SecretArgs, TokenArgs};
 pub use target::{ReplayArgs, TargetArgs};
 pub use threshold::ThresholdArgs;
-pub use token::TokenArgs;
-pub use trace::{RecordedArrivals, read as read_trace};
+pub use values::{Choices, one_of, word_of};
 pub use values::{Levels, SeedArgs, listen_address, rate_levels, vuser_levels};
 pub use values::{parse_count, parse_positive, parse_whole, service_address};
 

@@ -1,6 +1,6 @@
 //! Where a trial is observed at the server.
 
-use super::token;
+use super::secret;
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
@@ -67,7 +67,7 @@ impl ObserveArgs {
         if let Some(ObserverPlace::At(_)) = &self.observe {
             let (given, file) = (&self.observe_token, &self.observe_token_file);
             let names = ("--observe-token", "--observe-token-file");
-            let token = token::token(given.as_deref(), file.as_deref(), names)?;
+            let token = secret::token(given.as_deref(), file.as_deref(), names)?;
             self.observe_token = (!token.is_empty()).then_some(token);
         }
         Ok(self)

@@ -8,7 +8,7 @@ mod websocket;
 pub use secure::{RESUMES, VERSIONS};
 
 use super::first_given;
-use super::messages::MessageArgs;
+use super::responses::MessageArgs;
 use crate::failure::Failure;
 use clap::Args;
 use grpc::GrpcArgs;

@@ -1,7 +1,6 @@
 //! What users do after a failed attempt: `--retries` and what belongs to it.
 
-use super::choice::{Choices, one_of, word_of};
-use super::values::parse_whole;
+use super::values::{Choices, one_of, parse_whole, word_of};
 use super::{first_given, refuse_first};
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};

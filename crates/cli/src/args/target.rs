@@ -6,15 +6,13 @@ mod scenario;
 pub use recording::ReplayArgs;
 use recording::{CheckedRecording, names_recording};
 
-use super::choice::{Choices, one_of, word_of};
 use super::curl::{CurlArgs, Proxy, parse_header};
-use super::expect::ExpectArgs;
-use super::messages::MessageArgs;
 use super::protocol::ProtocolArgs;
-use crate::failure::Failure;
+use super::responses::{ExpectArgs, MessageArgs};
+use super::values::{Choices, one_of, word_of};
+use crate::failure::{Failure, of_command_line_and};
 use crate::input;
 use crate::resolved_options::{Typed, typed};
-use crate::secrets::of_command_line_and;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
@@ -45,7 +43,7 @@ pub struct TargetArgs {
     header: Vec<(String, String)>,
 
     /// The body, or @FILE of up to 256 MiB
-    #[arg(short, long, value_name = "BODY", conflicts_with_all = super::data::IDS)]
+    #[arg(short, long, value_name = "BODY", conflicts_with_all = super::curl::DATA_IDS)]
     body: Option<String>,
 
     /// User and password for Basic authentication
@@ -67,7 +65,7 @@ pub struct TargetArgs {
     /// question, 'NAME TYPE', as in dnsperf.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     #[arg(conflicts_with_all = ["method", "body", "get", "head"])]
-    #[arg(conflicts_with_all = super::data::IDS)]
+    #[arg(conflicts_with_all = super::curl::DATA_IDS)]
     targets: Option<String>,
 
     /// Order of several requests: in order, or random by weight

@@ -1,8 +1,9 @@
-//! Small values of the command line that core does not parse: seeds, counts, lists of levels and
-//! addresses.
+//! Small values of the command line that core does not parse: seeds, counts, lists of levels,
+//! addresses, and words that each stand for something.
 
 use crate::resolved_options::Typed;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_load::spec::{ParseError, Rate, parse_duration, parse_list, parse_rates};
 use knee_load::time::Nanos;
 use serde::Serialize;
@@ -26,7 +27,7 @@ impl SeedArgs {
 }
 
 /// A seed that differs from run to run: the standard library's hash keys come from the system.
-pub fn random_seed() -> u64 {
+fn random_seed() -> u64 {
     RandomState::new().hash_one(0) & 0xffff_ffff
 }
 
@@ -140,6 +141,24 @@ pub fn service_address(text: &str, service: &str, port: u16) -> Result<String, P
         Some(Ok(given)) => Ok(format!("{host}:{given}")),
         Some(Err(_)) => Err(wrong("has no port from 1 to 65535")),
     }
+}
+
+/// Words and their values.
+pub type Choices<T> = &'static [(&'static str, T)];
+
+/// Parses one of these words.
+pub fn one_of<T: Copy + Send + Sync + 'static>(
+    choices: Choices<T>,
+) -> impl TypedValueParser<Value = T> {
+    let words = choices.iter().map(|(word, _)| *word);
+    // The parser rejects any other word.
+    PossibleValuesParser::new(words)
+        .map(|typed| choices.iter().find(|(word, _)| *word == typed).unwrap_or(&choices[0]).1)
+}
+
+/// The word of a value; each value has one.
+pub fn word_of<T: PartialEq>(choices: Choices<T>, value: T) -> &'static str {
+    choices.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use crate::args::{NatsArgs, PatienceArgs, parse_rate_max};
 use crate::command::udp::{Cpus, parse_cpus};
 use crate::failure::{Exit, Failure};
-use crate::margins;
-use crate::notes::Notes;
-use crate::stdout;
+use crate::stdio::Notes;
+use crate::{margins, stdio};
 use clap::Args;
 use knee_engine::error::RunError;
 use knee_engine::interrupt;
@@ -107,13 +106,13 @@ pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
     } else {
         format!("loopback and {}", facts.targets.join(", "))
     };
-    stdout::write(|out| {
+    stdio::write(|out| {
         writeln!(out, "agent {} waits at {place}", facts.name)?;
         writeln!(out, "{} cores; load goes to {targets}", facts.cores)
     })?;
     let tell = |line: &str| {
         // What it does goes on where nobody reads it.
-        let _ = stdout::write(|out| writeln!(out, "{line}"));
+        let _ = stdio::write(|out| writeln!(out, "{line}"));
     };
     agent.serve(stop, &tell).map_err(RunError::from)?;
     Ok(Exit::Fine)

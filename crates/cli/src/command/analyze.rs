@@ -1,10 +1,9 @@
 //! `knee analyze`: conclusions from results measured elsewhere.
 
 use crate::failure::{Exit, Failure};
-use crate::input;
 use crate::output::OutputArgs;
 use crate::resolved_options::ResolvedOptions;
-use crate::started_at;
+use crate::{input, machine};
 use clap::{Args, Subcommand};
 use knee_core::experiment::latency::{conclude_classic, parse_classic};
 use knee_core::experiment::sweep::conclude_table;
@@ -120,7 +119,7 @@ fn report(kind: Kind, file: &str, findings: Vec<Finding>, conclusion: Conclusion
         schema: SCHEMA.to_string(),
         command: Command::analysis_of(kind),
         knee_version: env!("CARGO_PKG_VERSION").to_string(),
-        started_at: started_at::now(),
+        started_at: machine::now(),
         seed: 0,
         verdict: Verdict::Valid,
         result: ReportResult::default(),

@@ -7,9 +7,9 @@ use super::raw::{RawArgs, RawCommand};
 use super::run::RunSpec;
 use crate::failure::Failure;
 use crate::machine::Machine;
-use crate::notes::Notes;
+use crate::stdio::Notes;
 use crate::watch::Unwatched;
-use crate::{margins, started_at};
+use crate::{machine, margins};
 use clap::Command;
 use knee_core::compare::report::Comparison;
 use knee_core::compare::{LiveSide, compare_live, is_b_first, is_known};
@@ -166,11 +166,8 @@ impl LiveTarget {
         }
         let runner = spec.runner(false);
         spec.trial.engine.margins = margins::of_this_machine(Notes { quiet: true });
-        let live = LiveSide {
-            target: spec.hidden(url),
-            started_at: started_at::now(),
-            slices: Vec::new(),
-        };
+        let live =
+            LiveSide { target: spec.hidden(url), started_at: machine::now(), slices: Vec::new() };
         Ok(LiveTarget { spec, runner, is_prepared: false, live })
     }
 

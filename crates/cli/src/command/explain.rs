@@ -1,7 +1,7 @@
 //! `knee explain`: what a code in a report means.
 
 use crate::failure::{Exit, Failure};
-use crate::{stdout, terminal};
+use crate::stdio;
 use clap::Args;
 use knee_core::report::codes::{chapters, codes, entry};
 use knee_render::{Renderer, Text};
@@ -27,16 +27,16 @@ pub struct RawExplain {
 /// Prints the page, or the list.
 pub fn execute(raw: &RawExplain) -> Result<Exit, Failure> {
     let text = Text {
-        color: terminal::colors_stdout(),
-        width: terminal::stdout_width().min(Text::default().width),
-        unicode: terminal::is_unicode(),
+        color: stdio::colors_stdout(),
+        width: stdio::stdout_width().min(Text::default().width),
+        unicode: stdio::is_unicode(),
         full: true,
     };
     match &raw.code {
-        None => stdout::write(|out| text.render(&chapters(), out))?,
+        None => stdio::write(|out| text.render(&chapters(), out))?,
         Some(name) => {
             let entry = entry(name).ok_or_else(|| unknown(name))?;
-            stdout::write(|out| text.render(&entry, out))?;
+            stdio::write(|out| text.render(&entry, out))?;
         }
     }
     Ok(Exit::Fine)

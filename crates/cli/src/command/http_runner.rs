@@ -1,4 +1,4 @@
-//! Runs trials against an HTTP server.
+//! Runs trials against an HTTP server, and walks through the sessions before and after a load.
 
 use super::demo::DemoServer;
 use super::laboratory::{ReportSetup, TrialOutput, TrialRunner};
@@ -7,28 +7,26 @@ use crate::confined;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::resolved_options::ResolvedOptions;
-use crate::watch::{LiveKind, UpcomingTrial};
+use crate::watch::{LiveKind, Unwatched, UpcomingTrial};
 use knee_core::experiment::Experiment;
 use knee_core::report::Kind;
 use knee_core::trial::assess::assess;
 use knee_core::trial::figure::Figure;
 use knee_core::trial::report::TrialReport;
-use knee_core::trial::sessions::SessionNames;
+use knee_core::trial::sessions::{SessionNames, failure_of};
 use knee_core::trial::slice::Slice;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use knee_fleet::Fleet;
 use knee_load::measure::IntervalWatcher;
 use knee_load::session::SessionPlan;
-use knee_load::spec::{HttpVersion, Level, Target, TrialSpec};
+use knee_load::spec::{HttpVersion, Level, Load, Pause, Target, TrialSpec};
 use knee_load::time::Nanos;
 use knee_render::metrics::HttpServerLabels;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-mod once;
 
 /// An experiment over HTTP that cannot be wrong, and what it needs beside its spec.
 #[derive(Debug)]
@@ -146,7 +144,7 @@ impl HttpRunner {
             return Ok(());
         };
         if let Some(kind) = plan.setup {
-            let given = once::walk_once(&self.base, kind, stop)?;
+            let given = walk_once(&self.base, kind, stop)?;
             self.set_up = Some(Arc::new(SessionPlan { given, ..(**plan).clone() }));
         }
         Ok(())
@@ -160,7 +158,7 @@ impl HttpRunner {
         let teardown = self.base.target.sessions.as_ref().and_then(|plan| plan.teardown);
         match teardown {
             Some(kind) => {
-                once::walk_once(&self.given(&self.base), kind, &AtomicBool::new(false)).map(drop)
+                walk_once(&self.given(&self.base), kind, &AtomicBool::new(false)).map(drop)
             }
             None => Ok(()),
         }
@@ -309,6 +307,42 @@ pub fn label(level: Level) -> String {
         Level::Descriptors(n) => format!("descriptors={n}"),
         Level::Flows { up, down } => format!("{up} up, {down} down"),
     }
+}
+
+/// The longest that these steps may take together.
+const LASTS_AT_MOST: Nanos = Nanos::from_secs(600);
+
+/// Has one user do the steps of this kind of session of the target, as `base` would. Returns the
+/// values of its variables.
+///
+/// # Errors
+/// A step failed, or all of them took more than ten minutes.
+fn walk_once(base: &TrialSpec, kind: u16, stop: &AtomicBool) -> Result<Vec<Vec<u8>>, RunError> {
+    let mut spec = TrialSpec {
+        level: Level::Vusers(1),
+        load: Load::Closed { vusers: 1, pause: Pause::NONE, stages: Vec::new() },
+        warmup: Nanos::ZERO,
+        duration: LASTS_AT_MOST,
+        operations_max: Some(1),
+        retry: None,
+        ..base.clone()
+    };
+    let mut name = String::new();
+    if let Some(plan) = &mut spec.target.sessions {
+        let plan = Arc::make_mut(plan);
+        *plan = std::mem::take(plan).only(kind);
+        name = plan.kinds.get(usize::from(kind)).map_or(name, |kind| kind.name.clone());
+    }
+    let trial = knee_engine::run(&spec, &mut Unwatched, stop)?;
+    let kept = trial.measurement.sessions.as_ref().and_then(|sessions| sessions.kept.clone());
+    kept.ok_or_else(|| {
+        let why = match failure_of(&trial) {
+            Some(why) => why,
+            None if trial.interrupted => "was interrupted".to_owned(),
+            None => "took more than 10 minutes".to_owned(),
+        };
+        RunError::NotStarted(format!("{name}: {why}"))
+    })
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 use super::report::undetermined;
 use crate::args::ThresholdArgs;
 use crate::failure::{Exit, Failure};
-use crate::history;
 use crate::output::Output;
 use crate::resolved_options::ResolvedOptions;
-use crate::started_at;
 use crate::watch::{ExperimentStart, UpcomingTrial, Watchers};
+use crate::{history, machine};
 use knee_core::compare::{has_host_speed, state_host_speed};
 use knee_core::experiment::{self, Concluded, Conducted, EndReason, Experiment, ending};
 use knee_core::finding::Finding;
@@ -105,7 +104,7 @@ fn conduct_hidden<X: Reported, S: TrialRunner<X>>(
 ) -> Result<Exit, Failure> {
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
-    let started_at = started_at::now();
+    let started_at = machine::now();
     if let Err(e) = runner.prepare(stop) {
         return unreached(setup, experiment, e);
     }
@@ -153,7 +152,7 @@ pub fn unreached<X: Reported>(
     if !matches!(error, RunError::Unreachable(_) | RunError::FleetLost(_)) {
         return Err(error.into());
     }
-    let started_at = started_at::now();
+    let started_at = machine::now();
     setup.output.begin_files(&setup.start(&started_at));
     let conducted = unmeasured(experiment, &error);
     let host = host(String::new());

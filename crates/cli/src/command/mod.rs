@@ -1,10 +1,9 @@
-//! One file per command.
+//! One file or folder per command; those whose output is packaged share one.
 
 pub mod agent;
 pub mod analyze;
 pub mod compare;
 mod compare_live;
-pub mod completions;
 mod demo;
 pub mod explain;
 pub mod fleet;
@@ -13,10 +12,10 @@ mod http_runner;
 pub mod import;
 mod laboratory;
 pub mod latency;
-pub mod man;
 pub mod mcp;
 pub mod observe;
 pub mod overload;
+pub mod packaging;
 pub mod raw;
 pub mod recover;
 pub mod report;

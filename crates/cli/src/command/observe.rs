@@ -2,7 +2,7 @@
 
 use crate::args::TokenArgs;
 use crate::failure::{Exit, Failure};
-use crate::stdout;
+use crate::stdio;
 use clap::Args;
 use knee_engine::interrupt;
 use knee_engine::observe::ObserveServer;
@@ -75,7 +75,7 @@ pub fn execute(spec: ObserveSpec) -> Result<Exit, Failure> {
         (SynSource::Capture, _) => "a packet capture".to_owned(),
         (_, because) => format!("the kernel's counters, as {}", because.unwrap_or("it is so")),
     };
-    stdout::write(|out| {
+    stdio::write(|out| {
         writeln!(out, "listening on {}", observer.address())?;
         writeln!(out, "SYNs to port {port} are counted by {counted}")
     })?;
@@ -83,7 +83,7 @@ pub fn execute(spec: ObserveSpec) -> Result<Exit, Failure> {
         std::thread::sleep(Duration::from_millis(20));
     }
     let stats = observer.stop();
-    stdout::write(|out| {
+    stdio::write(|out| {
         let (clients, windows) = (stats.clients, stats.windows);
         writeln!(out, "clients {clients}, windows {windows}, refused {}", stats.refused)
     })?;

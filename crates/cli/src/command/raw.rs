@@ -2,12 +2,12 @@
 
 use crate::args::{with_curl_line, with_exits};
 use crate::command::{
-    agent, analyze, compare, compare_live, completions, explain, fleet, history, import, latency,
-    man, mcp, observe, overload, recover, report, run, scenario, serve, sweep, throttle, tour, udp,
+    agent, analyze, compare, compare_live, explain, fleet, history, import, latency, mcp, observe,
+    overload, packaging, recover, report, run, scenario, serve, sweep, throttle, tour, udp,
 };
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
-use crate::terminal;
+use crate::stdio;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -58,8 +58,8 @@ impl RawArgs {
         let argv = compare::options_first(&command, argv);
         let argv = with_curl_line(argv)?;
         let mut command = let_numbers_be_negative(command);
-        if !terminal::is_stdout() {
-            command = command.term_width(terminal::stdout_width());
+        if !stdio::is_stdout() {
+            command = command.term_width(stdio::stdout_width());
         }
         let mut matches = command.try_get_matches_from_mut(argv)?;
         RawArgs::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command))
@@ -104,8 +104,8 @@ pub enum RawCommand {
     Agent(agent::RawAgent),
     Fleet(fleet::RawFleet),
     Mcp(mcp::RawMcp),
-    Completions(completions::RawCompletions),
-    Man(man::RawMan),
+    Completions(packaging::RawCompletions),
+    Man(packaging::RawMan),
 }
 
 impl RawCommand {
@@ -137,8 +137,8 @@ impl RawCommand {
             RawCommand::Agent(raw) => agent::execute(raw),
             RawCommand::Fleet(raw) => fleet::execute(&raw),
             RawCommand::Mcp(raw) => mcp::execute(raw),
-            RawCommand::Completions(raw) => completions::execute(&raw, &RawArgs::command()),
-            RawCommand::Man(raw) => man::execute(&raw, RawArgs::command()),
+            RawCommand::Completions(raw) => packaging::write_completions(&raw, &RawArgs::command()),
+            RawCommand::Man(raw) => packaging::write_manual(&raw, RawArgs::command()),
         }
     }
 }

@@ -5,7 +5,7 @@ mod tests;
 
 use crate::args::SecretArgs;
 use crate::failure::{Exit, Failure};
-use crate::{scenario, stdout};
+use crate::{input, stdio};
 use clap::{Args, Subcommand};
 use knee_load::session::{Instruction, SessionKind};
 use knee_scenario::{EXAMPLE, Scenario, schema};
@@ -41,17 +41,17 @@ enum RawScenarioCommand {
 pub fn execute(raw: &RawScenario) -> Result<Exit, Failure> {
     match &raw.command {
         RawScenarioCommand::Check { file, .. } => {
-            let scenario = scenario::read(file)?;
+            let scenario = input::read_scenario(file)?;
             let kinds = scenario.plan.kinds.iter();
             let lines: Vec<_> = kinds.map(|kind| summary(kind, &scenario)).collect();
-            stdout::write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
+            stdio::write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
         }
         RawScenarioCommand::Schema => {
             let schema = serde_json::to_string_pretty(&schema())
                 .map_err(|e| Failure::input(format!("the schema could not be written: {e}")))?;
-            stdout::write(|out| writeln!(out, "{schema}"))?;
+            stdio::write(|out| writeln!(out, "{schema}"))?;
         }
-        RawScenarioCommand::New => stdout::write(|out| out.write_all(EXAMPLE.as_bytes()))?,
+        RawScenarioCommand::New => stdio::write(|out| out.write_all(EXAMPLE.as_bytes()))?,
     }
     Ok(Exit::Fine)
 }

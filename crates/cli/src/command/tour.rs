@@ -3,8 +3,8 @@
 use super::laboratory;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use crate::stdio;
 use crate::whole_file::OutputPlace;
-use crate::{stdout, terminal};
 use clap::Args;
 use knee_core::report::Report;
 use knee_engine::interrupt;
@@ -80,11 +80,11 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
         let (number, of) = (i + 1, STEPS.len());
         let command = for_a_shell(part.arguments);
         let said = format!("{number} of {of}  {}\n$ knee {command}\n", part.question);
-        stdout::write(|out| out.write_all(said.as_bytes()))?;
+        stdio::write(|out| out.write_all(said.as_bytes()))?;
         match measure(part, raw.quiet) {
             Ok(report) => {
-                let told = format!("{}\n\n", headline(&report, terminal::is_unicode()));
-                stdout::write(|out| out.write_all(told.as_bytes()))?;
+                let told = format!("{}\n\n", headline(&report, stdio::is_unicode()));
+                stdio::write(|out| out.write_all(told.as_bytes()))?;
                 reports.push((part.question, report));
             }
             // The rest of the tour is worth as much without it.
@@ -98,7 +98,7 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
     page.write(|out| html_tour(&parts, out))?;
     let took = begun.elapsed().as_secs();
     let end = format!("{} of {} in {took} s; the page: {}\n", parts.len(), STEPS.len(), raw.html);
-    stdout::write(|out| out.write_all(end.as_bytes()))?;
+    stdio::write(|out| out.write_all(end.as_bytes()))?;
     Ok(laboratory::ended_by_signal().unwrap_or(Exit::Fine))
 }
 

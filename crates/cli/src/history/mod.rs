@@ -1,24 +1,21 @@
 //! The history: every run that measured is kept, as it happens, in one SQLite file of the user's.
 //!
 //! Whatever is wrong with the file costs the history, with a line that says so, never a run.
+//!
+//! A run of the history is named by its id, as a baseline, or as the latest.
 
 mod recorder;
-mod reference;
 mod schema;
 mod store;
 mod write;
 
-#[cfg(test)]
-mod tests;
-
-pub use recorder::{HistoryRecorder, KeepOptions};
-pub use reference::{RunReference, parse_name};
-pub use store::{HistoryEntry, HistoryFilter, HistoryStore, RunState};
-
 use crate::failure::Failure;
 use knee_core::report::Report;
+pub use recorder::{HistoryRecorder, KeepOptions};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
+pub use store::{HistoryEntry, HistoryFilter, HistoryStore, RunState};
 
 /// The report of a kept run: `12` (an id), `main` (a baseline's name), `last`.
 ///
@@ -141,3 +138,74 @@ mod place_tests {
         assert_eq!(empty, Some(PathBuf::from("/h/.local/share/knee/history.db")));
     }
 }
+
+/// Names one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunReference {
+    /// By its id.
+    Id(i64),
+    /// The baseline of this name.
+    Baseline(String),
+    /// The latest one.
+    Last,
+}
+
+/// The word for the latest run.
+const LAST: &str = "last";
+
+/// No name is longer.
+const NAME_MAX: usize = 100;
+
+impl RunReference {
+    /// Reads `12`, `main` or `last`.
+    ///
+    /// # Errors
+    /// What is wrong with it and what would be right.
+    pub fn parse(text: &str) -> Result<RunReference, String> {
+        if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+            return text
+                .parse()
+                .map(RunReference::Id)
+                .map_err(|_| "no run has such an id".to_string());
+        }
+        if text == LAST {
+            return Ok(RunReference::Last);
+        }
+        parse_name(text)
+            .map(RunReference::Baseline)
+            .map_err(|_| "is no run: give its id, a baseline's name or 'last'".to_string())
+    }
+}
+
+impl fmt::Display for RunReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunReference::Id(id) => write!(f, "{id}"),
+            RunReference::Baseline(name) => f.write_str(name),
+            RunReference::Last => f.write_str(LAST),
+        }
+    }
+}
+
+/// Reads the name of a baseline: `main`, `v1.2`, `feature/cache`.
+///
+/// # Errors
+/// What is wrong with it and what would be right.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    let goes_on = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b));
+    if !begins || !goes_on || text.len() > NAME_MAX {
+        return Err(format!(
+            "'{}' is no name: a letter, then letters, digits, '.', '_', '-' and '/', at most \
+             {NAME_MAX} in all",
+            text.escape_debug()
+        ));
+    }
+    if text == LAST {
+        return Err(format!("'{LAST}' is the latest run: take another name"));
+    }
+    Ok(text.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,16 @@
 //! What is kept: reads it, removes runs, names baselines.
 
-use super::reference::RunReference;
+use super::RunReference;
 use super::schema::{has_result, in_words, open_to_read};
 use super::write::{ProcessIdentity, TrialStart, set_baseline};
 use flate2::read::ZlibDecoder;
-use knee_core::report::Command;
 use knee_core::report::salvage::{PartialExperiment, RunningTrial, salvage};
-use knee_core::report::{Report, ReportResult, SCHEMA, check_schema};
+use knee_core::report::{Command, Report, ReportResult, SCHEMA, check_schema};
 use knee_core::trial::report::Verdict;
 use knee_load::measure::{Histogram, Interval};
 use knee_load::secrets::Secrets;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Read;
 use std::path::Path;
@@ -19,7 +19,8 @@ use std::path::Path;
 const REPORT_MAX: u64 = 1 << 30;
 
 /// How a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// It has ended with a report.
     Complete,
@@ -33,21 +34,8 @@ pub enum RunState {
     Unfinished,
 }
 
-impl RunState {
-    /// Its name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            RunState::Complete => "complete",
-            RunState::Failed => "failed",
-            RunState::Running => "running",
-            RunState::CutShort => "cut_short",
-            RunState::Unfinished => "unfinished",
-        }
-    }
-}
-
 /// One run, as it is listed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HistoryEntry {
     /// Its id.
     pub id: i64,

@@ -284,3 +284,31 @@ fn the_file_is_for_its_owners_eyes() {
     assert_eq!(mode(&place.file()), 0o600);
     assert_eq!(mode(place.file().parent().unwrap()), 0o700);
 }
+
+#[test]
+fn references() {
+    let name = |text: &str| RunReference::Baseline(text.to_string());
+    for (text, expected) in [
+        ("12", Some(RunReference::Id(12))),
+        ("007", Some(RunReference::Id(7))),
+        ("last", Some(RunReference::Last)),
+        ("main", Some(name("main"))),
+        ("feature/cache-2_b.1", Some(name("feature/cache-2_b.1"))),
+        ("", None),
+        ("-1", None),
+        ("1a", None),
+        ("99999999999999999999", None),
+        ("a b", None),
+        ("häh", None),
+    ] {
+        assert_eq!(RunReference::parse(text).ok(), expected, "{text}");
+    }
+}
+
+#[test]
+fn names_that_mean_something_else_are_refused() {
+    for text in ["last", "12", "", "a\nb", &"x".repeat(101)] {
+        let wrong = parse_name(text).unwrap_err();
+        assert!(!wrong.contains('\n'), "{wrong}");
+    }
+}

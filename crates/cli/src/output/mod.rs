@@ -1,26 +1,22 @@
-//! Where the report goes.
+//! Where the report goes, and how an experiment is watched while it runs.
 
-mod files;
-mod watch;
-
-use crate::args::SecretArgs;
+use crate::args::{SecretArgs, listen_address};
 use crate::failure::Failure;
-use crate::history::{HistoryRecorder, KeepOptions};
-use crate::notes::Notes;
-use crate::terminal;
+use crate::history::{HistoryRecorder, KeepOptions, parse_name};
+use crate::stdio::{self, Notes};
 use crate::watch::{
     ExperimentStart, HdrFile, LiveView, MetricsServer, OtlpExport, ProgressWatcher, SharedMetrics,
     Watcher, Watchers, progress_width,
 };
+use crate::whole_file::OutputPlace;
 use clap::Args;
-pub use files::Files;
 use knee_core::report::Report;
 use knee_load::secrets::Secrets;
 use knee_render::live::TerminalStyle;
 use knee_render::{Csv, Html, Json, Junit, Markdown, Renderer, Text};
 use std::fmt;
 use std::io::{self, Write};
-use watch::{KeepArgs, WatchArgs};
+use std::net::SocketAddr;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
@@ -206,11 +202,11 @@ impl Output {
     /// The live view, or a line where that is not wanted or the terminal cannot show it.
     fn progress(&self) -> Box<dyn Watcher> {
         let look = TerminalStyle {
-            color: !self.no_color && !terminal::refuses_color(),
-            unicode: terminal::is_unicode(),
+            color: !self.no_color && !stdio::refuses_color(),
+            unicode: stdio::is_unicode(),
         };
-        let view = (!self.no_tui && terminal::can_show_view())
-            .then(|| LiveView::start(look, self.notes()));
+        let view =
+            (!self.no_tui && stdio::can_show_view()).then(|| LiveView::start(look, self.notes()));
         match view {
             Some(Ok(view)) => Box::new(view),
             // The terminal is as it was.
@@ -236,8 +232,8 @@ impl Output {
     /// Says how it ended where the view or the line of progress goes away and the text does not
     /// follow in its place.
     pub fn note_result(&self, report: &Report) {
-        if terminal::is_stderr() && !terminal::is_stdout() {
-            self.note(&knee_render::headline(report, terminal::is_unicode()));
+        if stdio::is_stderr() && !stdio::is_stdout() {
+            self.note(&knee_render::headline(report, stdio::is_unicode()));
         }
     }
 
@@ -270,7 +266,7 @@ impl Output {
 }
 
 /// The first failure; others, where they are of something else, are reported at once.
-pub fn all_of(outcomes: impl IntoIterator<Item = Result<(), Failure>>) -> Result<(), Failure> {
+fn all_of(outcomes: impl IntoIterator<Item = Result<(), Failure>>) -> Result<(), Failure> {
     let mut failures = outcomes.into_iter().filter_map(Result::err);
     let first = failures.next();
     for other in failures.filter(|other| first.as_ref() != Some(other)) {
@@ -282,9 +278,9 @@ pub fn all_of(outcomes: impl IntoIterator<Item = Result<(), Failure>>) -> Result
 /// How text is written to standard output, whole.
 pub fn text(no_color: bool) -> Text {
     Text {
-        color: !no_color && terminal::colors_stdout(),
-        width: terminal::stdout_width(),
-        unicode: terminal::is_unicode(),
+        color: !no_color && stdio::colors_stdout(),
+        width: stdio::stdout_width(),
+        unicode: stdio::is_unicode(),
         full: true,
     }
 }
@@ -292,5 +288,123 @@ pub fn text(no_color: bool) -> Text {
 impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Output").finish_non_exhaustive()
+    }
+}
+
+/// Files, and what goes to standard output, for a report or a comparison (`T`).
+pub struct Files<T> {
+    files: Vec<ReportFile<T>>,
+    /// What takes standard output from the text: which option, and in which form.
+    stdout: Option<(&'static str, Box<dyn Renderer<T>>)>,
+}
+
+impl<T> Files<T> {
+    /// Nowhere but standard output, as text.
+    pub fn none() -> Files<T> {
+        Files { files: Vec::new(), stdout: None }
+    }
+
+    /// The report goes to `path` in this form too, if it was given.
+    ///
+    /// # Errors
+    /// It cannot be written, or standard output is taken already.
+    pub fn add(
+        &mut self,
+        option: &'static str,
+        path: Option<&str>,
+        form: Box<dyn Renderer<T>>,
+    ) -> Result<(), Failure> {
+        match path {
+            None => {}
+            Some("-") => {
+                if let Some((other, _)) = &self.stdout {
+                    let wrong = format!("standard output is taken by {other}: name a file");
+                    return Err(Failure::argument(option, wrong));
+                }
+                self.stdout = Some((option, form));
+            }
+            Some(path) => self.files.push(ReportFile::open(option, path, form)?),
+        }
+        Ok(())
+    }
+
+    /// Writes the report: as text to standard output, unless another form goes there, and as asked.
+    /// A file that cannot be written does not keep it from the others.
+    ///
+    /// # Errors
+    /// One of them could not be written.
+    pub fn deliver(self, report: &T, text: &dyn Renderer<T>) -> Result<(), Failure> {
+        let form = self.stdout.as_ref().map_or(text, |(_, form)| &**form);
+        let shown = stdio::write(|out| form.render(report, out));
+        let written = self.files.into_iter().map(|file| file.write(report));
+        all_of(std::iter::once(shown).chain(written))
+    }
+}
+
+/// A file for a report in one form.
+struct ReportFile<T> {
+    place: OutputPlace,
+    form: Box<dyn Renderer<T>>,
+}
+
+impl<T> ReportFile<T> {
+    /// Checks the file that `option` names, for a report in this form.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn open(
+        option: &'static str,
+        path: &str,
+        form: Box<dyn Renderer<T>>,
+    ) -> Result<ReportFile<T>, Failure> {
+        let place = OutputPlace::open(option, path)?;
+        Ok(ReportFile { place, form })
+    }
+
+    /// Writes the report in the place of an older file.
+    ///
+    /// # Errors
+    /// The report could not be written whole.
+    fn write(self, report: &T) -> Result<(), Failure> {
+        self.place.write(|out| self.form.render(report, out))
+    }
+}
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
+pub struct WatchArgs {
+    /// Show a progress line instead of the live view
+    #[arg(long, hide_short_help = true)]
+    pub no_tui: bool,
+
+    /// Address of an OpenMetrics endpoint (/metrics) with the running figures, for Prometheus
+    #[arg(long, value_name = "ADDR:PORT", hide_short_help = true)]
+    #[arg(value_parser = |text: &str| listen_address(text, "127.0.0.1:7009"))]
+    pub metrics: Option<SocketAddr>,
+
+    /// URL of an OpenTelemetry collector to push the running figures to, by OTLP over HTTP; 'env':
+    /// that of OTEL_EXPORTER_OTLP_ENDPOINT
+    #[arg(long, value_name = "URL", hide_short_help = true)]
+    pub otlp: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "History")]
+pub struct KeepArgs {
+    /// Do not keep this run in the history ('knee history')
+    #[arg(long, hide_short_help = true)]
+    no_save: bool,
+
+    /// Name under which this run becomes a baseline if it is VALID; replaces an earlier one
+    #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with = "no_save")]
+    #[arg(hide_short_help = true)]
+    save_baseline: Option<String>,
+}
+
+impl KeepArgs {
+    /// How a run is kept, if it is; its id is printed where somebody watches.
+    pub fn resolve(&self, is_watched: bool) -> Option<KeepOptions> {
+        (!self.no_save)
+            .then(|| KeepOptions { baseline: self.save_baseline.clone(), tells_id: is_watched })
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::failure::Failure;
-use crate::stdout;
+use crate::stdio;
 use crate::whole_file::{OutputFile, OutputPlace};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
@@ -48,7 +48,7 @@ impl HdrFile {
     pub fn outcome(&self) -> Result<(), Failure> {
         match (self.failure.take(), self.path.as_str()) {
             (None, _) => Ok(()),
-            (Some(error), "-") => stdout::outcome(Err(error)),
+            (Some(error), "-") => stdio::outcome(Err(error)),
             (Some(error), path) => {
                 let wrong = format!("'{path}' could not be written whole: {error}");
                 Err(Failure::argument("--hdr", wrong))

@@ -1,9 +1,9 @@
 //! An agent: the engine behind NATS subjects.
 
 mod job;
-mod lease;
 mod question;
 
+use super::leases::AgentLeases;
 use crate::bus::{Bus, json, now_ns, parse};
 use crate::clocks::chrony_error_ns_max;
 use crate::parcel::{ParcelPieces, parse_piece, unpack};
@@ -19,7 +19,6 @@ pub(crate) use job::files_of;
 use job::{Job, JobContext};
 use knee_engine::sys::clock;
 use knee_load::spec::Margins;
-use lease::AgentLeases;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};

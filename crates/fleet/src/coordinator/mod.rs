@@ -2,7 +2,6 @@
 
 mod collect;
 mod gather;
-mod lease;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -10,6 +9,7 @@ mod trial;
 pub use collect::{CollectedTrial, clear, collect, stop};
 pub use gather::{AgentPresence, Selector, present};
 
+use super::leases::CoordinatorLease;
 use crate::bus::{Bus, Stores, chain, json, now_ns, parse};
 use crate::clocks::{ClockEstimate, best_of};
 use crate::protocol::{
@@ -24,7 +24,6 @@ use knee_engine::observe::Vantage;
 use knee_load::measure::{IntervalWatcher, Trial};
 use knee_load::spec::{Target, TrialSpec};
 use knee_load::time::Nanos;
-use lease::CoordinatorLease;
 use serde::de::DeserializeOwned;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicBool;

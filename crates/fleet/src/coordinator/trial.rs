@@ -6,7 +6,7 @@ use crate::FleetError;
 use crate::agent::files_of;
 use crate::bus::{NatsLink, Stores, json, not_stored, now_ns, parse};
 use crate::clocks::{READINGS, chrony_error_ns_max};
-use crate::live::LiveMerge;
+use crate::interval_share::LiveMerge;
 use crate::parcel::{outline, pack, piece_words};
 use crate::protocol::{
     AgentAnswer, GoRequest, Heartbeat, JobState, PIECE, PlanFacts, PrepareRequest, SILENT, SPEC,

@@ -1,8 +1,8 @@
 //! Streams of messages.
 
 use super::line::{Ink, Line};
-use super::stated::stated;
 use super::table::{Table, TableOf};
+use super::timing::stated;
 use super::{Document, Fact, fact};
 use crate::number::{count, known, percent, rate, time, time_short};
 use knee_core::trial::figure::TimesReport;

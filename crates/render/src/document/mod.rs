@@ -1,24 +1,17 @@
 //! A report as a document: its content in order, independent of output forms. This module puts each
 //! kind of report together once; the painters `text`, `html` and `markdown` write it.
 
-mod agents;
 pub(crate) mod appendix;
-mod attempts;
 mod compare;
 mod generator;
 pub(crate) mod head;
-mod heat_map;
 mod latency;
 pub(crate) mod line;
 mod messages;
-mod observed;
 mod overload;
-mod overload_plots;
 mod recover;
 mod run;
-mod series;
 mod sessions;
-mod stated;
 mod sweep;
 mod sweep_plots;
 pub(crate) mod table;

@@ -1,14 +1,15 @@
-//! Load beyond capacity: arrivals and throughput.
+//! Load beyond capacity. Figures show arrivals against clients and descriptors, throughput, and how
+//! attempts end.
 
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::{
-    Document, Fact, Layout, Medium, agents, fact, head, heat_map, observed, overload_plots,
-    sessions, timing, traffic,
+    Document, Fact, Layout, Medium, fact, generator, head, sessions, timing, traffic, trial_plots,
 };
 use crate::number::{
     MISSING, count, fixed, known, number, percent, percent_cell, r_squared, rate, time_short, words,
 };
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, scale};
 use knee_core::experiment::overload::report::{
     CameBack, LevelRow, OverloadConclusion, SClientRow, SimpleRow, parted,
 };
@@ -25,9 +26,9 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     }
     doc.only(Medium::Screen, |doc| show_key_figures(doc, c));
     doc.section("What arrives, and what is served", "");
-    let arriving = [overload_plots::simple(c), overload_plots::sclients(c)];
+    let arriving = [simple(c), sclients(c)];
     doc.plots(arriving.into_iter().flatten(), Layout::Pairs);
-    doc.plots(overload_plots::served(c), Layout::Wide);
+    doc.plots(served(c), Layout::Wide);
     let taken = taken(report);
     doc.facts(facts(c, taken));
     doc.facts(head::left_out(report));
@@ -35,7 +36,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     if !c.sclients.is_empty() {
         let (title, remark) = sclients_heading(by_schedule);
         doc.section(title, remark);
-        let ends = overload_plots::ends(c, by_schedule);
+        let ends = ends(c, by_schedule);
         doc.only(Medium::Page, |doc| doc.plots([ends], Layout::Wide));
         doc.table(title, sclients_table(&c.sclients));
         doc.note(sclients_notes(&c.sclients, by_schedule, taken));
@@ -51,9 +52,9 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     sessions::show_levels(doc, &report.trials);
     traffic::show_steps_of_levels(doc, &report.trials);
     timing::show_levels(doc, report.trials.iter());
-    observed::show_levels(doc, &report.trials);
-    heat_map::show_levels(doc, &report.trials);
-    agents::show_levels(doc, parted(&report.trials).0);
+    traffic::show_host_times_of_levels(doc, &report.trials);
+    trial_plots::show_heat_maps_of_levels(doc, &report.trials);
+    generator::show_agents_of_levels(doc, parted(&report.trials).0);
 }
 
 /// Adds the first screen.
@@ -237,4 +238,143 @@ pub(super) fn end(outcome: Outcome) -> String {
         Outcome::DescriptorExhausted => "no descriptor".to_string(),
         other => words(other.name()),
     }
+}
+
+/// Height of the bar of one level, in CSS pixels.
+const ROW_PX: u32 = 24;
+
+/// The colours of outcomes other than served, in turn.
+const TONES: [Tone; 4] = [Tone::Second, Tone::Fourth, Tone::Bad, Tone::Third];
+
+/// The top of both plots of arrivals; that of simple clients looks flat in comparison.
+fn top(c: &OverloadConclusion) -> f64 {
+    let simple = c.simple.iter().map(|r| r.row.syn_per_s);
+    let sclients = c.sclients.iter().flat_map(|r| [r.row.syn_per_s, r.offered_per_s]);
+    scale::top(simple.chain(sclients).chain([c.capacity_per_s]))
+}
+
+fn capacity(c: &OverloadConclusion) -> Reference {
+    Reference::y(c.capacity_per_s, format!("capacity {}", rate(c.capacity_per_s)))
+}
+
+/// A plot of arrivals with the capacity, and with the generator's limit if one was met.
+fn over_capacity(c: &OverloadConclusion, title: &str, x: Scale) -> Plot {
+    let y = Scale::from_zero([top(c)], Unit::PerS, "connections");
+    let plot = Plot::new(title, x, y).against(capacity(c));
+    let most = scale::top(c.sclients.iter().map(|r| r.offered_per_s));
+    match c.generator_limit_per_s {
+        Some(limit) if limit < 0.99 * most => {
+            let label = format!("the generator kept up to {}", rate(limit));
+            plot.against(Reference::y(limit, label).toned(Tone::Fourth))
+        }
+        _ => plot,
+    }
+}
+
+/// Arrivals from simple clients, which never exceed the throughput.
+pub(super) fn simple(c: &OverloadConclusion) -> Option<Plot> {
+    if c.simple.len() < 2 {
+        return None;
+    }
+    let rows: Vec<(f64, &LevelRow)> = c.simple.iter().map(|r| (r.clients.into(), &r.row)).collect();
+    let clients = rows.iter().map(|(clients, _)| *clients);
+    let x = Scale::fitting(clients, Unit::Count, "simple clients");
+    Some(curves(over_capacity(c, "Simple clients", x), &rows))
+}
+
+/// Arrivals from S-Clients, 1/T per descriptor.
+pub(super) fn sclients(c: &OverloadConclusion) -> Option<Plot> {
+    if c.sclients.len() < 2 {
+        return None;
+    }
+    let rows = c.sclients.iter().map(|r| (r.descriptors.into(), &r.row));
+    let rows: Vec<(f64, &LevelRow)> = rows.collect();
+    let most = scale::top(rows.iter().map(|(descriptors, _)| *descriptors));
+    let x = Scale::from_zero([most], Unit::Count, "descriptors of S-Clients");
+    let mut plot = over_capacity(c, "S-Clients", x);
+    if let Some(slope) = c.slope_per_descriptor {
+        let line = [0.0, most].map(|d| Point::new(d, c.capacity_per_s + slope * d));
+        let series = PlotSeries::line("fitted", line.into()).toned(Tone::Muted);
+        let slope = fixed(slope, 3);
+        plot = plot
+            .with(series.dashed(Dash::Dotted).unlisted())
+            .noted(format!("fitted: the capacity and {slope}/s for each descriptor"));
+    }
+    Some(curves(plot, &rows))
+}
+
+/// Adds SYNs and throughput of rows at these places on x.
+fn curves(mut plot: Plot, rows: &[(f64, &LevelRow)]) -> Plot {
+    let points = |rate: fn(&LevelRow) -> f64| -> Vec<Point> {
+        rows.iter().map(|(x, row)| Point::new(*x, rate(row))).collect()
+    };
+    if rows.iter().any(|(_, row)| row.syn_per_s > row.first_syn_per_s) {
+        let series = PlotSeries::line("all SYNs", points(|row| row.syn_per_s)).toned(Tone::Second);
+        plot = plot.with(series.dashed(Dash::DashDot).marked(Mark::Ring));
+    }
+    let served = rows.iter().map(|(x, row)| served_at(*x, row)).collect();
+    let served = PlotSeries::line("served", served).toned(Tone::Third);
+    let first = PlotSeries::line("first SYNs", points(|row| row.first_syn_per_s));
+    plot.with(first.marked(Mark::Dot)).with(served.dashed(Dash::Dashed).marked(Mark::Square))
+}
+
+fn served_at(x: f64, row: &LevelRow) -> Point {
+    Point::with(x, row.served_per_s, row.served_ci95_per_s)
+}
+
+/// Throughput against offered load; `None` with too few levels or no throughput.
+pub(super) fn served(c: &OverloadConclusion) -> Option<Plot> {
+    if c.sclients.is_empty() || c.simple.len() + c.sclients.len() < 2 || c.capacity_per_s <= 0.0 {
+        return None;
+    }
+    let simple = c.simple.iter().map(|r| served_at(r.row.first_syn_per_s, &r.row));
+    let simple: Vec<Point> = simple.collect();
+    let sclients = c.sclients.iter().map(|r| served_at(r.offered_per_s, &r.row));
+    let sclients: Vec<Point> = sclients.collect();
+    let all = || simple.iter().chain(&sclients);
+    let x = Scale::from_zero(all().map(|p| p.x), Unit::PerS, "offered");
+    let most = scale::top(all().map(|p| p.y).chain([c.capacity_per_s]));
+    let y = Scale::from_zero([1.1 * most], Unit::PerS, "served");
+    let plot = Plot::new("Served against offered", x, y)
+        .high(180)
+        .against(capacity(c))
+        .with(PlotSeries::line("S-Clients", sclients).marked(Mark::Dot));
+    let simple = PlotSeries::marks("simple clients", simple).toned(Tone::Second);
+    Some(plot.with_any(simple.marked(Mark::Ring)))
+}
+
+/// How the attempts of each level ended.
+pub(super) fn ends(c: &OverloadConclusion, by_schedule: bool) -> Plot {
+    let rows = &c.sclients;
+    let totals = rows.iter().map(|r| r.row.outcomes.total() as f64);
+    let x = Scale::from_zero(totals, Unit::Count, "attempts");
+    let title = if by_schedule {
+        "How attempts ended, by the most in flight"
+    } else {
+        "How attempts ended, by descriptors"
+    };
+    let names = rows.iter().map(|r| count(r.descriptors.into()));
+    let mut plot = Plot::of_rows(title, x, names, ROW_PX);
+    plot.height = plot.height.max(48);
+    let mut begins = vec![0.0; rows.len()];
+    let mut tones = TONES.into_iter().cycle();
+    let others = Outcome::ALL.into_iter().filter(|o| *o != Outcome::Served);
+    for outcome in [Outcome::Served].into_iter().chain(others) {
+        if rows.iter().all(|r| r.row.outcomes.count(outcome) == 0) {
+            continue;
+        }
+        let pieces = rows.iter().zip(&mut begins).enumerate();
+        let pieces = pieces.map(|(i, (r, begin))| {
+            let n = r.row.outcomes.count(outcome) as f64;
+            let from = *begin;
+            *begin += n;
+            Point::with(n, i as f64, Some([from, *begin]))
+        });
+        let series = PlotSeries::stack(end(outcome), pieces.collect(), 0.7);
+        plot = plot.with(match outcome {
+            Outcome::Served => series,
+            _ => series.toned(tones.next().unwrap_or_default()),
+        });
+    }
+    plot
 }

@@ -2,7 +2,7 @@
 
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
-use super::{Document, Fact, Layout, Medium, agents, attempts, fact, generator, observed};
+use super::{Document, Fact, Layout, Medium, fact, generator, sessions, traffic};
 use crate::number::{count, known, number, percent, rate, time, time_short};
 use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
 use knee_core::experiment::recover::report::{
@@ -20,7 +20,8 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &RecoverConclusion) {
     };
     doc.section("Before, during and after the trigger", "");
     if let Some(requests) = trial.requests() {
-        let plots = [phased(attempts::over_time(requests), c), phased(response_times(trial), c)];
+        let plots =
+            [phased(sessions::requests_over_time(requests), c), phased(response_times(trial), c)];
         doc.plots(plots, Layout::Wide);
     }
     doc.table("Phases", phases_table(c));
@@ -40,13 +41,13 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &RecoverConclusion) {
         doc.facts(area_fact(c));
     }
     if let Some(requests) = trial.requests() {
-        attempts::show_counts(doc, requests);
+        sessions::show_request_counts(doc, requests);
     }
     if let Some(seen) = trial.observed() {
-        doc.section("At the server", observed::source(seen));
-        doc.facts(observed::facts(seen));
+        doc.section("At the server", traffic::observation_source(seen));
+        doc.facts(traffic::observed_facts(seen));
     }
-    agents::show(doc, trial, "");
+    generator::show_agents(doc, trial, "");
     generator::show(doc, trial);
 }
 

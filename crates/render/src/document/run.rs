@@ -2,16 +2,13 @@
 //! load was kept.
 
 use super::generator::{gap_facts, pacing_facts, quantiles, stall_facts};
-use super::heat_map::heat_map;
 use super::line::{Ink, Line};
-use super::series::{is_dense, rates, response_times};
-use super::stated::{key_times_table, latency_table, stated};
 use super::table::{Table, TableOf};
-use super::trial_plots::{dispersion, pacing, response_spectrum};
-use super::{
-    Document, Fact, Layout, Medium, agents, attempts, fact, generator, messages, observed,
-    sessions, timing, traffic,
+use super::timing::{key_times_table, latency_table, stated};
+use super::trial_plots::{
+    dispersion, heat_map, is_dense, pacing, rates, response_spectrum, response_times,
 };
+use super::{Document, Fact, Layout, Medium, fact, generator, messages, sessions, timing, traffic};
 use crate::number::{asked, count, known, number, percent, plural, rate, time, time_short, words};
 use crate::plot::Plot;
 use knee_core::compare::metric_name;
@@ -53,7 +50,7 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     doc.table("Outcomes", outcomes_table(t, http));
     doc.facts(traffic::status_facts(&http.traffic, http.protocol.as_ref()));
     doc.facts(traffic::answer_facts(&http.traffic));
-    attempts::show(doc, http.requests.as_ref());
+    sessions::show_requests(doc, http.requests.as_ref());
     messages::show(doc, http.messages.as_ref());
     sessions::show(doc, http.sessions.as_ref());
     let targets = if http.sessions.is_some() { "Steps" } else { "Targets" };
@@ -63,10 +60,10 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
     doc.facts(load_facts(&t.offered));
     if let Some(seen) = &http.observed {
-        doc.section("At the server", observed::source(seen));
-        doc.facts(observed::facts(seen));
+        doc.section("At the server", traffic::observation_source(seen));
+        doc.facts(traffic::observed_facts(seen));
     }
-    agents::show(doc, t, "");
+    generator::show_agents(doc, t, "");
     generator::show(doc, t);
 }
 
@@ -260,7 +257,7 @@ fn show_key_figures(doc: &mut Document, report: &Report, c: &RunConclusion) {
     facts.push(fact("outcomes", outcomes_line(t)));
     facts.extend(traffic::status_facts(&http.traffic, http.protocol.as_ref()));
     facts.extend(traffic::answer_facts(&http.traffic));
-    facts.extend(http.requests.as_ref().map(attempts::facts).unwrap_or_default());
+    facts.extend(http.requests.as_ref().map(sessions::request_facts).unwrap_or_default());
     doc.facts(facts);
 }
 

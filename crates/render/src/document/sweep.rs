@@ -3,8 +3,8 @@
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::{
-    Block, Document, Fact, Layout, Medium, agents, attempts, fact, head, heat_map, messages,
-    observed, sweep_plots, timing,
+    Block, Document, Fact, Layout, Medium, fact, generator, head, messages, sessions, sweep_plots,
+    timing, traffic, trial_plots,
 };
 use crate::number::{
     TIE, asked, count, estimate, fixed, known, named, number, percent, percent_cell, plural, rate,
@@ -30,10 +30,10 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         doc.facts(head::left_out(report));
     }
     timing::show_levels(doc, report.trials.iter());
-    attempts::show_levels(doc, &report.trials);
+    sessions::show_requests_of_levels(doc, &report.trials);
     messages::show_levels(doc, &report.trials);
-    observed::show_levels(doc, &report.trials);
-    agents::show_levels(doc, &report.trials);
+    traffic::show_host_times_of_levels(doc, &report.trials);
+    generator::show_agents_of_levels(doc, &report.trials);
     if !c.models.is_empty() {
         let remark = "fitted to throughput against load; residual as root mean square";
         doc.section("Models", remark);
@@ -43,7 +43,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         show_rounds(doc, c);
         show_over_time(doc, report);
     });
-    heat_map::show_levels(doc, &report.trials);
+    trial_plots::show_heat_maps_of_levels(doc, &report.trials);
 }
 
 /// Adds the first screen.

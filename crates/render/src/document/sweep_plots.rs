@@ -1,11 +1,9 @@
 //! The figures of a sweep.
 
-use super::series::{stair, time_scale};
 use super::sweep::level_name;
-use super::trial_plots::{spectrum, spectrum_line};
-use crate::axis;
+use super::trial_plots::{spectrum, spectrum_line, stair, time_scale};
 use crate::number::{asked, count, estimate, plural, rate, time_short};
-use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, scale};
 use knee_core::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
@@ -22,7 +20,7 @@ pub(super) fn throughput(c: &SweepConclusion) -> Plot {
     let x = load_scale(c);
     let edges = |l: &SweepLevel| l.throughput_ci95_per_s.map_or(0.0, |[_, hi]| hi);
     let top = c.levels.iter().flat_map(|l| [l.throughput_per_s, edges(l)]);
-    let top = axis::top(top.chain([c.max_throughput_per_s]));
+    let top = scale::top(top.chain([c.max_throughput_per_s]));
     let y = Scale::linear(0.0, top * 1.1, Unit::PerS, "responses per second");
     let title = format!("Throughput against {}", load_name(c));
     let label = format!("maximum {}", rate(c.max_throughput_per_s));

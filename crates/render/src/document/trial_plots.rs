@@ -1,10 +1,109 @@
-//! Figures of a trial: distributions, pacing, dispersion.
+//! Figures of a trial: its intervals, distributions, pacing, dispersion and heat maps.
 
-use crate::axis::top;
-use crate::number::{known, time_short};
-use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, row_points};
+use super::{Block, Document, Layout, Medium, keep_first_of_levels};
+use crate::number::{self, count, known, plural, time_short};
+use crate::plot::{
+    Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Shade, Tone, Unit, row_points, top,
+};
 use knee_core::trial::report::{OfferedReport, QuantilesReport, TimesReport, TrialReport};
+use knee_load::measure::{HeatReport, Interval};
 use knee_load::stats::gaps::Dispersion;
+
+/// From more intervals than this a figure needs the whole width.
+const DENSE: usize = 60;
+
+/// Whether a figure of these intervals needs the whole width.
+pub(super) fn is_dense(intervals: &[Interval]) -> bool {
+    intervals.len() > DENSE
+}
+
+/// The scale of time of these intervals.
+pub(super) fn time_scale(intervals: &[Interval]) -> Scale {
+    let end = intervals.last().map_or(1, |i| i.end_ns);
+    Scale::linear(0.0, end as f64, Unit::Time, "time into the window")
+}
+
+/// A figure of each interval as a stair up to the end of the last; NaN is a gap.
+pub(super) fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> f64) -> Vec<Point> {
+    let levels = intervals.iter();
+    let mut points: Vec<Point> = levels.map(|i| Point::new(i.start_ns as f64, value(i))).collect();
+    if let (Some(last), Some(point)) = (intervals.last(), points.last().copied()) {
+        points.push(Point::new(last.end_ns as f64, point.y));
+    }
+    points
+}
+
+/// About `most` of the points: the lowest and the highest of each group of neighbours, so that
+/// peaks and dips remain. Each is still a measured point.
+pub(super) fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
+    if points.len() <= most {
+        return points;
+    }
+    let size = 2 * points.len().div_ceil(most.max(2));
+    let ends = |group: &[Point]| -> Vec<Point> {
+        let by = |a: &&Point, b: &&Point| a.y.total_cmp(&b.y);
+        let known = || group.iter().filter(|p| !p.y.is_nan());
+        match (known().min_by(by), known().max_by(by)) {
+            (Some(low), Some(high)) if low.x < high.x => vec![*low, *high],
+            (Some(low), Some(high)) if low.x > high.x => vec![*high, *low],
+            (Some(level), _) => vec![*level],
+            // A gap stays one.
+            _ => group.first().copied().into_iter().collect(),
+        }
+    };
+    let last = points.last().copied();
+    points.chunks(size).flat_map(ends).chain(last).collect()
+}
+
+/// Response times over time: median, 90th and 99th percentile, longest. An interval in which
+/// nothing ended is a gap.
+pub(super) fn response_times(intervals: &[Interval]) -> Plot {
+    let of = |ns: u64| if ns == 0 { f64::NAN } else { ns as f64 };
+    let all = intervals.iter().flat_map(|i| [i.p50_ns, i.max_ns]);
+    let y = Scale::fitting(all.map(of), Unit::Time, "response time");
+    let mut plot = Plot::new("Response time over time", time_scale(intervals), y).zooming();
+    // The order of the lines distinguishes them; dashes of many short levels would only be noise.
+    let dashed = |dash| {
+        if is_dense(intervals) { Dash::Solid } else { dash }
+    };
+    type Figure = (&'static str, fn(&Interval) -> u64, Tone, Dash);
+    let figures: [Figure; 4] = [
+        ("max", |i| i.max_ns, Tone::Muted, Dash::Dotted),
+        ("p99", |i| i.p99_ns, Tone::Second, Dash::Dashed),
+        ("p90", |i| i.p90_ns, Tone::Third, Dash::DashDot),
+        ("p50", |i| i.p50_ns, Tone::First, Dash::Solid),
+    ];
+    for (name, figure, tone, dash) in figures {
+        let levels = stair(intervals, |i| of(figure(i)));
+        plot = plot.with(PlotSeries::step(name, levels).toned(tone).dashed(dashed(dash)));
+    }
+    plot.described("Median, 90th and 99th percentile and longest response time of each interval.")
+}
+
+/// The rates asked for, started and answered over time, and of errors if any.
+pub(super) fn rates(trial: &TrialReport) -> Plot {
+    let intervals = trial.intervals.as_slice();
+    let of = |value: fn(&Interval) -> u64| stair(intervals, |i| i.per_s(value(i)));
+    let (started, answered) = (of(|i| i.attempted), of(|i| i.completed));
+    // With sessions their rate was asked for, but these are rates of operations.
+    let asked = trial.offered.asked_per_s.filter(|_| trial.sessions().is_none());
+    let values = started.iter().chain(&answered).map(|p| p.y).chain(asked);
+    let y = Scale::from_zero(values, Unit::PerS, "operations per second");
+    let mut plot = Plot::new("Rate over time", time_scale(intervals), y).zooming();
+    if let (Some(per_s), Some(last)) = (asked, intervals.last()) {
+        let ends = [0, last.end_ns].map(|ns| Point::new(ns as f64, per_s));
+        let line = PlotSeries::line("asked", ends.into()).toned(Tone::Muted);
+        plot = plot.with(line.dashed(Dash::Dotted).unlisted());
+    }
+    let started = PlotSeries::step("started", started).toned(Tone::Second);
+    plot = plot.with(started.dashed(Dash::Dashed)).with(PlotSeries::step("answered", answered));
+    if intervals.iter().any(|i| i.errors > 0) {
+        let errors = PlotSeries::step("errors", of(|i| i.errors));
+        plot = plot.with(errors.toned(Tone::Bad).dashed(Dash::DashDot));
+    }
+    let throughput = number::known(trial.throughput_per_s, number::rate);
+    plot.described(format!("Operations started and answered over time; throughput {throughput}."))
+}
 
 /// The distributions of some trials by percentile, on scales that stretch the tail; `None` if they
 /// are unknown. The largest observation stands at the end.
@@ -113,4 +212,127 @@ pub(super) fn dispersion(o: &OfferedReport) -> Option<Plot> {
         .against(Reference::y(1.0, "Poisson: 1 at every scale"))
         .with(PlotSeries::line("", points).marked(Mark::Dot));
     Some(plot)
+}
+
+/// Height of one of several heat maps, in CSS pixels.
+const LEVEL_HEIGHT: u32 = 160;
+
+/// The heat map of a trial; `None` without at least two columns.
+pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
+    let heat = t.timing()?.heat_map.as_ref()?;
+    if heat.counts.len() < 2 || t.intervals.is_empty() {
+        return None;
+    }
+    let bounds = heat.bounds_ns.iter().map(|ns| *ns as f64);
+    let y = Scale::fitting(bounds, Unit::Time, "response time");
+    let mut plot = Plot::new("Operations by response time", time_scale(&t.intervals), y)
+        .zooming()
+        .described("How many operations ended over time, by response time.")
+        .noted(format!(
+            "The number of operations that ended in {} of time, by response time.",
+            time_short(heat.column_ns)
+        ));
+    let levels = &heat.levels;
+    for (number, [from, to]) in levels.iter().enumerate() {
+        let cells = cells(heat, [*from, *to]);
+        let weaker = levels.len() - 1 - number;
+        let shade = Shade(Shade::MOST.saturating_sub(weaker as u8).max(1));
+        let name = cells_name([*from, *to], number + 1 == levels.len());
+        let width = heat.column_ns as f64;
+        plot = plot.with(PlotSeries::cells(name, cells, width, shade));
+    }
+    Some(plot)
+}
+
+/// Cells of all heat maps of a page.
+const CELLS_MAX: usize = 12_000;
+
+/// Adds the heat map of the first trial of each level to a page, folded. Where they would have too
+/// many cells, those of the first levels are left out.
+pub(super) fn show_heat_maps_of_levels(doc: &mut Document, trials: &[TrialReport]) {
+    let mut firsts: Vec<(&str, &TrialReport)> = trials.iter().map(|t| (&*t.label, t)).collect();
+    keep_first_of_levels(&mut firsts);
+    let (mut plots, mut cells) = (Vec::new(), 0);
+    for (label, trial) in firsts.into_iter().rev() {
+        let Some(mut plot) = heat_map(trial) else {
+            continue;
+        };
+        for series in &plot.series {
+            cells += series.points().len();
+        }
+        if cells > CELLS_MAX {
+            break;
+        }
+        label.clone_into(&mut plot.title);
+        plots.push(plot.high(LEVEL_HEIGHT));
+    }
+    plots.reverse();
+    if !plots.is_empty() {
+        let levels = plural(plots.len() as u64, "level");
+        let title = format!("Operations by response time, of {levels}");
+        let plots = vec![Block::Plots(plots, Layout::Pairs)];
+        doc.only(Medium::Page, |doc| doc.push(Block::Folded(title, plots)));
+    }
+}
+
+fn cells_name([from, to]: [u64; 2], is_last: bool) -> String {
+    let range = if from == to { count(from) } else { format!("{} to {}", count(from), count(to)) };
+    if is_last { format!("{range} operations") } else { range }
+}
+
+/// The cells whose number of operations is in this range; adjacent cells of a column are joined.
+fn cells(heat: &HeatReport, [from, to]: [u64; 2]) -> Vec<Point> {
+    let mut cells: Vec<Point> = Vec::new();
+    for (number, column) in heat.counts.iter().enumerate() {
+        let x = (number as f64 + 0.5) * heat.column_ns as f64;
+        let rows = column.0.iter().zip(heat.bounds_ns.windows(2));
+        for (_, bounds) in rows.filter(|(count, _)| (from..=to).contains(count)) {
+            let [low, high] = [bounds[0] as f64, bounds[1] as f64];
+            match cells.last_mut() {
+                Some(Point { x: before, range: Some([_, end]), .. })
+                    if *before == x && *end == low =>
+                {
+                    *end = high
+                }
+                _ => cells.push(Point::with(x, low, Some([low, high]))),
+            }
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_load::measure::HeatColumn;
+
+    #[test]
+    fn a_long_series_keeps_its_peaks_and_dips_and_nothing_else() {
+        let points: Vec<Point> = (0..1_000_u32)
+            .map(|i| Point::new(f64::from(i), if i == 717 { 9.0 } else { f64::from(i % 3) }))
+            .collect();
+        assert_eq!(thinned(points.clone(), 1_000), points);
+        let few = thinned(points.clone(), 100);
+        assert!((50..=102).contains(&few.len()), "{}", few.len());
+        assert!(few.iter().all(|p| points.contains(p)));
+        assert!(few.iter().any(|p| p.y == 9.0));
+        assert!(few.windows(2).all(|w| w[0].x <= w[1].x));
+    }
+
+    #[test]
+    fn cells_of_one_level_on_top_of_each_other_are_one() {
+        let heat = HeatReport {
+            column_ns: 10,
+            bounds_ns: vec![1, 2, 3, 4],
+            counts: vec![HeatColumn(vec![5, 4, 0]), HeatColumn(vec![4, 0, 4])],
+            levels: vec![[1, 5]],
+        };
+        let ranges = |level| -> Vec<(f64, Option<[f64; 2]>)> {
+            cells(&heat, level).into_iter().map(|p| (p.x, p.range)).collect()
+        };
+        let [whole, low, high] = [[1.0, 3.0], [1.0, 2.0], [3.0, 4.0]].map(Some);
+        assert_eq!(ranges([4, 5]), [(5.0, whole), (15.0, low), (15.0, high)]);
+        assert_eq!(ranges([5, 9]), [(5.0, low)]);
+        assert_eq!(ranges([6, 9]), []);
+    }
 }

@@ -1,14 +1,12 @@
 //! The report as one page for a browser. Everything is in the file, nothing is fetched. The page is
 //! readable without script; the script adds values on hover, zoom and a choice of light or dark.
 //!
-//! `head` writes the head of the document and its findings, `svg` its figures.
+//! `page` writes the document with its head and findings, `svg` its figures.
 
 mod command_words;
-mod head;
 mod markup;
 mod page;
 mod svg;
-mod tables;
 
 #[cfg(test)]
 mod tests;
@@ -74,9 +72,9 @@ pub fn html_tour(reports: &[(&str, &Report)], out: &mut dyn io::Write) -> io::Re
 }
 
 fn show(page: &mut HtmlPage, doc: &Document) {
-    head::show(page, &doc.head);
+    page::show(page, &doc.head);
     if let Some(findings) = &doc.findings {
-        head::show_findings(page, findings);
+        page::show_findings(page, findings);
     }
     for section in &doc.sections {
         show_section(page, section);

@@ -4,13 +4,11 @@
 //! Each number shown is a field of an interval or a report, or their sum.
 
 mod charts;
-mod header;
 mod panels;
 mod screen;
 mod terminal_style;
 #[cfg(test)]
 mod tests;
-mod times_chart;
 
 pub use screen::{LatencyView, LiveScreen};
 pub use terminal_style::TerminalStyle;

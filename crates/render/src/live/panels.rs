@@ -1,15 +1,195 @@
-//! Panels of lines: remarks and findings so far, ended trials, agents of a fleet.
+//! The lines of the screen. Its upper end has command, progress, and the figures of the last
+//! interval. Panels below have remarks and findings so far, ended trials, and agents of a fleet.
 
 use super::charts::below;
+use super::screen::LiveScreen;
 use super::terminal_style::TerminalStyle;
-use super::{EndedTrial, LiveState, LogEntry};
+use super::{EndedTrial, LiveKind, LiveState, LiveTrial, LogEntry};
 use crate::document::line::{Ink, Line};
-use crate::number::{count, known, rate, time_short};
+use crate::number::{count, fixed, known, rate, time_short};
 use knee_core::finding::Severity;
 use knee_load::measure::{AgentInterval, Interval};
+use knee_load::time::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::cmp::Reverse;
+
+/// Command, target and trial, cut to `width` columns.
+pub(super) fn title(live: &LiveState, width: usize) -> Line {
+    let mut line = Line::of(Ink::Strong, format!("knee {}", live.command));
+    let mut trial = Line::new();
+    if let Some(t) = &live.trial {
+        if live.begun > 1 {
+            trial.push(Ink::Dim, format!("trial {}  ", live.begun));
+        }
+        trial.push(Ink::Strong, &t.label);
+    }
+    let room = width.saturating_sub(line.width() + trial.width() + 4);
+    let is_cut = live.target.chars().count() > room;
+    let mut target: String = live.target.chars().take(room).collect();
+    if is_cut && target.pop().is_some() {
+        target.push('…');
+    }
+    line.push(Ink::Plain, format!("  {target}"));
+    line.pad_to(width.saturating_sub(trial.width()).max(line.width() + 1));
+    line.append(trial);
+    line
+}
+
+/// The progress as a bar and as time.
+pub(super) fn progress(screen: &LiveScreen<'_>, width: usize) -> Line {
+    let Some(trial) = &screen.live.trial else {
+        return Line::of(Ink::Dim, "starting");
+    };
+    let (elapsed, total) = match trial.kind {
+        LiveKind::Row { before, all, .. } => (before + screen.elapsed, Some(all)),
+        _ => (screen.elapsed, trial.total),
+    };
+    let mut words = match total {
+        Some(total) => format!("{} of {}", seconds(elapsed.min(total)), seconds(total)),
+        None => seconds(elapsed),
+    };
+    words.push_str(&state(screen, trial, elapsed, total));
+    let words = Line::of(Ink::Plain, words);
+    let bar = width.saturating_sub(words.width() + 2);
+    let Some(total) = total.filter(|t| *t > Nanos::ZERO && bar >= 8) else {
+        return words;
+    };
+    let share = (elapsed.as_secs_f64() / total.as_secs_f64()).min(1.0);
+    let full = (share * bar as f64) as usize;
+    let (done, left) = screen.style.pick(("━", "┄"), ("=", "."));
+    let mut line = Line::of(Ink::Data, done.repeat(full));
+    line.push(Ink::Dim, left.repeat(bar - full));
+    line.push(Ink::Plain, "  ");
+    line.append(words);
+    line
+}
+
+fn state(
+    screen: &LiveScreen<'_>,
+    trial: &LiveTrial,
+    elapsed: Nanos,
+    total: Option<Nanos>,
+) -> String {
+    let words = if screen.stopping {
+        "ending"
+    } else if !screen.live.is_running {
+        "ended"
+    } else if elapsed < trial.warmup {
+        "warming up"
+    } else if trial.kind == LiveKind::Operations && total.is_some_and(|t| elapsed > t) {
+        "waiting for what is in flight"
+    } else {
+        return String::new();
+    };
+    format!(", {words}")
+}
+
+fn seconds(t: Nanos) -> String {
+    format!("{:.1} s", t.as_secs_f64())
+}
+
+/// The figures, as many per line as fit.
+pub(super) fn figures(live: &LiveState, width: usize) -> Vec<Line> {
+    let mut lines = vec![Line::new()];
+    for figure in all_figures(live) {
+        let gap = 3;
+        let last = lines.last_mut().filter(|l| l.width() > 0);
+        match last {
+            Some(line) if line.width() + gap + figure.width() <= width => {
+                line.push(Ink::Plain, " ".repeat(gap));
+                line.append(figure);
+            }
+            Some(_) => lines.push(figure),
+            None => lines = vec![figure],
+        }
+    }
+    lines
+}
+
+fn all_figures(live: &LiveState) -> Vec<Line> {
+    let (Some(trial), last) = (&live.trial, live.last()) else {
+        return Vec::new();
+    };
+    match (trial.kind, last) {
+        (LiveKind::Row { number, of, .. }, _) => {
+            vec![figure("row", format!("{number} of {of}"))]
+        }
+        (_, None) => vec![Line::of(Ink::Dim, "nothing measured yet")],
+        (LiveKind::Operations, Some(i)) => operations(live, trial, i),
+        (LiveKind::Datagrams, Some(i)) => {
+            let sending = rate(i.per_s(i.sent.unwrap_or(0)));
+            let mut figures = vec![figure("sending", sending)];
+            figures.extend(trial.asked_per_s.map(|asked| figure("asked", rate(asked))));
+            figures.push(figure("sent", count(live.sums.sent)));
+            figures
+        }
+        (LiveKind::Flows, Some(i)) => {
+            let bits = |bytes: Option<u64>| bit_rate(i.per_s(bytes.unwrap_or(0)));
+            let mut figures =
+                vec![figure("down", bits(i.down_bytes)), figure("up", bits(i.up_bytes))];
+            figures.extend(times("ping p50", i));
+            figures
+        }
+    }
+}
+
+fn operations(live: &LiveState, trial: &LiveTrial, i: &Interval) -> Vec<Line> {
+    let mut figures = Vec::new();
+    if let Some(asked) = trial.asked_per_s {
+        let achieved = rate(i.per_s(i.attempted));
+        let mut offered = figure("offered", achieved);
+        offered.push(Ink::Dim, " of ");
+        offered.push(Ink::Plain, rate(asked));
+        figures.push(offered);
+    }
+    figures.push(figure("completed", rate(i.per_s(i.completed))));
+    figures.extend(i.messages.map(|n| figure("messages", rate(i.per_s(n)))));
+    let errors = count(live.sums.errors);
+    let ink = match live.sums.errors {
+        0 => Ink::Plain,
+        _ => Ink::Bad,
+    };
+    figures.push(Line::of(Ink::Dim, "errors ").with(ink, errors));
+    figures.extend(times("p50", i));
+    figures.extend(i.in_flight.map(|n| figure("in flight", count(n))));
+    figures.extend(i.oldest_ns.map(|ns| figure("oldest", time_short(ns))));
+    if let (Some(mean), Some(max)) = (i.pacing_error_ns_mean, i.pacing_error_ns_max) {
+        let mut late = figure("pacing error", time_short(mean));
+        late.push(Ink::Dim, " max ");
+        late.push(Ink::Plain, time_short(max));
+        figures.push(late);
+    }
+    figures
+}
+
+fn times(p50: &str, i: &Interval) -> Vec<Line> {
+    if i.max_ns == 0 {
+        return Vec::new();
+    }
+    let [p90, p99, max] = [("p90", i.p90_ns), ("p99", i.p99_ns), ("max", i.max_ns)];
+    [(p50, i.p50_ns), p90, p99, max]
+        .into_iter()
+        .map(|(name, ns)| figure(name, time_short(ns)))
+        .collect()
+}
+
+fn figure(name: &str, value: String) -> Line {
+    Line::of(Ink::Dim, format!("{name} ")).with(Ink::Strong, value)
+}
+
+/// Bits per second, from bytes: `93.4 Mbit/s`.
+pub(super) fn bit_rate(bytes_per_s: f64) -> String {
+    let bits = bytes_per_s * 8.0;
+    let (scale, unit) = match bits {
+        b if b < 1e6 => (1e3, "kbit/s"),
+        b if b < 1e9 => (1e6, "Mbit/s"),
+        _ => (1e9, "Gbit/s"),
+    };
+    let value = bits / scale;
+    let decimals = usize::from(value < 100.0 && value.fract() > 0.05);
+    format!("{} {unit}", fixed(value, decimals))
+}
 
 /// Rows of the whole log at this width.
 pub(super) fn log_rows(live: &LiveState, width: usize, style: TerminalStyle) -> usize {

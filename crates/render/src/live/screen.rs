@@ -1,9 +1,8 @@
 //! The layout of the whole screen.
 
-use super::charts::BarChart;
-use super::header::{bit_rate, figures, progress, title};
+use super::charts::{BarChart, TimesChart};
+use super::panels::{bit_rate, figures, progress, title};
 use super::terminal_style::TerminalStyle;
-use super::times_chart::TimesChart;
 use super::{LiveInterval, LiveKind, LiveState, panels};
 use crate::document::line::{Ink, Line};
 use crate::number::rate;

@@ -1,9 +1,17 @@
-//! The metrics that each trial has one value of, a row for each.
+//! The metrics, a row for each: those that each trial has one value of, response times, and those
+//! of steps and sessions by their names.
+//!
+//! Response times of HTTP have another name in OTLP, by OpenTelemetry's semantic conventions:
+//! `http.client.request.duration`, with an `error.type` of what failed. No other convention that
+//! would fit is stable.
 
 use super::{
-    LiveKind, MetricFamily, MetricName, MetricSample, MetricUnit, MetricValues, Times, TrialMetrics,
+    BOUNDS, LiveKind, MetricFamily, MetricLabel, MetricName, MetricSample, MetricUnit,
+    MetricValues, Times, TrialMetrics,
 };
-use knee_load::measure::Interval;
+use knee_core::trial::sessions::SessionNames;
+use knee_load::measure::{EndedCounts, Interval};
+use knee_load::spec::{Endpoint, Protocol, Target};
 use knee_load::time::Nanos;
 
 /// Name and meaning of a metric, and its value of a trial that has one.
@@ -137,4 +145,232 @@ fn per_second(trial: &TrialMetrics, n: fn(&Interval) -> u64) -> Option<f64> {
 
 fn seconds(ns: u64) -> Option<f64> {
     Some(Nanos(ns).as_secs_f64())
+}
+
+/// The methods that the conventions know.
+const METHODS: [&str; 9] =
+    ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
+
+/// The server that HTTP requests of a trial go to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpServerLabels(Vec<MetricLabel>);
+
+impl HttpServerLabels {
+    /// The server and the method of a target's requests; `None` where it does not speak HTTP. The
+    /// conventions have `_OTHER` for methods that they do not know, and here for several.
+    pub fn of(target: &Target) -> Option<HttpServerLabels> {
+        if !matches!(target.protocol, Protocol::Http(_)) {
+            return None;
+        }
+        let mut methods = target.requests.iter().map(|request| request.method.as_str());
+        let first = methods.next().unwrap_or_default();
+        let is_known = METHODS.contains(&first) && methods.all(|method| method == first);
+        let method = if is_known { first } else { "_OTHER" };
+        let mut labels = vec![MetricLabel::text("http.request.method", method)];
+        match &target.endpoint {
+            // The response times are those of all servers together.
+            _ if !target.further.is_empty() => {}
+            Endpoint::Tcp { host, port } => labels.extend([
+                MetricLabel::text("server.address", host),
+                MetricLabel::number("server.port", u64::from(*port)),
+            ]),
+            Endpoint::Unix { path } => labels.push(MetricLabel::text("server.address", path)),
+        }
+        Some(HttpServerLabels(labels))
+    }
+}
+
+/// The response times of these trials, and those of HTTP by how requests ended.
+pub(super) fn response_time_families(trials: &[TrialMetrics]) -> [MetricFamily; 2] {
+    let is_timed = |t: &&TrialMetrics| t.kind == LiveKind::Operations && t.times.count > 0;
+    let all = trials.iter().filter(is_timed);
+    let all = all.map(|trial| trial.sample(Vec::new(), trial.times.clone()));
+    let of_http = trials.iter().filter_map(|trial| Some(samples(trial, &trial.http.as_ref()?.0)));
+    let of_http: Vec<_> = of_http.flatten().collect();
+    // All trials of an experiment speak the same protocol.
+    let otlp = of_http.is_empty().then_some("knee.response_time");
+    [
+        MetricFamily {
+            name: MetricName { openmetrics: Some("knee_response_time_seconds"), otlp },
+            unit: MetricUnit::Seconds,
+            help: "Response times.",
+            values: MetricValues::Times(all.collect()),
+        },
+        MetricFamily {
+            name: MetricName { openmetrics: None, otlp: Some("http.client.request.duration") },
+            unit: MetricUnit::Seconds,
+            help: "Duration of HTTP client requests, from the intended time to the last byte.",
+            values: MetricValues::Times(of_http),
+        },
+    ]
+}
+
+fn samples(trial: &TrialMetrics, labels: &[MetricLabel]) -> Vec<MetricSample<Times>> {
+    let failed = trial.failed.iter().filter(|(_, ended)| ended.timed > 0);
+    let failed = failed.map(|(outcome, ended)| (Some(outcome.name()), Times::from(ended)));
+    let mut all: Vec<_> = failed.collect();
+    let good = all.iter().fold(trial.times.clone(), |rest, (_, times)| without(rest, times));
+    if good.count > 0 {
+        all.insert(0, (None, good));
+    }
+    let sample = |(error, times): (Option<&str>, Times)| {
+        let error = error.map(|name| MetricLabel::text("error.type", name));
+        trial.sample(labels.iter().cloned().chain(error).collect(), times)
+    };
+    all.into_iter().map(sample).collect()
+}
+
+/// The times without a part of them. All were counted to 3 significant digits and the part exactly:
+/// at a bound they may differ by what lies as close to it.
+fn without(mut all: Times, part: &Times) -> Times {
+    all.up_to.resize(BOUNDS.len(), 0);
+    all.count = all.count.saturating_sub(part.count);
+    all.sum_ns = (all.sum_ns - part.sum_ns).max(0.0);
+    let mut least = 0;
+    for (all_up_to, part_up_to) in all.up_to.iter_mut().zip(&part.up_to) {
+        least = all_up_to.saturating_sub(*part_up_to).max(least).min(all.count);
+        *all_up_to = least;
+    }
+    all
+}
+
+/// What ended of the steps and the sessions of a trial.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sessions {
+    /// What they are called, by their numbers; empty where operations are no steps.
+    pub names: SessionNames,
+    steps: Vec<EndedCounts>,
+    kinds: Vec<EndedCounts>,
+}
+
+impl Sessions {
+    /// Of a trial whose sessions are called so.
+    pub(super) fn named(names: SessionNames) -> Sessions {
+        Sessions { names, ..Sessions::default() }
+    }
+
+    /// Adds what ended in an interval.
+    pub(super) fn add(&mut self, interval: &Interval) {
+        EndedCounts::merge_all(&mut self.steps, &interval.steps);
+        EndedCounts::merge_all(&mut self.kinds, &interval.sessions);
+    }
+
+    /// Each step that has a name of its own.
+    fn steps(&self) -> Vec<(&str, EndedCounts)> {
+        let steps = self.names.steps.iter().enumerate();
+        let named = steps.filter_map(|(number, name)| Some((name.as_deref()?, number)));
+        named.map(|(name, n)| (name, at(&self.steps, n))).collect()
+    }
+
+    fn kinds(&self) -> Vec<(&str, EndedCounts)> {
+        let kinds = self.names.kinds.iter().enumerate();
+        kinds.map(|(number, name)| (name.as_str(), at(&self.kinds, number))).collect()
+    }
+}
+
+/// Nothing has ended of what is not there yet.
+fn at(all: &[EndedCounts], number: usize) -> EndedCounts {
+    all.get(number).copied().unwrap_or_default()
+}
+
+/// What the metrics of steps, or of sessions, have in common.
+struct Subject {
+    /// The label that names them.
+    label: &'static str,
+    all: fn(&Sessions) -> Vec<(&str, EndedCounts)>,
+    counters: [Counter; 2],
+    /// Name and help of the histogram.
+    times: (MetricName, &'static str),
+}
+
+struct Counter {
+    name: MetricName,
+    unit: &'static str,
+    help: &'static str,
+    value: fn(&EndedCounts) -> u64,
+}
+
+const SUBJECTS: [Subject; 2] = [
+    Subject {
+        label: "step",
+        all: Sessions::steps,
+        counters: [
+            Counter {
+                name: MetricName::both("knee_step_operations_ended", "knee.step.operations.ended"),
+                unit: "{operation}",
+                help: "Operations of the step that ended.",
+                value: |ended| ended.good + ended.failed,
+            },
+            Counter {
+                name: MetricName::both(
+                    "knee_step_operations_failed",
+                    "knee.step.operations.failed",
+                ),
+                unit: "{operation}",
+                help: "Those without the expected response.",
+                value: |ended| ended.failed,
+            },
+        ],
+        times: (
+            MetricName::both("knee_step_response_time_seconds", "knee.step.response_time"),
+            "Response times.",
+        ),
+    },
+    Subject {
+        label: "session",
+        all: Sessions::kinds,
+        counters: [
+            Counter {
+                name: MetricName::both("knee_sessions_completed", "knee.sessions.completed"),
+                unit: "{session}",
+                help: "Sessions that reached their last step.",
+                value: |ended| ended.good,
+            },
+            Counter {
+                name: MetricName::both("knee_sessions_failed", "knee.sessions.failed"),
+                unit: "{session}",
+                help: "Sessions that a failed step ended.",
+                value: |ended| ended.failed,
+            },
+        ],
+        times: (
+            MetricName::both("knee_session_time_seconds", "knee.session.time"),
+            "Times of completed sessions, pauses included.",
+        ),
+    },
+];
+
+/// What ended in these trials; without values where none has sessions.
+pub(super) fn session_families(trials: &[TrialMetrics]) -> Vec<MetricFamily> {
+    SUBJECTS.iter().flat_map(|subject| subject.families(trials)).collect()
+}
+
+impl Subject {
+    fn families(&self, trials: &[TrialMetrics]) -> Vec<MetricFamily> {
+        let counters = self.counters.iter().map(|counter| MetricFamily {
+            name: counter.name,
+            unit: MetricUnit::Count(counter.unit),
+            help: counter.help,
+            values: MetricValues::Counter(self.samples(trials, counter.value)),
+        });
+        let (name, help) = self.times;
+        let times = MetricValues::Times(self.samples(trials, |ended| Times::from(ended)));
+        let times = MetricFamily { name, unit: MetricUnit::Seconds, help, values: times };
+        counters.chain([times]).collect()
+    }
+
+    fn samples<V>(
+        &self,
+        trials: &[TrialMetrics],
+        value: fn(&EndedCounts) -> V,
+    ) -> Vec<MetricSample<V>> {
+        let mut samples = Vec::new();
+        for trial in trials {
+            for (name, ended) in (self.all)(&trial.sessions) {
+                let label = MetricLabel::text(self.label, name);
+                samples.push(trial.sample(vec![label], value(&ended)));
+            }
+        }
+        samples
+    }
 }

@@ -1,9 +1,9 @@
 //! The content of a figure: two [`Scale`]s, [`PlotSeries`] and [`Reference`] lines. The painters
 //! `html::svg` and `text::plot` draw it.
 
-mod scale;
+pub(crate) mod scale;
 
-pub(crate) use scale::{Scale, Unit};
+pub(crate) use scale::{Axis, Scale, Unit, span, top};
 
 /// The colour of a series. Never the only difference between two series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

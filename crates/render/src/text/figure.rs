@@ -1,13 +1,11 @@
-//! Figures in characters: on a canvas, as boxes beside names, or as a line of heights over time.
+//! Figures in characters: on a canvas, as boxes beside names, as a line of heights over time, or as
+//! bars in a line of text.
 
-use super::bars::{KeptExtreme, sparkline};
-use super::boxes;
 use super::page::{INDENT, TextPage};
-use super::plot::{Drawing, ink};
-use crate::axis::span;
-use crate::document::line::{Ink, Line};
+use super::plot::{Drawing, ink, x_axis};
+use crate::document::line::{Ink, Line, cleaned};
 use crate::number;
-use crate::plot::{BoxPlot, Plot, Shape, Tone, Unit};
+use crate::plot::{BoxPlot, Plot, Scale, Shape, Tone, Unit, span};
 
 /// Rows within the axes of a plot.
 const ROWS: usize = 12;
@@ -92,7 +90,7 @@ fn show_boxes(page: &mut TextPage, plot: &Plot) {
     page.gap();
     page.paragraph(INDENT, INDENT, Line::of(Ink::Strong, &plot.title));
     let (width, unicode) = (page.inner_width(), page.unicode);
-    page.block(boxes::laid_out(&boxes, &plot.y, &plot.x, width, unicode));
+    page.block(laid_out(&boxes, &plot.y, &plot.x, width, unicode));
     page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, &plot.note));
 }
 
@@ -108,4 +106,154 @@ fn beside(mut left: Vec<Line>, mut right: Vec<Line>, gap: usize) -> Vec<Line> {
         line
     });
     both.collect()
+}
+
+/// Eighths of a block, from the left and from below.
+const FROM_LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+const FROM_BELOW: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const ASCII_LEVELS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
+
+/// A horizontal bar over `share` (0 to 1) of `width` columns; never quite empty.
+pub(super) fn bar(share: f64, width: usize, unicode: bool) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64).round().max(1.0) as usize;
+    if !unicode {
+        return "#".repeat(eighths.div_ceil(8));
+    }
+    let mut bar = FROM_LEFT[7].to_string().repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        bar.push(FROM_LEFT[eighths % 8 - 1]);
+    }
+    bar
+}
+
+/// The value shown for several neighbours if a sparkline has more values than columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeptExtreme {
+    /// The largest: no peak is lost.
+    Peaks,
+    /// The smallest: no gap is lost.
+    Dips,
+}
+
+/// Values as heights over a common base of 0, one character each, at most `width`.
+fn sparkline(values: &[f64], keep: KeptExtreme, width: usize, unicode: bool) -> String {
+    let top = values.iter().copied().fold(0.0, f64::max);
+    let per_column = values.len().div_ceil(width.max(1)).max(1);
+    let columns = values.chunks(per_column);
+    let levels = if unicode { FROM_BELOW } else { ASCII_LEVELS };
+    let glyph = |chunk: &[f64]| {
+        let values = chunk.iter().copied();
+        let value = match keep {
+            KeptExtreme::Peaks => values.fold(0.0, f64::max),
+            KeptExtreme::Dips => values.fold(f64::INFINITY, f64::min),
+        };
+        if value <= 0.0 || top <= 0.0 {
+            return if unicode { ' ' } else { '_' };
+        }
+        levels[((value / top * 8.0).ceil() as usize).clamp(1, 8) - 1]
+    };
+    columns.map(glyph).collect()
+}
+
+/// A line for each distribution over a common axis, within `width` columns. What lies outside the
+/// axis is drawn at its end.
+pub(super) fn laid_out(
+    boxes: &[BoxPlot],
+    names: &Scale,
+    x: &Scale,
+    width: usize,
+    unicode: bool,
+) -> Vec<Line> {
+    let names: Vec<String> = boxes.iter().map(|b| cleaned(&names.value(b.at), unicode)).collect();
+    let margin = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
+    let columns = width.saturating_sub(margin + 2).max(10);
+    let column = |value: f64| {
+        let position = x.axis.position(value).clamp(0.0, 1.0);
+        (position * (columns - 1) as f64).round() as usize
+    };
+    let bar = if unicode { '│' } else { '|' };
+    let mut lines = Vec::new();
+    for (name, b) in names.into_iter().zip(boxes) {
+        let mut line = Line::plain(name);
+        line.pad_to(margin + 1);
+        line.push(Ink::Dim, bar);
+        line.append(drawn(b.percentiles.map(column), unicode));
+        lines.push(line);
+    }
+    lines.extend(x_axis(&x.axis, margin, columns, unicode));
+    lines
+}
+
+/// A distribution whose percentiles lie in these columns.
+fn drawn([begin, from, middle, to, end]: [usize; 5], unicode: bool) -> Line {
+    let [thin, heavy, mark, left, right] =
+        if unicode { ['─', '━', '●', '├', '┤'] } else { ['-', '=', 'O', '|', '|'] };
+    let mut line = Line::new();
+    for at in 0..=end {
+        let (ink, glyph) = match at {
+            at if at == middle => (Ink::Strong, mark),
+            at if (from..=to).contains(&at) => (Ink::Data, heavy),
+            at if at < begin => (Ink::Plain, ' '),
+            at if at == begin => (Ink::Data, left),
+            at if at == end => (Ink::Data, right),
+            _ => (Ink::Data, thin),
+        };
+        line.push(ink, glyph);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::Unit;
+
+    #[test]
+    fn bars_in_eighths_and_whole_columns() {
+        for (share, unicode, expected) in [
+            (0.0, true, "▏"),
+            (0.25, true, "█"),
+            (0.28, true, "█▏"),
+            (1.0, true, "████"),
+            (7.0, true, "████"),
+            (0.28, false, "##"),
+        ] {
+            assert_eq!(bar(share, 4, unicode), expected, "{share}");
+        }
+    }
+
+    #[test]
+    fn a_sparkline_keeps_its_peaks_or_its_dips() {
+        let values = [0.0, 1.0, 2.0, 4.0, 8.0, 8.0];
+        assert_eq!(sparkline(&values, KeptExtreme::Peaks, 10, true), " ▁▂▄██");
+        assert_eq!(sparkline(&values, KeptExtreme::Peaks, 3, true), "▁▄█");
+        assert_eq!(sparkline(&values, KeptExtreme::Dips, 3, true), " ▂█");
+        assert_eq!(sparkline(&values, KeptExtreme::Peaks, 10, false), "__.-##");
+        assert_eq!(sparkline(&[], KeptExtreme::Dips, 10, true), "");
+    }
+
+    fn text(percentiles: [f64; 5], unicode: bool) -> Vec<String> {
+        let spread = BoxPlot { at: 0.0, percentiles };
+        let names = Scale::categories(vec!["é".into()]);
+        let x = Scale::linear(0.0, 20.0, Unit::Number, "");
+        let lines = laid_out(&[spread], &names, &x, 24, unicode);
+        let write = |line: &Line| {
+            let mut bytes = Vec::new();
+            line.write(false, &mut bytes).unwrap();
+            String::from_utf8(bytes).unwrap().trim_end().to_string()
+        };
+        lines.iter().map(write).collect()
+    }
+
+    #[test]
+    fn a_line_from_end_to_end_with_its_median() {
+        assert_eq!(
+            text([2.0, 5.0, 10.0, 12.0, 18.0], true),
+            ["é │  ├──━━━━━●━━─────┤", "  └┬─────────┬─────────┬", "   0        10        20"]
+        );
+        let ascii = text([2.0, 5.0, 10.0, 12.0, 18.0], false);
+        assert_eq!(ascii[0], "? |  |--=====O==-----|");
+        assert_eq!(text([7.0; 5], true)[0], "é │       ●");
+        assert_eq!(text([30.0; 5], true)[0], "é │                    ●");
+    }
 }

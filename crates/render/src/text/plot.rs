@@ -1,9 +1,8 @@
 //! A figure on a canvas of characters: axes with ticks, lines, marked points and a legend.
 
 use super::canvas::{Canvas, Stroke};
-use crate::axis::Axis;
 use crate::document::line::{Ink, Line, cleaned};
-use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, ReferenceAt, Shape, Tone};
+use crate::plot::{Axis, Dash, Mark, Plot, PlotSeries, Point, Reference, ReferenceAt, Shape, Tone};
 
 /// A layer of a drawing, over the earlier ones.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A table whose columns are as wide as they need to be.
 
-use super::bars::bar;
+use super::figure::bar;
 use crate::document::line::{Ink, Line, cleaned};
 use crate::document::table::{Align, BarColumn, Table, TableColumn};
 

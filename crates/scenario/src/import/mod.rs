@@ -6,10 +6,8 @@
 //! nobody takes the file for more than it is.
 
 mod collect;
-mod content;
 mod curl;
 pub mod data;
-mod gather;
 mod grammar;
 mod har;
 mod jmeter;
@@ -17,7 +15,6 @@ mod json_text;
 mod k6;
 mod model;
 mod openapi;
-mod scalar;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -1,7 +1,7 @@
 //! A scenario file in YAML.
 
 use super::model::*;
-use super::scalar::{in_quotes, key, quoted};
+use super::yaml::{in_quotes, key, quoted};
 use super::{Imported, ImportedText};
 use knee_load::session::Deal;
 use knee_load::time::Nanos;

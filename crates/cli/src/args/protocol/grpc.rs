@@ -1,7 +1,7 @@
 //! Calls of gRPC: where their types come from, and their messages.
 
 use crate::args::first_given;
-use crate::args::messages::CallMessages;
+use crate::args::responses::CallMessages;
 use crate::failure::Failure;
 use crate::input;
 use clap::Args;

@@ -1,8 +1,7 @@
 //! How connections are secured, and what is spoken over them.
 
-use crate::args::choice::{Choices, one_of, word_of};
 use crate::args::first_given;
-use crate::args::values::parse_count;
+use crate::args::values::{Choices, one_of, parse_count, word_of};
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;

@@ -1,8 +1,7 @@
 //! Messages of WebSocket, and how their echoes are known.
 
-use crate::args::choice::{Choices, one_of, word_of};
 use crate::args::first_given;
-use crate::args::values::parse_positive;
+use crate::args::values::{Choices, one_of, parse_positive, word_of};
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::spec::{

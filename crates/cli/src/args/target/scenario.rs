@@ -3,7 +3,7 @@
 use super::TargetArgs;
 use crate::args::first_given;
 use crate::failure::Failure;
-use crate::scenario;
+use crate::input;
 use knee_load::spec::{Endpoint, FurtherServer, Pick, Target};
 use knee_scenario::Scenario;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ impl TargetArgs {
     /// The scenario, where the URL names one; its files are read the first time.
     pub fn scenario(&mut self) -> Result<Option<Arc<Scenario>>, Failure> {
         if let (None, Some(file)) = (&self.scenario, &self.url)
-            && scenario::is_scenario(file)
+            && input::is_scenario(file)
         {
             self.refuse_options_of_urls(
                 "each step of a scenario has its own: write it in the file",
             )?;
-            let scenario = scenario::read(file)?;
+            let scenario = input::read_scenario(file)?;
             self.check_programs(file, &scenario)?;
             self.scenario = Some(Arc::new(scenario));
         }

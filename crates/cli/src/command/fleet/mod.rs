@@ -1,17 +1,24 @@
 //! `knee fleet`: who is there, what runs, and what is left of a run.
 
-mod collected;
-mod demo;
-
-use crate::args::NatsArgs;
+use crate::args::{NatsArgs, ThresholdArgs};
+use crate::command::laboratory::{self, ReportSetup};
 use crate::failure::{Exit, Failure};
 use crate::output::OutputArgs;
-use crate::stdout;
+use crate::resolved_options::ResolvedOptions;
+use crate::stdio;
 use clap::{Args, Subcommand};
+use knee_core::experiment::{Concluded, Conducted, EndReason, Experiment, SingleRun};
+use knee_core::report::{Host, Kind};
+use knee_core::trial::assess::assess;
 use knee_core::words::time;
 use knee_engine::error::RunError;
+use knee_engine::interrupt;
 use knee_fleet::{AgentFacts, AgentPresence, CoordinatorFacts, NatsAccess};
-use std::io::Write;
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// See the agents of a fleet, what runs on them, and end or collect it
 #[derive(Args, Clone, Debug)]
@@ -38,7 +45,7 @@ enum RawFleetCommand {
     /// Delete the results and plans that JetStream keeps, to make room
     Clear(RawPlace),
     /// Try a fleet on this machine: a NATS server, four agents and a sweep
-    Demo(demo::RawFleetDemo),
+    Demo(RawFleetDemo),
 }
 
 #[derive(Args, Clone, Debug)]
@@ -77,18 +84,18 @@ pub fn execute(raw: &RawFleet) -> Result<Exit, Failure> {
         RawFleetCommand::Status(place) => status(&place.access()?),
         RawFleetCommand::Stop(place) => {
             let run = knee_fleet::stop(&place.access()?).map_err(RunError::from)?;
-            stdout::write(|out| writeln!(out, "run {run} was told to end"))?;
+            stdio::write(|out| writeln!(out, "run {run} was told to end"))?;
             Ok(Exit::Fine)
         }
         RawFleetCommand::Collect(raw) => {
-            collected::execute(&raw.place.access()?, raw.run.as_deref(), &raw.output)
+            collect(&raw.place.access()?, raw.run.as_deref(), &raw.output)
         }
         RawFleetCommand::Clear(place) => {
             knee_fleet::clear(&place.access()?).map_err(RunError::from)?;
-            stdout::write(|out| writeln!(out, "results and plans were deleted"))?;
+            stdio::write(|out| writeln!(out, "results and plans were deleted"))?;
             Ok(Exit::Fine)
         }
-        RawFleetCommand::Demo(raw) => demo::execute(raw),
+        RawFleetCommand::Demo(raw) => demo(raw),
     }
 }
 
@@ -101,7 +108,7 @@ fn list(access: &NatsAccess) -> Result<Exit, Failure> {
     }
     let rows: Vec<[String; 8]> = agents.iter().map(row).collect();
     let heads = ["agent", "host", "cores", "version", "clock", "labels", "may load", "does"];
-    stdout::write(|out| table(&heads.map(str::to_owned), &rows, out))?;
+    stdio::write(|out| table(&heads.map(str::to_owned), &rows, out))?;
     Ok(Exit::Fine)
 }
 
@@ -167,7 +174,7 @@ fn table(heads: &[String; 8], rows: &[[String; 8]], out: &mut dyn Write) -> std:
 fn status(access: &NatsAccess) -> Result<Exit, Failure> {
     let (agents, conducts) = knee_fleet::present(access).map_err(RunError::from)?;
     let busy = agents.iter().filter(|a| a.facts.run.is_some()).count();
-    stdout::write(|out| {
+    stdio::write(|out| {
         match &conducts {
             None => writeln!(out, "nothing runs")?,
             Some(CoordinatorFacts { run, host, pid, since }) => {
@@ -177,4 +184,161 @@ fn status(access: &NatsAccess) -> Result<Exit, Failure> {
         writeln!(out, "{} agents, {busy} of them busy", agents.len())
     })?;
     Ok(Exit::Fine)
+}
+
+/// Reports a run whose coordinator is gone.
+fn collect(access: &NatsAccess, run: Option<&str>, output: &OutputArgs) -> Result<Exit, Failure> {
+    let output = output.resolve()?;
+    let collected = knee_fleet::collect(access, run).map_err(RunError::from)?;
+    let trial = &collected.trial;
+    let mut options = ResolvedOptions::default();
+    options.put("collected", collected.key.run.as_str());
+    options.put("nats", access.place());
+    options.put("trial", collected.key.trial + 1);
+    let (seed, thresholds) = (trial.spec.seed, ThresholdArgs::default());
+    let setup = ReportSetup::new(Kind::Run, seed, options, thresholds, output);
+    let host = Host { backend: trial.generator.backend.clone(), ..knee_engine::host() };
+    let trials = vec![assess(trial)];
+    let Concluded { verdict, findings, conclusion } =
+        SingleRun::new(trial.spec.clone()).conclude(&trials);
+    let conducted = Conducted {
+        trials,
+        verdict,
+        findings,
+        conclusion,
+        ended: if trial.interrupted { EndReason::Interrupted } else { EndReason::Converged },
+    };
+    let report = laboratory::report(&setup, collected.started_at, host, conducted, |t| t);
+    laboratory::deliver(setup.output, &report, None)
+}
+
+/// Agents that are started.
+const AGENTS: u32 = 4;
+/// A NATS server that is there starts within this.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Try a fleet on this machine: a NATS server, four agents and a sweep
+///
+/// Nothing leaves this machine. All agents share its cores, so that together they make no more load
+/// than one knee would. The demo shows how they work together.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  knee fleet demo --html fleet.html")]
+struct RawFleetDemo {
+    /// Where the page goes
+    #[arg(long, value_name = "FILE", default_value = "knee-fleet.html")]
+    html: String,
+
+    /// The NATS server to start
+    #[arg(long, value_name = "PATH", default_value = "nats-server")]
+    nats_server: PathBuf,
+}
+
+/// A process that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A folder that goes with this.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Starts all of it, sweeps, and ends all of it.
+fn demo(raw: &RawFleetDemo) -> Result<Exit, Failure> {
+    interrupt::install().map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
+    let cannot = |what: &str, e: &std::io::Error| Failure::input(format!("{what}: {e}"));
+    let folder = std::env::temp_dir().join(format!("knee-fleet-demo-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|e| cannot("a folder for NATS", &e))?;
+    let folder = Folder(folder);
+    let port = free_port().map_err(|e| cannot("no port for NATS", &e))?;
+    let _nats = start_nats(raw, &folder, port)?;
+    let url = format!("nats://127.0.0.1:{port}");
+    stdio::write(|out| writeln!(out, "$ nats-server -js -a 127.0.0.1 -p {port}"))?;
+    let knee = std::env::current_exe().map_err(|e| cannot("knee itself", &e))?;
+    let mut agents = Vec::new();
+    for number in 1..=AGENTS {
+        let name = format!("demo-{number}");
+        stdio::write(|out| writeln!(out, "$ knee agent --nats {url} --name {name} &"))?;
+        let started = Command::new(&knee)
+            .args(["agent", "--nats", &url, "--name", &name])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn();
+        agents.push(Running(started.map_err(|e| cannot("an agent", &e))?));
+    }
+    for agent in &mut agents {
+        wait_for_line(agent)?;
+    }
+    let arguments = format!("sweep --fleet {url} -t 1 -d 500ms --warmup 200ms --html {}", raw.html);
+    stdio::write(|out| writeln!(out, "$ knee {arguments}"))?;
+    let mut sweep = Command::new(&knee);
+    sweep.args(["sweep", "--fleet", &url, "-t", "1", "-d", "500ms", "--warmup", "200ms"]);
+    let status = sweep.args(["--html", &raw.html]).status().map_err(|e| cannot("the sweep", &e))?;
+    stdio::write(|out| writeln!(out, "the page: {}", raw.html))?;
+    Ok(match status.code() {
+        Some(0) => Exit::Fine,
+        Some(1) => Exit::Failed,
+        Some(2) => Exit::BadInput,
+        Some(3) => Exit::Invalid,
+        _ => super::laboratory::ended_by_signal().unwrap_or(Exit::NothingMeasured),
+    })
+}
+
+fn start_nats(raw: &RawFleetDemo, folder: &Folder, port: u16) -> Result<Running, Failure> {
+    let started = Command::new(&raw.nats_server)
+        .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
+        .arg(&folder.0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut nats = Running(started.map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Failure::argument(
+            "--nats-server",
+            format!(
+                "there is no {}: install NATS (Debian: apt-get install nats-server), or give its \
+                 path",
+                raw.nats_server.display()
+            ),
+        ),
+        _ => Failure::argument("--nats-server", e),
+    })?);
+    let since = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        let ended = nats.0.try_wait().ok().flatten();
+        if ended.is_some() || since.elapsed() > PATIENCE {
+            let wrong = "it does not start, or not with JetStream: try it with -js";
+            return Err(Failure::argument("--nats-server", wrong));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(nats)
+}
+
+/// An agent says its name when it is ready. What it says later is read and let go, so that it never
+/// waits for us.
+fn wait_for_line(agent: &mut Running) -> Result<(), Failure> {
+    let not_ready = || Failure::nothing_measured("an agent did not get ready");
+    let out = agent.0.stdout.take().ok_or_else(not_ready)?;
+    let mut lines = BufReader::new(out).lines();
+    let first = lines.next().and_then(Result::ok).ok_or_else(not_ready)?;
+    if !first.starts_with("agent ") {
+        return Err(not_ready());
+    }
+    let thread = std::thread::Builder::new().spawn(move || lines.for_each(drop));
+    thread.map_err(|e| Failure::input(format!("cannot start a thread: {e}")))?;
+    Ok(())
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

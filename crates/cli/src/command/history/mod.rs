@@ -1,20 +1,18 @@
-//! `knee history`: the runs that are kept.
+//! `knee history`: the runs that are kept, and where figures changed over many of them.
 
-mod list;
 mod options;
-#[cfg(test)]
-mod tests;
-mod trend;
-
-pub use options::RawHistory;
 
 use crate::failure::{Exit, Failure};
 use crate::history::{self, HistoryEntry, HistoryFilter, HistoryStore, NOTHING_KEPT, RunReference};
-use crate::output::OutputArgs;
+use crate::output::{Files, OutputArgs, text};
+use crate::stdio;
 use crate::whole_file::OutputPlace;
-use crate::{stdout, terminal};
-use list::List;
-use options::{RawBaseline, RawHistoryCommand, RawList};
+use knee_core::compare::report::{ComparisonVerdict, TrendReport};
+use knee_core::compare::{History, NamedReport, metric_name};
+use knee_render::{Html, Json, Markdown};
+pub use options::RawHistory;
+use options::{List, RawBaseline, RawHistoryCommand, RawList, RawTrend};
+use std::io::{self, Write};
 
 /// Runs that are listed by default.
 const SHOWN: usize = 30;
@@ -27,7 +25,7 @@ pub fn execute(raw: RawHistory) -> Result<Exit, Failure> {
         Some(RawHistoryCommand::Rm(rm)) => remove(&rm.runs),
         Some(RawHistoryCommand::Prune(prune)) => self::prune(prune.keep),
         Some(RawHistoryCommand::Baseline(baseline)) => self::baseline(&baseline),
-        Some(RawHistoryCommand::Trend(trend)) => trend::execute(&trend),
+        Some(RawHistoryCommand::Trend(raw)) => trend(&raw),
     }
 }
 
@@ -42,10 +40,10 @@ fn list(raw: &RawList) -> Result<Exit, Failure> {
         entries.into_iter().map(|entry| entry.without_secrets(&secrets)).collect();
     let shown = |unasked: usize| &entries[..raw.limit.unwrap_or(unasked).min(entries.len())];
     match raw.json.as_deref() {
-        Some("-") => stdout::write(|out| list::json(shown(usize::MAX), out))?,
+        Some("-") => stdio::write(|out| options::json(shown(usize::MAX), out))?,
         Some(path) => {
             let place = OutputPlace::open("--json", path)?;
-            place.write(|out| list::json(shown(usize::MAX), out))?;
+            place.write(|out| options::json(shown(usize::MAX), out))?;
         }
         None => print(&entries, shown(SHOWN), raw)?,
     }
@@ -54,7 +52,7 @@ fn list(raw: &RawList) -> Result<Exit, Failure> {
 
 fn print(entries: &[HistoryEntry], shown: &[HistoryEntry], raw: &RawList) -> Result<(), Failure> {
     let is_filtered = raw.command.is_some() || raw.target.is_some();
-    stdout::write(|out| {
+    stdio::write(|out| {
         if entries.is_empty() {
             return if is_filtered {
                 writeln!(out, "no such run is kept")
@@ -62,11 +60,8 @@ fn print(entries: &[HistoryEntry], shown: &[HistoryEntry], raw: &RawList) -> Res
                 writeln!(out, "{NOTHING_KEPT}")
             };
         }
-        let list = List {
-            entries: shown,
-            width: terminal::stdout_width(),
-            unicode: terminal::is_unicode(),
-        };
+        let list =
+            List { entries: shown, width: stdio::stdout_width(), unicode: stdio::is_unicode() };
         list.write(out)?;
         match entries.len() - shown.len() {
             0 => Ok(()),
@@ -98,7 +93,7 @@ fn prune(keep: usize) -> Result<Exit, Failure> {
         None => 0,
     };
     let runs = if removed == 1 { "run" } else { "runs" };
-    stdout::write(|out| writeln!(out, "{removed} {runs} removed"))?;
+    stdio::write(|out| writeln!(out, "{removed} {runs} removed"))?;
     Ok(Exit::Fine)
 }
 
@@ -116,7 +111,7 @@ fn baseline(raw: &RawBaseline) -> Result<Exit, Failure> {
         None if raw.remove => store.forget_baseline(name).map_err(wrong)?,
         None => {
             let id = store.id(&RunReference::Baseline(name.clone())).map_err(wrong)?;
-            stdout::write(|out| writeln!(out, "{id}"))?;
+            stdio::write(|out| writeln!(out, "{id}"))?;
         }
     }
     Ok(Exit::Fine)
@@ -128,7 +123,7 @@ fn list_baselines() -> Result<Exit, Failure> {
         None => Vec::new(),
     };
     let widest = baselines.iter().map(|(name, _)| name.len()).max();
-    stdout::write(|out| {
+    stdio::write(|out| {
         if baselines.is_empty() {
             return writeln!(
                 out,
@@ -156,3 +151,49 @@ fn id(store: &HistoryStore, run: &str) -> Result<i64, Failure> {
 fn unreadable(wrong: String) -> Failure {
     Failure::input(format!("the history: {wrong}"))
 }
+
+/// Finds changes, and says what they mean.
+fn trend(raw: &RawTrend) -> Result<Exit, Failure> {
+    let mut files = Files::none();
+    files.add("--json", raw.json.as_deref(), Box::new(Json))?;
+    files.add("--html", raw.html.as_deref(), Box::new(Html))?;
+    files.add("--md", raw.md.as_deref(), Box::new(Markdown))?;
+    let secrets = raw.secrets.secrets();
+    let runs = history::until(&raw.run, raw.limit as usize)?;
+    let runs: Vec<_> = runs
+        .into_iter()
+        .map(|(id, report)| (id.to_string(), report.without_secrets(&secrets)))
+        .collect();
+    let named: Vec<_> = runs.iter().map(|(name, report)| NamedReport { name, report }).collect();
+    let history = History::of(&named);
+    let trend = history.trend(&raw.metric, env!("CARGO_PKG_VERSION")).map_err(Failure::input)?;
+    files.deliver(&trend, &text(false))?;
+    Ok(raw.exit(&trend))
+}
+
+impl RawTrend {
+    fn exit(&self, trend: &TrendReport) -> Exit {
+        if !self.fail_on_regression {
+            return Exit::Fine;
+        }
+        let since = (trend.runs.len() as u64).saturating_sub(u64::from(self.recent));
+        let worse = trend.rows.iter().filter_map(|row| {
+            let recent = row.changes.iter().rev().take_while(|change| change.at >= since);
+            let mut worse = recent.filter(|change| change.verdict == ComparisonVerdict::Worse);
+            worse.next().map(|change| (row, change))
+        });
+        let worse = worse.map(|(row, change)| {
+            format!("{} since run {}", metric_name(&row.metric), change.first_run)
+        });
+        let worse: Vec<String> = worse.collect();
+        if worse.is_empty() {
+            return Exit::Fine;
+        }
+        // Nobody to tell where standard error is closed.
+        let _ = writeln!(io::stderr(), "--fail-on-regression: worse: {}", worse.join(", "));
+        Exit::Failed
+    }
+}
+
+#[cfg(test)]
+mod tests;

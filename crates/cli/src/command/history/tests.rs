@@ -1,4 +1,4 @@
-use super::list::{List, json};
+use super::options::{List, json};
 use crate::history::{HistoryEntry, RunState};
 
 fn entry(id: i64, state: RunState, answer: &str) -> HistoryEntry {

@@ -1,7 +1,7 @@
 //! `knee import log`: a recording out of a server's log.
 
 use crate::failure::{Exit, Failure};
-use crate::stdout;
+use crate::stdio;
 use crate::whole_file::OutputPlace;
 use clap::{Args, ValueEnum};
 use knee_engine::input;
@@ -78,7 +78,7 @@ impl LogArgs {
             Ok(())
         };
         match self.output.as_deref() {
-            None | Some("-") => stdout::write(record)?,
+            None | Some("-") => stdio::write(record)?,
             Some(path) => OutputPlace::open("--output", path)?.write(record)?,
         }
         tell(&read);

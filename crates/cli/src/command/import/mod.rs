@@ -3,11 +3,9 @@
 mod log;
 
 use crate::args::SecretArgs;
-use crate::failure::{Exit, Failure};
-use crate::input;
-use crate::secrets::{of_command_line, of_command_line_and};
-use crate::stdout;
+use crate::failure::{Exit, Failure, of_command_line, of_command_line_and};
 use crate::whole_file::OutputPlace;
+use crate::{input, stdio};
 use clap::{Args, Subcommand};
 use knee_load::quantity::ParseError;
 use knee_load::secrets::Secrets;
@@ -227,7 +225,7 @@ fn without_secrets(imported: Imported, secrets: &Secrets) -> Imported {
 fn deliver(out: &Out, source: &str, imported: &Imported) -> Result<(), Failure> {
     let yaml = imported.to_yaml(source);
     match out.output.as_deref() {
-        None | Some("-") => stdout::write(|out| out.write_all(yaml.as_bytes()))?,
+        None | Some("-") => stdio::write(|out| out.write_all(yaml.as_bytes()))?,
         Some(path) => {
             OutputPlace::open("--output", path)?.write(|out| out.write_all(yaml.as_bytes()))?
         }

@@ -91,7 +91,7 @@ fn what_is_to_come_is_announced() {
             "1 scenario of 3s with each of cubic and bbr: about 6 s",
         ),
     ] {
-        assert_eq!(resolve::announcement(&resolve(arguments).plan), expected);
+        assert_eq!(options::announcement(&resolve(arguments).plan), expected);
     }
 }
 

@@ -1,20 +1,17 @@
-//! `knee serve`: reference servers.
+//! `knee serve`: reference servers, and the options that several have.
 
-mod dns;
-mod grpc;
 mod http;
-mod latency;
-mod qotd;
-mod secure;
-mod station;
-mod udp;
-mod ws;
+mod protocols;
+mod services;
 
+use crate::args::parse_count;
 use crate::failure::{Exit, Failure};
-use crate::stdout;
+use crate::stdio;
 use crate::whole_file::OutputPlace;
 use clap::{Args, Subcommand};
 use knee_engine::interrupt;
+use knee_load::law::Law;
+use knee_load::spec::parse_law;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -31,13 +28,13 @@ pub struct RawServe {
 #[derive(Clone, Debug, Subcommand)]
 enum RawServeKind {
     Http(Box<http::RawServeHttp>),
-    Ws(ws::RawServeWs),
-    Grpc(grpc::RawServeGrpc),
-    Dns(dns::RawServeDns),
-    Qotd(qotd::RawServeQotd),
-    Udp(udp::RawServeUdp),
+    Ws(protocols::RawServeWs),
+    Grpc(protocols::RawServeGrpc),
+    Dns(protocols::RawServeDns),
+    Qotd(services::RawServeQotd),
+    Udp(services::RawServeUdp),
     #[command(alias = "bulk")]
-    Latency(latency::RawServeLatency),
+    Latency(services::RawServeLatency),
 }
 
 /// A server whose options are settled and whose files are open; the call serves until a signal.
@@ -88,7 +85,7 @@ fn until_signal() -> Result<Signals, Failure> {
 impl Signals {
     /// Says where the server listens, and waits for a signal.
     fn wait(&self, address: impl fmt::Display) -> Result<(), Failure> {
-        stdout::write(|out| writeln!(out, "listening on {address}"))?;
+        stdio::write(|out| writeln!(out, "listening on {address}"))?;
         while !self.0.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -134,7 +131,7 @@ impl Stats {
     fn tell(self, stats: &impl Serialize, text: &str) -> Result<(), Failure> {
         let document = serde_json::to_string(stats).map(|json| json + "\n");
         let document = document.map_err(|e| Failure::argument("--json", e))?;
-        let show = |text: &str| stdout::write(|out| out.write_all(text.as_bytes()));
+        let show = |text: &str| stdio::write(|out| out.write_all(text.as_bytes()));
         match self {
             Stats::Text => show(text),
             Stats::Json => show(&document),
@@ -142,5 +139,30 @@ impl Stats {
                 place.write(|out| out.write_all(document.as_bytes())).and(show(text))
             }
         }
+    }
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct StationArgs {
+    /// Workers behind one queue, each serving one request at a time [default: no queue, every
+    /// request is answered at once; 1 with --service]
+    #[arg(long, value_name = "M", value_parser = parse_count)]
+    workers: Option<u32>,
+
+    /// Service time of a request: fixed(1ms), exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
+    /// [default: 0]
+    #[arg(long, value_name = "S", value_parser = parse_law)]
+    service: Option<Law>,
+}
+
+impl StationArgs {
+    /// The workers; `None`: every request is answered at once.
+    pub(super) fn workers(self) -> Option<u32> {
+        self.workers.or(self.service.map(|_| 1))
+    }
+
+    /// The service time, if it was given.
+    pub(super) fn service(self) -> Option<Law> {
+        self.service
     }
 }

@@ -1,10 +1,7 @@
 //! `knee throttle`: how well this machine waits, and what holds a rate in spite of it.
 
-mod holds;
-mod list;
 mod runner;
-mod service;
-mod waits;
+mod tables;
 
 #[cfg(test)]
 mod tests;
@@ -15,18 +12,17 @@ use crate::failure::{Exit, Failure};
 use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{ResolvedOptions, Typed, typed};
 use clap::Args;
-use holds::HoldRows;
 use knee_core::report::Kind;
 use knee_load::arrival::shapes;
 use knee_load::experiment::throttle::{HoldMethod, WaitMethod};
 use knee_load::spec::{AskedArrival, Rate, parse_duration, parse_rate};
 use knee_load::throttle::CatchUp;
 use knee_load::time::Nanos;
+use runner::{OperationKind, OperationService};
 use serde::Serialize;
 use serde_json::Value;
-use service::{OperationKind, OperationService};
 use std::net::SocketAddr;
-use waits::WaitRows;
+use tables::{HoldRows, WaitRows};
 
 /// Measure how this machine waits, or hold a rate of operations
 ///
@@ -65,13 +61,13 @@ pub struct RawThrottle {
     /// Operation: udp (send a datagram) or qotd (request a quote of the day and wait for it)
     ///
     /// Without --rate each method and delay has a row without it and a row with it.
-    #[arg(long, value_name = "OP", value_parser = one_of(service::KINDS))]
+    #[arg(long, value_name = "OP", value_parser = one_of(runner::KINDS))]
     #[arg(hide_possible_values = true, help_heading = "Operation")]
     #[serde(serialize_with = "typed")]
     op: Option<OperationKind>,
 
     /// Target of --op [default: a built-in service]
-    #[arg(long, value_name = "ADDR:PORT", value_parser = service::parse_address)]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = runner::parse_address)]
     #[arg(help_heading = "Operation")]
     to: Option<SocketAddr>,
 
@@ -177,8 +173,8 @@ pub fn execute(spec: ThrottleSpec) -> Result<Exit, Failure> {
         spec.setup.output.note(&service.announcement());
     }
     match spec.table {
-        Table::Waits(table) => waits::execute(spec.setup, table),
-        Table::Holds(table) => holds::execute(spec.setup, table),
+        Table::Waits(table) => tables::measure_waits(spec.setup, table),
+        Table::Holds(table) => tables::measure_holds(spec.setup, table),
     }
 }
 
@@ -204,7 +200,7 @@ impl RawThrottle {
             Table::Waits(table) => table.chore = chore,
             Table::Holds(table) => {
                 table.base.seed = seed;
-                table.base.chore = chore.unwrap_or(holds::busy(self.op_time));
+                table.base.chore = chore.unwrap_or(tables::busy(self.op_time));
             }
         }
         let setup = ReportSetup::new(Kind::Throttle, seed, options, self.thresholds, output);
@@ -239,14 +235,14 @@ impl RawThrottle {
         match table {
             Table::Waits(table) => {
                 let name = |method: &WaitMethod| method.name().to_string();
-                self.methods = Some(list::typed(&table.methods, &WaitMethod::ALL, name));
-                self.delays = Some(list::typed(&table.delays, &[], |t| t.exactly()));
+                self.methods = Some(tables::typed_list(&table.methods, &WaitMethod::ALL, name));
+                self.delays = Some(tables::typed_list(&table.delays, &[], |t| t.exactly()));
                 self.duration = Some(table.duration);
                 ResolvedOptions::of(self)
             }
             Table::Holds(HoldRows { methods, base }) => {
                 let name = |method: &HoldMethod| method.name().to_string();
-                self.methods = Some(list::typed(methods, &HoldMethod::ALL, name));
+                self.methods = Some(tables::typed_list(methods, &HoldMethod::ALL, name));
                 self.policy = Some(base.catch_up);
                 self.min_wait = Some(base.wait_min);
                 self.duration = Some(base.duration);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::command::raw::RawCommand;
 use crate::command::tests::{parse, typed};
-use crate::notes::about;
+use crate::stdio::about;
 use knee_core::experiment::throttle::report::ThrottleConclusion;
 use knee_core::report::{Command, Conclusion, Host, Kind, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::Verdict;

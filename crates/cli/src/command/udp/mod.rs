@@ -1,35 +1,40 @@
-//! `knee udp`: datagrams by a schedule or by their clients' waits, each accounted for.
+//! `knee udp`: datagrams by a schedule or by waits of their clients, each accounted for.
 
-mod contradictions;
 mod options;
 mod resolve;
-mod runner;
-#[cfg(test)]
-mod tests;
-
-pub use options::{Cpus, MODES, parse_buffer, parse_cpu, parse_cpus};
 
 use super::laboratory::{self, ReportSetup};
 use super::service;
-use crate::args::{SETTLED_WAITS, one_of, parse_count, parse_positive};
-use crate::args::{SeedArgs, ThresholdArgs, TokenArgs, with_exits};
+use crate::args::{
+    SETTLED_WAITS, SeedArgs, ThresholdArgs, TokenArgs, one_of, parse_count, parse_positive,
+    with_exits,
+};
+use crate::command::laboratory::{TrialOutput, TrialRunner};
 use crate::failure::{Exit, Failure};
 use crate::margins;
-use crate::notes::about;
 use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::typed;
+use crate::stdio::about;
+use crate::watch::{LiveKind, UpcomingTrial};
 use clap::Args;
-use knee_core::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun};
+use knee_core::experiment::Experiment;
+use knee_core::experiment::udp::{AssessedUdpTrial, ExplainSpec, UdpCompare, UdpExplain, UdpRun};
+use knee_core::trial::report::TrialReport;
 use knee_core::trial::statistics::{StatisticUnit, threshold_names};
+use knee_engine::error::RunError;
+use knee_engine::experiment::udp;
 use knee_engine::experiment::udp::send::client_process;
 use knee_load::arrival::{either, shapes};
 use knee_load::experiment::udp::{ClientWait, ClientsAs, ServiceMode, UdpTrialSpec};
 use knee_load::law::Law;
+use knee_load::measure::IntervalWatcher;
 use knee_load::spec::{AskedArrival, Rate, WaitPolicy, parse_law, parse_rate};
 use knee_load::time::Nanos;
-use runner::UdpRunner;
+pub use options::{Cpus, MODES, parse_buffer, parse_cpu, parse_cpus};
 use serde::Serialize;
 use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 /// Send datagrams and account for every one of them
 ///
@@ -346,3 +351,92 @@ pub fn client() -> Result<Exit, Failure> {
         .map(|()| Exit::Fine)
         .map_err(|e| Failure::input(format!("udp-client: started by 'knee udp' alone: {e}")))
 }
+
+/// A service, and what runs clients that are processes.
+#[derive(Debug)]
+pub struct UdpRunner {
+    service: String,
+    token: String,
+    program: PathBuf,
+    /// Number of trials, where a line follows each.
+    trials: Option<usize>,
+    begun: usize,
+}
+
+impl UdpRunner {
+    /// A runner against this service; `program` is this executable.
+    pub fn new(service: String, token: String, program: PathBuf) -> UdpRunner {
+        UdpRunner { service, token, program, trials: None, begun: 0 }
+    }
+
+    /// Whether the service may have real-time priority; a service that cannot be asked says why
+    /// when it is to be used.
+    pub fn may_be_realtime(&self) -> bool {
+        udp::preflight(&self.service, &self.token).is_ok_and(|facts| facts.may_be_realtime)
+    }
+
+    /// Makes a line follow each of this number of trials.
+    pub fn tells_trials(&mut self, trials: usize) {
+        self.trials = Some(trials);
+    }
+}
+
+impl<X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial>> TrialRunner<X> for UdpRunner {
+    fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
+        udp::preflight(&self.service, &self.token).map(drop)
+    }
+
+    fn upcoming(&mut self, spec: &UdpTrialSpec) -> UpcomingTrial {
+        self.begun += 1;
+        let label = match self.trials {
+            Some(trials) => format!("{} of {trials}  {}", self.begun, spec.label),
+            None => spec.label.clone(),
+        };
+        let is_timed = spec.datagrams_max.is_none();
+        UpcomingTrial {
+            label,
+            level: Some(spec.level),
+            kind: LiveKind::Datagrams,
+            warmup: Nanos::ZERO,
+            total: is_timed.then_some(spec.duration),
+            interval: spec.interval,
+            asked_per_s: match spec.wait {
+                ClientWait::Schedule { rate, .. } => Some(rate.per_s()),
+                _ => None,
+            },
+            names: Default::default(),
+            http: None,
+        }
+    }
+
+    fn run(
+        &mut self,
+        spec: &UdpTrialSpec,
+        watch: &mut dyn IntervalWatcher,
+        stop: &AtomicBool,
+    ) -> Result<TrialOutput<AssessedUdpTrial>, RunError> {
+        let trial = udp::run(spec, &self.program, watch, stop)?;
+        Ok(TrialOutput {
+            interrupted: trial.interrupted,
+            trial: AssessedUdpTrial::of(&trial),
+            backend: trial.generator.backend,
+        })
+    }
+
+    fn line(&self, number: usize, tried: &AssessedUdpTrial) -> Option<String> {
+        let trials = self.trials?;
+        let datagrams = tried.report.datagrams().cloned().unwrap_or_default();
+        Some(knee_render::sent_line(
+            &format!("{:>3} of {trials}", number + 1),
+            &tried.report.label,
+            &datagrams,
+        ))
+    }
+
+    fn report(tried: &AssessedUdpTrial) -> Option<&TrialReport> {
+        Some(&tried.report)
+    }
+}
+
+#[cfg(test)]
+mod tests;

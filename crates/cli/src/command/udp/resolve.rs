@@ -1,7 +1,6 @@
 //! From the options to trials that cannot be wrong.
 
-use super::contradictions::UdpTask;
-use super::options::{Cpus, Preset};
+use super::options::{Cpus, Preset, UdpTask};
 use super::{Plan, RawUdp, UdpSpec};
 use crate::args::{RecordedArrivals, interval, read_trace};
 use crate::command::laboratory::ReportSetup;

@@ -1,13 +1,12 @@
 //! Latency under load: the text of the original test, all scenarios, their flows, and each scenario
 //! over time.
 
-mod classic;
 mod plots;
 mod scenarios;
 
-use super::generator;
 use super::table::{Table, TableOf};
-use super::{Document, Fact, Layout, Medium, fact};
+use super::{Document, Fact, Layout, Medium, fact, generator};
+use crate::document::Block;
 use crate::number::{TIE, count, known, number, time_short};
 use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use knee_core::report::Report;
@@ -21,7 +20,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &LatencyConclusion) {
     }
     let shown = pairs(report, c);
     doc.only(Medium::Screen, |doc| show_key_figures(doc, c, &shown));
-    classic::show(doc, c);
+    show_original_text(doc, c);
     show_overall(doc, c);
     scenarios::show_controls(doc, &c.by_congestion_control);
     show_scenarios(doc, c, &shown);
@@ -157,7 +156,78 @@ pub(super) fn name(row: &ScenarioRow, names_control: bool) -> String {
 }
 
 /// Whether scenarios of several congestion controls stand beside each other.
-pub(super) fn names_controls<'a>(mut rows: impl Iterator<Item = &'a ScenarioRow>) -> bool {
+fn names_controls<'a>(mut rows: impl Iterator<Item = &'a ScenarioRow>) -> bool {
     let first = rows.next().map(|row| &row.congestion_control);
     rows.any(|row| Some(&row.congestion_control) != first)
+}
+
+/// Adds the text. Of several congestion controls it covers the first, as the overall figures do.
+fn show_original_text(doc: &mut Document, c: &LatencyConclusion) {
+    let control = c.scenarios.first().map_or("", |row| row.congestion_control.as_str());
+    let mut lines = Vec::new();
+    lines.extend(c.min_rtt_ns.map(|ns| format!("MinRTT: {:.1}ms", ns as f64 / 1e6)));
+    let of_first = c.scenarios.iter().filter(|row| row.congestion_control == control);
+    lines.extend(of_first.enumerate().map(|(i, row)| scenario(i + 1, row)));
+    lines.push("OVERALL:".to_owned());
+    let overall = [
+        ("Upload Capacity", c.upload_capacity_kib_per_s, "KiB/s"),
+        ("Download Capacity", c.download_capacity_kib_per_s, "KiB/s"),
+        ("Link Responsiveness", c.responsiveness_hz, "Hz"),
+        ("Flow Smoothness", c.smoothness_hz, "Hz"),
+    ];
+    let known = overall.into_iter().filter_map(|(name, value, unit)| Some((name, value?, unit)));
+    lines.extend(known.map(|(name, value, unit)| format!("{name:>19}: {value} {unit}")));
+    doc.only(Medium::Lines, |doc| doc.push(Block::Verbatim(lines)));
+}
+
+/// `Scenario 4: 1 uploads, 1 downloads... 50998 KiB/s up, 85859 KiB/s down, 2.90 Hz smoothness`; a
+/// direction without flows is left out.
+fn scenario(number: usize, row: &ScenarioRow) -> String {
+    let mut parts = Vec::new();
+    for (kib_per_s, direction) in [(row.up_kib_per_s, "up"), (row.down_kib_per_s, "down")] {
+        parts.extend(kib_per_s.map(|n| format!("{:.0} KiB/s {direction}", n.floor())));
+    }
+    parts.extend(row.smoothness_hz.map(|hz| format!("{} Hz smoothness", hundredths(hz))));
+    format!("Scenario {number}: {} uploads, {} downloads... {}", row.up, row.down, parts.join(", "))
+}
+
+/// With two decimals, rounded down as the overall figure is. A report made of this text is then the
+/// same: 2.996 Hz must not become 3.
+fn hundredths(hz: f64) -> String {
+    // What was read as 2.90 is a little less than that in binary.
+    format!("{:.2}", (hz * 100.0 + 1e-6).floor() / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenarios_are_written_as_they_always_were() {
+        let row = |up, down, up_kib_per_s, down_kib_per_s, smoothness_hz| ScenarioRow {
+            up,
+            down,
+            up_kib_per_s,
+            down_kib_per_s,
+            smoothness_hz,
+            ..ScenarioRow::default()
+        };
+        for (row, expected) in [
+            (
+                row(1, 1, Some(50_998.9), Some(85_859.0), Some(2.9)),
+                "Scenario 4: 1 uploads, 1 downloads... 50998 KiB/s up, 85859 KiB/s down, \
+                 2.90 Hz smoothness",
+            ),
+            (
+                row(0, 32, None, Some(0.0), Some(0.0)),
+                "Scenario 4: 0 uploads, 32 downloads... 0 KiB/s down, 0.00 Hz smoothness",
+            ),
+            (
+                row(2, 0, Some(7.2), None, Some(2.9999)),
+                "Scenario 4: 2 uploads, 0 downloads... 7 KiB/s up, 2.99 Hz smoothness",
+            ),
+        ] {
+            assert_eq!(scenario(4, &row), expected);
+        }
+    }
 }

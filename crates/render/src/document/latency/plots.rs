@@ -2,11 +2,12 @@
 //! scales.
 
 use super::{ScenarioTrial, name, names_controls};
-use crate::axis::span;
-use crate::document::series::{stair, thinned, time_scale};
+use crate::document::trial_plots::{stair, thinned, time_scale};
 use crate::document::{Document, Layout, Medium};
 use crate::number::time_short;
-use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, row_points};
+use crate::plot::{
+    Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, row_points, span,
+};
 use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use knee_load::measure::{Direction, Interval};
 

@@ -1,14 +1,13 @@
 //! The scenarios one by one, the congestion controls compared, the flows of the worst scenario.
 
 use super::{ScenarioTrial, name, names_controls};
-use crate::axis::Axis;
 use crate::document::line::{Ink, Line};
 use crate::document::table::{Table, TableOf};
 use crate::document::{Document, Fact, Layout, Medium, fact};
 use crate::number::{
     MISSING, bytes, count, estimate, fixed, known, number, plural, time, time_short,
 };
-use crate::plot::{Plot, PlotSeries, Scale, Tone, Unit, row_points};
+use crate::plot::{Axis, Plot, PlotSeries, Scale, Tone, Unit, row_points};
 use knee_core::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use knee_core::trial::detail::{DirectionReport, FlowReport};
 use knee_core::trial::report::TimesReport;

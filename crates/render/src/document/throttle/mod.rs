@@ -5,9 +5,8 @@ mod waits;
 use super::line::Ink;
 use super::table::{Table, TableOf};
 use super::{Document, Layout, Medium};
-use crate::axis::{Axis, span};
 use crate::number::{MISSING, asked, count, decimals_of_6_digits, fixed, percent_cell, time};
-use crate::plot::{Mark, Plot, PlotSeries, Reference, Scale, Tone, Unit, row_points};
+use crate::plot::{Axis, Mark, Plot, PlotSeries, Reference, Scale, Tone, Unit, row_points, span};
 use knee_core::experiment::throttle::report::{RateRow, ThrottleConclusion};
 
 /// The least begin of an axis of lateness, in nanoseconds: the resolution of a clock.

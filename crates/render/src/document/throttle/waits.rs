@@ -1,7 +1,6 @@
 //! How this machine waits, and the cost of waiting: distributions, advice, margins, and the table.
 
 use super::{LEAST_NS, ROW_PX, least_and_most};
-use crate::axis::Axis;
 use crate::document::line::{Ink, Line};
 use crate::document::table::{Table, TableOf};
 use crate::document::{Document, Layout, Medium};
@@ -9,7 +8,9 @@ use crate::number::{
     TIE, count, fixed, known, percent, percent_cell, time, time_short, time_to_5_digits,
     time_uncertainty,
 };
-use crate::plot::{BoxPlot, Dash, Mark, Plot, PlotSeries, Point, Scale, Tone, Unit, row_points};
+use crate::plot::{
+    Axis, BoxPlot, Dash, Mark, Plot, PlotSeries, Point, Scale, Tone, Unit, row_points,
+};
 use knee_core::experiment::throttle::report::{MarginRow, ThrottleConclusion, WaitAdvice, WaitRow};
 use std::collections::BTreeSet;
 

@@ -1,13 +1,12 @@
 //! Why two laws differ: the effect of each change, and explanations with the evidence for them.
 
 use super::Estimate;
-use super::clients::interval;
-use crate::axis::span;
+use super::trial::interval;
 use crate::document::line::{Ink, Line};
 use crate::document::table::{Table, TableOf};
 use crate::document::{Document, Layout, Medium};
 use crate::number::{estimate, fixed, known, words};
-use crate::plot::{Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
+use crate::plot::{Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, span};
 use knee_core::experiment::udp::report::{EffectRow, UdpConclusion};
 
 /// Title, ink, mark and lines of the explanations of each kind.

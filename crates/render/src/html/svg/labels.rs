@@ -4,8 +4,8 @@
 //! room in the plot a name stands in the legend, and a label of a point is left out, as the table
 //! has it.
 
-use super::draw::{PlotMargins, cell_class, classes, percent, tone_class};
 use super::label_box::{LabelBox, bold_px};
+use super::{PlotMargins, cell_class, classes, percent, tone_class};
 use crate::html::markup::Markup;
 use crate::plot::{Mark, Plot, PlotSeries, Point, Reference, ReferenceAt, Shape, Tone};
 

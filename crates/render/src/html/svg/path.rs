@@ -1,7 +1,7 @@
 //! Paths in the inner view of a plot: whole numbers, relative to the last point. So a series of
 //! hundreds of values takes few bytes.
 
-use super::draw::VIEW;
+use super::VIEW;
 use crate::plot::{BoxPlot, Plot, Point, ReferenceAt};
 use std::fmt::Write;
 

@@ -1,8 +1,7 @@
 //! The table below a figure: its values for screen readers, and for the script, which shows a row
 //! of it on hover.
 
-use crate::html::markup::Markup;
-use crate::html::tables::scrolling;
+use crate::html::markup::{Markup, scrolling};
 use crate::plot::{Plot, PlotSeries, Point, Scale, Shape};
 
 /// The table, and the cells of each series.

@@ -1,7 +1,7 @@
 //! A request, checked whether a scenario can have it.
 
-use super::super::content::content;
 use super::super::grammar::is_token;
+use super::super::json_text::content;
 use super::super::text::ImportedText;
 use super::super::url::split;
 use super::super::{ImportedBody, ImportedRequest};

@@ -3,7 +3,7 @@
 use super::JmeterReader;
 use super::condition::JmeterDecision;
 use super::element::{JmeterElement, JmeterScope};
-use super::timers::RATES;
+use super::groups::RATES;
 use crate::flow::BRANCHES_MAX;
 use crate::import::collect::Collector;
 use crate::import::{
@@ -464,8 +464,8 @@ pub(super) fn effect(kind: &str) -> Option<&'static str> {
         "Uploader",
     ];
     let ends = |end: &str| kind.ends_with(end);
-    let is_used = super::timers::TIMERS.contains(&kind)
-        || super::timers::RATES.contains(&kind)
+    let is_used = super::groups::TIMERS.contains(&kind)
+        || super::groups::RATES.contains(&kind)
         || super::extractors::EXTRACTORS.contains(&kind)
         || super::assertions::ASSERTIONS.contains(&kind)
         || WITHOUT.contains(&kind);

@@ -286,7 +286,7 @@ impl<'a> JmeterReader<'a> {
         scope: &JmeterScope<'a>,
         per_session: Option<f64>,
     ) {
-        for timer in scope.all(&super::timers::RATES) {
+        for timer in scope.all(&super::groups::RATES) {
             let Some(each) = per_session.filter(|each| *each > 0.0) else {
                 self.leave_out(timer, "how many requests a session sends varies: write a rate");
                 continue;

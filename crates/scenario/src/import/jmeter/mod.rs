@@ -15,7 +15,6 @@ mod functions;
 mod groups;
 mod load;
 mod request;
-mod timers;
 
 use super::collect::Collector;
 use super::{Imported, ImportedStep, ImportedText, as_text, error};

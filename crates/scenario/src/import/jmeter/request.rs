@@ -3,7 +3,7 @@
 use super::JmeterReader;
 use super::element::{JmeterElement, JmeterScope};
 use super::functions::unencoded;
-use super::timers::RATES;
+use super::groups::RATES;
 use crate::import::collect::SourceRequest;
 use crate::import::{ImportedText, TextPart};
 use crate::names::is_name;

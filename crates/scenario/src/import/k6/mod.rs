@@ -1,7 +1,7 @@
 //! Scripts of k6. A script is not run: its functions are followed from the exported ones on. What
 //! they send becomes steps, and what depends on responses becomes `extract`, `when` and `repeat`.
 //!
-//! `parse` makes trees of scripts. `interpreter` has what is known so far; `statements`, `loops`
+//! `modules` makes trees of scripts. `interpreter` has what is known so far; `statements`, `loops`
 //! and `branches` follow what is done, `expressions` and `operators` what has values, and `calls`
 //! functions. `http`, `checks` and `responses` are what k6 gives, `options` and `thresholds` what
 //! it is asked for.
@@ -26,10 +26,7 @@ mod methods;
 mod modules;
 mod operators;
 mod options;
-mod parameters;
-mod parse;
 mod prune;
-mod response_methods;
 mod responses;
 mod statements;
 mod texts;
@@ -47,7 +44,7 @@ use oxc_allocator::Allocator;
 use std::rc::Rc;
 use value::JsValue;
 
-pub use parse::K6_STACK;
+pub use modules::K6_STACK;
 
 /// Imports a script of k6. Modules and settings beside it are read by their paths from its folder.
 /// The stack of the caller has to have [`K6_STACK`] bytes, as the parser calls itself for what lies
