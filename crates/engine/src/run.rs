@@ -130,7 +130,7 @@ fn run_crew(
     limits::ensure_files(crew.part(connections_of(spec).into()))?;
     let patience = Duration::from_nanos(spec.connect_timeout.0);
     let address = match &spec.load {
-        Load::Overload(_) => resolve::overload_address(&spec.target.endpoint, patience)?,
+        Load::Overload(_) => resolve::overload_address(&spec.target, patience)?,
         _ => resolve::reach_target(&spec.target, patience)?,
     };
     let sources = match &spec.load {
@@ -168,7 +168,10 @@ fn run_crew(
     let (done, intervals) = plan.run_workers(show, vantage.as_deref_mut())?;
     let waits_only_for_target = plan.reading_delays() && is_here(&plan.address);
     let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
-    let observed = vantage.map(Vantage::finish);
+    let observed = vantage.map(Vantage::finish).map(|seen| match spec.target.protocol {
+        protocol if protocol.is_in_datagrams() => seen.of_datagrams(),
+        _ => seen,
+    });
     let steal_percent = HostTime::now().steal_percent_since(time);
     let kernel = Counters::now().moved_since(&counters);
     let done = done.into_iter().collect::<io::Result<Vec<WorkerResult>>>().map_err(not_run)?;

@@ -4,7 +4,6 @@
 use super::{RunPlan, connections_of};
 use crate::confine;
 use crate::error::RunError;
-use crate::exchange::http1::{self, Http1};
 use crate::exchange::{
     Conversation, TargetConversation, WithConversation, WorkerSetup, with_conversation,
 };
@@ -54,21 +53,22 @@ pub(super) struct Dispatch<'a> {
 }
 
 impl Dispatch<'_> {
-    /// Runs the worker: chooses its policy and exchange.
+    /// Runs the worker: chooses its policy, then its conversation.
     pub(super) fn run(&self, requests: RequestSet) -> io::Result<WorkerResult> {
         let target = &self.plan.spec.target;
-        if let Load::Overload(load) = &self.plan.spec.load {
-            let request_bytes_max = match target.sessions {
-                Some(_) => usize::MAX,
-                None => self.plan.requests.length_max(),
-            };
-            let sources = self.plan.sources.clone();
-            let policy = OnePerOperation::new(sources, load.close, request_bytes_max);
-            let config = self.overload_config(load);
-            let exchange = http1::Shared::new(target);
-            return self.with_exchange::<Http1, _>(config, policy, requests, exchange);
-        }
-        with_conversation(target, PooledRun { dispatch: self, requests })
+        let Load::Overload(load) = &self.plan.spec.load else {
+            let config = self.client_config();
+            let run = PolicyRun { dispatch: self, config, policy: Pooled, requests };
+            return with_conversation(target, run);
+        };
+        let request_bytes_max = match target.sessions {
+            Some(_) => usize::MAX,
+            None => self.plan.requests.length_max(),
+        };
+        let sources = self.plan.sources.clone();
+        let policy = OnePerOperation::new(sources, load.close, request_bytes_max);
+        let config = self.overload_config(load);
+        with_conversation(target, PolicyRun { dispatch: self, config, policy, requests })
     }
 
     /// Chooses the link.
@@ -149,10 +149,11 @@ impl Dispatch<'_> {
         }
     }
 
-    fn worker_setup(&self) -> WorkerSetup<'_> {
+    fn worker_setup(&self, config: &ClientConfig) -> WorkerSetup<'_> {
         let spec = self.plan.spec;
         WorkerSetup {
             target: &spec.target,
+            streams_max: config.streams_max,
             timeout: spec.timeout,
             open_timeout: spec.connect_timeout,
             seed: (spec.seed, self.share.index.into()),
@@ -179,6 +180,7 @@ impl Dispatch<'_> {
         let has_lanes = spec.target.sessions.is_some();
         ClientConfig {
             lanes: if has_lanes { connections_max } else { 0 },
+            keeps_all_open: false,
             // A blocking connect waits as long as its client does.
             connect_timeout: match load.scheme {
                 ConnectScheme::Simple { .. } => spec.timeout,
@@ -227,19 +229,21 @@ impl Dispatch<'_> {
     }
 }
 
-/// A worker whose operations take connections of a pool.
-struct PooledRun<'a> {
+/// A worker whose policy is chosen, and whose conversation is not.
+struct PolicyRun<'a, P> {
     dispatch: &'a Dispatch<'a>,
+    config: ClientConfig,
+    policy: P,
     requests: RequestSet,
 }
 
-impl WithConversation for PooledRun<'_> {
+impl<P: Policy + Clone> WithConversation for PolicyRun<'_, P> {
     type Output = io::Result<WorkerResult>;
 
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> io::Result<WorkerResult> {
-        let PooledRun { dispatch, requests } = self;
-        let exchange = X::shared(settings, &dispatch.worker_setup());
-        dispatch.with_exchange::<X, _>(dispatch.client_config(), Pooled, requests, exchange)
+        let PolicyRun { dispatch, config, policy, requests } = self;
+        let exchange = X::shared(settings, &dispatch.worker_setup(&config));
+        dispatch.with_exchange::<X, _>(config, policy, requests, exchange)
     }
 
     fn with_diversion<X: TargetConversation>(
@@ -247,13 +251,13 @@ impl WithConversation for PooledRun<'_> {
         settings: &X::Settings,
         then: &X::Settings,
     ) -> io::Result<WorkerResult> {
-        let PooledRun { dispatch, requests } = self;
-        let worker = dispatch.worker_setup();
+        let PolicyRun { dispatch, config, policy, requests } = self;
+        let worker = dispatch.worker_setup(&config);
         let wire = X::wire_requests(then, worker.target);
         let requests_then = requests.serialised_as(WireRequests::new(wire));
         let kinds =
             [(requests, X::shared(settings, &worker)), (requests_then, X::shared(then, &worker))];
-        let client = DivertingClient::<X>::new(dispatch.client_config(), kinds);
+        let client = DivertingClient::<X, P>::new(config, policy, kinds);
         let client = client.followed(dispatch.plan.one_of).within(dispatch.rate_limit());
         let slots = client.slots();
         dispatch.with_steps(client, slots)

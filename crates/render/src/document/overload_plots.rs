@@ -27,7 +27,8 @@ fn capacity(c: &OverloadConclusion) -> Reference {
 
 /// A plot of arrivals with the capacity, and with the generator's limit if one was met.
 fn over_capacity(c: &OverloadConclusion, title: &str, x: Scale) -> Plot {
-    let y = Scale::from_zero([top(c)], Unit::PerS, "connections");
+    let arrivals = if c.is_of_datagrams() { "requests" } else { "connections" };
+    let y = Scale::from_zero([top(c)], Unit::PerS, arrivals);
     let plot = Plot::new(title, x, y).against(capacity(c));
     let most = axis::top(c.sclients.iter().map(|r| r.offered_per_s));
     match c.generator_limit_per_s {
@@ -47,7 +48,7 @@ pub(super) fn simple(c: &OverloadConclusion) -> Option<Plot> {
     let rows: Vec<(f64, &LevelRow)> = c.simple.iter().map(|r| (r.clients.into(), &r.row)).collect();
     let clients = rows.iter().map(|(clients, _)| *clients);
     let x = Scale::fitting(clients, Unit::Count, "simple clients");
-    Some(curves(over_capacity(c, "Simple clients", x), &rows))
+    Some(curves(over_capacity(c, "Simple clients", x), c, &rows))
 }
 
 /// Arrivals from S-Clients, 1/T per descriptor.
@@ -68,11 +69,11 @@ pub(super) fn sclients(c: &OverloadConclusion) -> Option<Plot> {
             .with(series.dashed(Dash::Dotted).unlisted())
             .noted(format!("fitted: the capacity and {slope}/s for each descriptor"));
     }
-    Some(curves(plot, &rows))
+    Some(curves(plot, c, &rows))
 }
 
-/// Adds SYNs and throughput of rows at these places on x.
-fn curves(mut plot: Plot, rows: &[(f64, &LevelRow)]) -> Plot {
+/// Adds what arrives and throughput of rows at these places on x.
+fn curves(mut plot: Plot, c: &OverloadConclusion, rows: &[(f64, &LevelRow)]) -> Plot {
     let points = |rate: fn(&LevelRow) -> f64| -> Vec<Point> {
         rows.iter().map(|(x, row)| Point::new(*x, rate(row))).collect()
     };
@@ -82,7 +83,8 @@ fn curves(mut plot: Plot, rows: &[(f64, &LevelRow)]) -> Plot {
     }
     let served = rows.iter().map(|(x, row)| served_at(*x, row)).collect();
     let served = PlotSeries::line("served", served).toned(Tone::Third);
-    let first = PlotSeries::line("first SYNs", points(|row| row.first_syn_per_s));
+    let name = if c.is_of_datagrams() { "sent" } else { "first SYNs" };
+    let first = PlotSeries::line(name, points(|row| row.first_syn_per_s));
     plot.with(first.marked(Mark::Dot)).with(served.dashed(Dash::Dashed).marked(Mark::Square))
 }
 

@@ -14,6 +14,17 @@ const QUEUES: u64 = 2;
 /// A smaller share of the SYNs arrives where they are lost on their way.
 const ARRIVED_SHARE: f64 = 0.5;
 
+/// Why datagrams are not answered within T.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnansweredDatagrams {
+    /// The receive buffer of the server's socket was full.
+    BufferFull,
+    /// Their answers came after T.
+    AnsweredLate,
+    /// No counter says.
+    Unknown,
+}
+
 /// Why connects are not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnansweredCause {
@@ -55,7 +66,7 @@ impl OverloadPoint {
     pub fn why_unanswered(&self) -> UnansweredCause {
         let timeouts = self.outcomes.count(Outcome::ConnectTimeout) as f64;
         let server = self.server.as_ref();
-        let Some((server, drops)) = server.and_then(|s| Some((s, s.listen_drops?))) else {
+        let Some((server, drops)) = server.and_then(|s| Some((s, s.queue_drops?))) else {
             return match self.established() {
                 0 => UnansweredCause::Silent,
                 _ => UnansweredCause::Unknown,
@@ -70,6 +81,19 @@ impl OverloadPoint {
             UnansweredCause::DroppedBefore
         } else {
             UnansweredCause::DroppedThere
+        }
+    }
+
+    /// Why datagrams of this trial were not answered; of one in which all were it means nothing.
+    pub fn why_datagrams_unanswered(&self) -> UnansweredDatagrams {
+        let timeouts = self.outcomes.count(Outcome::ResponseTimeout) as f64;
+        let drops = self.server.and_then(|s| s.queue_drops).unwrap_or(0);
+        if drops as f64 >= DROPPED_SHARE * timeouts {
+            UnansweredDatagrams::BufferFull
+        } else if (drops + self.closed_port_datagrams) as f64 >= DROPPED_SHARE * timeouts {
+            UnansweredDatagrams::AnsweredLate
+        } else {
+            UnansweredDatagrams::Unknown
         }
     }
 
