@@ -203,7 +203,8 @@ const PREFLIGHT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Resolves the target of an overload, connects to it once, and makes sure that connections can
 /// come from `sources`, before any load is sent. The address, and whether it answered: silence is
-/// no error, as a server may be overloaded already.
+/// no error, as a server may be overloaded already. Over datagrams nothing is asked, and nothing is
+/// silent.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: it refuses, or there is no such host; [`RunError::NotPermitted`]: a
@@ -216,7 +217,11 @@ pub fn preflight_overload(
         let line = "a Unix socket has no connection attempts that time out";
         return Err(RunError::NotPermitted(line.to_owned()));
     };
-    let (address, answers) = probe(host, *port, PREFLIGHT_PATIENCE)?;
+    let (address, answers) = if target.protocol.is_in_datagrams() {
+        (lookup_one(host, *port, PREFLIGHT_PATIENCE)?, true)
+    } else {
+        probe(host, *port, PREFLIGHT_PATIENCE)?
+    };
     let raw = RawAddress::new(&Address::Tcp(address));
     let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
     self::sources(sources, &raw)?;
@@ -253,11 +258,13 @@ fn probe(host: &str, port: u16, patience: Duration) -> Result<(SocketAddr, bool)
 /// # Errors
 /// [`RunError::Unreachable`]: the name means nothing.
 pub(crate) fn overload_address(
-    endpoint: &Endpoint,
+    target: &Target,
     patience: Duration,
 ) -> Result<RawAddress, RunError> {
-    let Endpoint::Tcp { host, port } = endpoint else {
-        return reach(endpoint, patience).map(|(address, _)| address);
+    let endpoint = &target.endpoint;
+    let (Endpoint::Tcp { host, port }, false) = (endpoint, target.protocol.is_in_datagrams())
+    else {
+        return reach_target(target, patience);
     };
     let addresses = names::lookup(host, *port, names::PATIENCE)?;
     if addresses.len() > 1

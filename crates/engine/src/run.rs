@@ -131,7 +131,7 @@ fn run_crew(
     let patience = Duration::from_nanos(spec.connect_timeout.0);
     let reached = spec.target.each_server().map(|target| {
         let address = match &spec.load {
-            Load::Overload(_) => resolve::overload_address(&target.endpoint, patience)?,
+            Load::Overload(_) => resolve::overload_address(&target, patience)?,
             _ => resolve::reach_target(&target, patience)?,
         };
         Ok(ReachedServer { address, tls: link::tls_target(&target)? })
@@ -171,7 +171,10 @@ fn run_crew(
     let all_are_here = plan.servers.iter().all(|server| is_here(&server.address));
     let waits_only_for_target = plan.reading_delays() && all_are_here;
     let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
-    let observed = vantage.map(Vantage::finish);
+    let observed = vantage.map(Vantage::finish).map(|seen| match spec.target.protocol {
+        protocol if protocol.is_in_datagrams() => seen.of_datagrams(),
+        _ => seen,
+    });
     let steal_percent = HostTime::now().steal_percent_since(time);
     let kernel = Counters::now().moved_since(&counters);
     let done = done.into_iter().collect::<io::Result<Vec<WorkerResult>>>().map_err(not_run)?;

@@ -5,13 +5,13 @@ mod support;
 use knee_engine::sys::socket::{Address, Listener, RawAddress};
 use knee_load::measure::{Outcome, Trial};
 use knee_load::spec::{
-    BackendChoice, Body, CloseKind, ConnectScheme, EngineOptions, Load, OverloadLoad, TrialSpec,
-    WaitPolicy,
+    BackendChoice, Body, CloseKind, ConnectScheme, DnsSettings, EngineOptions, Load, OverloadLoad,
+    Protocol, TrialSpec, WaitPolicy,
 };
 use knee_load::time::Nanos;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -107,6 +107,65 @@ fn answer(mut stream: TcpStream) {
         // A client that timed out does not matter.
         let _ = stream.write_all(head);
     }
+}
+
+/// The same by queries of DNS over UDP.
+fn in_datagrams(mut spec: TrialSpec) -> TrialSpec {
+    let settings = DnsSettings { over_tcp: false, queries_max: DnsSettings::QUERIES_MAX };
+    spec.target.protocol = Protocol::Dns(settings);
+    spec.target.requests[0].path = "/a.b?type=A".to_owned();
+    spec
+}
+
+#[test]
+fn silent_datagrams_time_out_d_over_t() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    for trial in run(&in_datagrams(spec(port, s_clients(50), CloseKind::Fin, 1_000))) {
+        assert_eq!(count(&trial, Outcome::ResponseTimeout), 500);
+        assert_eq!(trial.measurement.outcomes.total(), 500);
+    }
+}
+
+#[test]
+fn refused_datagrams_are_replaced_after_t() {
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for trial in run(&in_datagrams(spec(closed, s_clients(50), CloseKind::Fin, 1_000))) {
+        assert_eq!(count(&trial, Outcome::Refused), 500);
+        assert_eq!(trial.measurement.outcomes.total(), 500);
+    }
+}
+
+/// Were each replaced after T alone, this would take a quarter of an hour.
+#[test]
+fn answered_datagrams_are_replaced_at_once() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    server.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let port = server.local_addr().unwrap().port();
+    let mut spec = in_datagrams(spec(port, s_clients(2), CloseKind::Fin, 60_000));
+    (spec.connect_timeout, spec.timeout) = (Nanos::from_secs(10), Nanos::from_secs(20));
+    spec.operations_max = Some(200);
+    let over = AtomicBool::new(false);
+    let ports = std::thread::scope(|scope| {
+        let ports = scope.spawn(|| {
+            let (mut ports, mut query) = (BTreeSet::new(), [0; 512]);
+            while !over.load(Ordering::SeqCst) {
+                let Ok((length, from)) = server.recv_from(&mut query) else {
+                    continue;
+                };
+                ports.insert(from.port());
+                query[2] |= 0x80;
+                server.send_to(&query[..length], from).unwrap();
+            }
+            ports
+        });
+        for trial in run(&spec) {
+            assert_eq!(count(&trial, Outcome::Served), 200, "{:?}", trial.measurement.outcomes);
+        }
+        over.store(true, Ordering::SeqCst);
+        ports.join().unwrap()
+    });
+    assert!(ports.len() > 2, "{ports:?}");
 }
 
 #[test]

@@ -12,10 +12,38 @@ use super::responses::MessageArgs;
 use crate::failure::Failure;
 use clap::Args;
 use grpc::GrpcArgs;
-use knee_load::spec::{Scheme, Target};
+use knee_load::spec::{Endpoint, HttpRequest, Scheme, Target, Url};
 use secure::SecureArgs;
 use serde::Serialize;
 use websocket::WebSocketArgs;
+
+pub const URL_HELP: &str =
+    "URL: http://HOST/path, ws://HOST/, dns://HOST/NAME; or a scenario file (.yaml, .json)";
+
+pub const TARGETS_HELP: &str = "Several requests from a file, to one server";
+
+pub const TARGETS_LONG_HELP: &str = "Several requests from a file, to one server\n\n\
+    Each is a line 'METHOD URL', or a URL alone for GET. 'weight=N' may follow, then its lines \
+    'Name: value' and at most one '@FILE' for its body. An empty line ends it; # begins a \
+    comment. Each of up to 100 targets is reported on its own; of more, the 100th line is the \
+    sum of all further ones. The file has up to 256 MiB. With a URL dns://HOST each line is a \
+    question, 'NAME TYPE', as in dnsperf.";
+
+/// The requests in a file to the server of a URL, where such a file has no URLs itself.
+pub fn requests_in_file(
+    file: &str,
+    url: &str,
+) -> Result<(Endpoint, Scheme, Vec<HttpRequest>), Failure> {
+    let server = Url::parse(url).map_err(|e| Failure::argument("URL", e))?;
+    let requests = match server.scheme() {
+        Scheme::Dns | Scheme::DnsTcp | Scheme::DnsTls => dns::questions(file, &server, url)?,
+        _ => {
+            let wrong = "has the URLs of HTTP itself: leave URL out, or write dns://HOST";
+            return Err(Failure::argument("--targets", wrong));
+        }
+    };
+    Ok((server.endpoint().clone(), server.scheme(), requests))
+}
 
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]

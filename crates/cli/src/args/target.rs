@@ -7,7 +7,7 @@ pub use recording::ReplayArgs;
 use recording::{CheckedRecording, names_recording};
 
 use super::curl::{CurlArgs, Proxy, parse_header};
-use super::protocol::ProtocolArgs;
+use super::protocol::{self, ProtocolArgs};
 use super::responses::{ExpectArgs, MessageArgs};
 use super::values::{Choices, one_of, word_of};
 use crate::failure::{Failure, of_command_line_and};
@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use knee_load::spec::{
-    Endpoint, HttpRequest, ParseError, Pick, Scheme, Target, Url, parse_names, parse_targets,
+    Endpoint, HttpRequest, ParseError, Pick, Scheme, Target, Url, parse_targets,
 };
 use knee_scenario::Scenario;
 use knee_scenario::import::data;
@@ -29,8 +29,7 @@ use std::sync::Arc;
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Target")]
 pub struct TargetArgs {
-    /// URL: http://HOST/path, ws://HOST/, dns://HOST/NAME; or a scenario file (.yaml, .json)
-    #[arg(value_name = "URL", help_heading = None::<&str>)]
+    #[arg(value_name = "URL", help = protocol::URL_HELP, help_heading = None::<&str>)]
     pub url: Option<String>,
 
     /// Method [default: GET; POST with a body]
@@ -56,13 +55,7 @@ pub struct TargetArgs {
     #[arg(short = 'T', long, value_name = "TYPE", hide_short_help = true)]
     content_type: Option<String>,
 
-    /// Several requests from a file, to one server
-    ///
-    /// Each is a line 'METHOD URL', or a URL alone for GET. 'weight=N' may follow, then its lines
-    /// 'Name: value' and at most one '@FILE' for its body. An empty line ends it; # begins a
-    /// comment. Each of up to 100 targets is reported on its own; of more, the 100th line is the
-    /// sum of all further ones. The file has up to 256 MiB. With a URL dns://HOST each line is a
-    /// question, 'NAME TYPE', as in dnsperf.
+    #[arg(help = protocol::TARGETS_HELP, long_help = protocol::TARGETS_LONG_HELP)]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     #[arg(conflicts_with_all = ["method", "body", "get", "head"])]
     #[arg(conflicts_with_all = super::curl::DATA_IDS)]
@@ -132,7 +125,7 @@ impl TargetArgs {
             return self.target_of_recording(recorded);
         }
         let (endpoint, scheme, requests) = match (&self.targets, self.url()) {
-            (Some(file), Some(url)) => self.questions(file, url)?,
+            (Some(file), Some(url)) => protocol::requests_in_file(file, url)?,
             (Some(file), None) => self.several(file)?,
             (None, Some(url)) => self.one(url)?,
             (None, None) => {
@@ -232,34 +225,6 @@ impl TargetArgs {
         let with_headers = |r| self.with_headers(r, None);
         let requests = targets.requests.into_iter().map(with_headers).collect::<Result<_, _>>()?;
         Ok((targets.endpoint, targets.scheme, requests))
-    }
-
-    /// The questions in a file to the server of a URL.
-    fn questions(
-        &self,
-        file: &str,
-        url: &str,
-    ) -> Result<(Endpoint, Scheme, Vec<HttpRequest>), Failure> {
-        let server = Url::parse(url).map_err(|e| Failure::argument("URL", e))?;
-        if !matches!(server.scheme(), Scheme::Dns | Scheme::DnsTcp | Scheme::DnsTls) {
-            let wrong = "has the URLs of HTTP itself: leave URL out, or write dns://HOST";
-            return Err(Failure::argument("--targets", wrong));
-        }
-        if server.path() != "/" {
-            let wrong = "has the names: leave out what follows the host in URL";
-            return Err(Failure::argument("--targets", wrong));
-        }
-        let text = input::read_text(file).map_err(|e| Failure::argument("--targets", e.line))?;
-        let paths = parse_names(&text)
-            .map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))?;
-        let base = url.trim_end_matches('/');
-        let request = |path: String| {
-            let url = Url::parse(&format!("{base}{path}"))?;
-            HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 1)
-        };
-        let requests = paths.into_iter().map(request).collect::<Result<_, _>>();
-        let requests = requests.map_err(|e| Failure::argument("--targets", e))?;
-        Ok((server.endpoint().clone(), server.scheme(), requests))
     }
 
     /// The same request with the headers that options give, and the content type that goes with its

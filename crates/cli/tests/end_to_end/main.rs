@@ -34,6 +34,7 @@ mod offline;
 mod online;
 mod otlp;
 mod overload;
+mod overload_protocols;
 mod program_ends;
 mod programs;
 mod python;

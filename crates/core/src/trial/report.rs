@@ -314,7 +314,7 @@ pub struct TrafficReport {
     /// over TCP.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub truncated_answers: u64,
-    /// Times at which all 65,536 ids of a connection of DNS were taken, in the whole trial.
+    /// Times at which all 65,536 ids of a connection were taken, in the whole trial.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ids_exhausted: u64,
     /// Each target on its own, in the order of the targets file; absent where there is one. Of

@@ -119,6 +119,8 @@ pub(crate) trait TargetConversation: Conversation {
 pub(crate) struct WorkerSetup<'a> {
     /// The target.
     pub(crate) target: &'a Target,
+    /// Most operations under way on a connection.
+    pub(crate) streams_max: u32,
     /// Time limit of an operation.
     pub(crate) timeout: Nanos,
     /// Longest wait for a handshake that opens a connection.

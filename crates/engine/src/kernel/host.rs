@@ -214,7 +214,7 @@ pub fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
         port_range: port_range(),
         sources: 1,
         tw_reuse,
-        close: CloseKind::Fin,
+        close: Some(CloseKind::Fin),
         closes_first: false,
         syn_retries: number("ipv4/tcp_syn_retries", 6),
         files_hard: raise_open_files(),

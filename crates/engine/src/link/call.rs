@@ -50,7 +50,8 @@ fn call_over(
     patience: Duration,
 ) -> Result<CallResponse, String> {
     let timeout = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
-    let worker = WorkerSetup { target, timeout, open_timeout: timeout, seed: (0, 0) };
+    let (open_timeout, seed) = (timeout, (0, 0));
+    let worker = WorkerSetup { target, streams_max: 1, timeout, open_timeout, seed };
     let (mut out, mut events) = (Outbox::default(), EventQueue::default());
     let shared = &mut Http2::shared(&target.protocol.http(), &worker);
     let cx = &mut CallContext { now: Nanos::ZERO, shared, out: &mut out, events: &mut events };

@@ -77,7 +77,8 @@ impl<S: Read + Write + ?Sized> WithConversation for FirstConversation<'_, S> {
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> Result<(), String> {
         let FirstConversation { stream, target, patience } = self;
         let open_timeout = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
-        let worker = WorkerSetup { target, timeout: open_timeout, open_timeout, seed: (SEED, 0) };
+        let (timeout, seed) = (open_timeout, (SEED, 0));
+        let worker = WorkerSetup { target, streams_max: 1, timeout, open_timeout, seed };
         let (mut out, mut events) = (Outbox::default(), EventQueue::default());
         let shared = &mut X::shared(settings, &worker);
         let cx = &mut CallContext { now: Nanos::ZERO, shared, out: &mut out, events: &mut events };

@@ -3,7 +3,7 @@
 
 use super::client::{Client, Completions, Tally};
 use super::flight::Flight;
-use super::http_client::{ClientConfig, HttpClient, Pooled};
+use super::http_client::{ClientConfig, HttpClient, Policy};
 use super::requests::RequestSet;
 use super::step_client::StepClient;
 use crate::exchange::Conversation;
@@ -17,10 +17,10 @@ use knee_load::time::Nanos;
 
 /// Two clients: operations start in the first. Those that it diverts go on in the second, with
 /// their intended times and time limits. The second opens its connections once they are needed, up
-/// to as many as the first has, and keeps them.
-pub(crate) struct DivertingClient<X: Conversation> {
-    first: HttpClient<Cleartext, X>,
-    second: HttpClient<Cleartext, X>,
+/// to as many as the first has. It keeps them, unless each operation has one of its own.
+pub(crate) struct DivertingClient<X: Conversation, P: Policy> {
+    first: HttpClient<Cleartext, X, P>,
+    second: HttpClient<Cleartext, X, P>,
     /// The first slot of the second client.
     second_slot: u32,
     /// Operations are steps of sessions, whose lanes are their sessions.
@@ -34,18 +34,24 @@ pub(crate) struct DivertingClient<X: Conversation> {
     diverted: u64,
 }
 
-impl<X: Conversation> DivertingClient<X> {
+impl<X: Conversation, P: Policy + Clone> DivertingClient<X, P> {
     /// Creates a client without connections, with requests and state of each of the two kinds.
     pub(crate) fn new(
         config: ClientConfig,
+        policy: P,
         [(requests, state), (requests_then, state_then)]: [(RequestSet, X::Shared); 2],
-    ) -> DivertingClient<X> {
-        let first = HttpClient::new(config.clone(), Pooled, requests, (), state);
+    ) -> DivertingClient<X, P> {
+        let first = HttpClient::new(config.clone(), policy.clone(), requests, (), state);
         let second_slot = first.slots() as u32;
-        let config = ClientConfig { first_slot: second_slot, keeps_all_open: false, ..config };
+        let config = ClientConfig {
+            first_slot: second_slot,
+            keeps_all_open: false,
+            keep_alive: P::WAITS && config.keep_alive,
+            ..config
+        };
         DivertingClient {
             first,
-            second: HttpClient::new(config, Pooled, requests_then, (), state_then),
+            second: HttpClient::new(config, policy, requests_then, (), state_then),
             second_slot,
             carries_steps: false,
             begun: Vec::new(),
@@ -113,7 +119,7 @@ impl<X: Conversation> DivertingClient<X> {
     }
 }
 
-impl<X: Conversation> Client for DivertingClient<X> {
+impl<X: Conversation, P: Policy + Clone> Client for DivertingClient<X, P> {
     const STARTS_SEND: bool = X::DEPARTURE.is_at_once();
 
     fn set_epoch(&mut self, realtime_ns: u64) {
@@ -131,6 +137,13 @@ impl<X: Conversation> Client for DivertingClient<X> {
             return self.first.take_completed();
         }
         self.completed.take()
+    }
+
+    #[inline]
+    fn take_established(&mut self) -> Option<u32> {
+        // Nothing waits for those of operations that began in the first client.
+        while self.second.take_established().is_some() {}
+        self.first.take_established()
     }
 
     #[inline]
@@ -216,8 +229,8 @@ impl<X: Conversation> Client for DivertingClient<X> {
     }
 }
 
-impl<X: Conversation> StepClient for DivertingClient<X> {
-    const WAITS: bool = true;
+impl<X: Conversation, P: Policy + Clone> StepClient for DivertingClient<X, P> {
+    const WAITS: bool = P::WAITS;
 
     fn operations_max(&self) -> u32 {
         self.first.operations_max()

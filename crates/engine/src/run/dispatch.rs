@@ -4,7 +4,6 @@
 use super::{RunPlan, connections_of};
 use crate::confine;
 use crate::error::RunError;
-use crate::exchange::http1::{self, Http1};
 use crate::exchange::{
     Conversation, TargetConversation, WithConversation, WorkerSetup, with_conversation,
 };
@@ -55,21 +54,22 @@ pub(super) struct Dispatch<'a> {
 }
 
 impl Dispatch<'_> {
-    /// Runs the worker: chooses its policy and exchange.
+    /// Runs the worker: chooses its policy, then its conversation.
     pub(super) fn run(&self, requests: RequestSet) -> io::Result<WorkerResult> {
         let target = &self.plan.spec.target;
-        if let Load::Overload(load) = &self.plan.spec.load {
-            let request_bytes_max = match target.sessions {
-                Some(_) => usize::MAX,
-                None => self.plan.requests.length_max(),
-            };
-            let sources = self.plan.sources.clone();
-            let policy = OnePerOperation::new(sources, load.close, request_bytes_max);
-            let config = self.overload_config(load);
-            let exchange = http1::Shared::new(target);
-            return self.with_exchange::<Http1, _>(config, policy, requests, exchange);
-        }
-        with_conversation(target, PooledRun { dispatch: self, requests })
+        let Load::Overload(load) = &self.plan.spec.load else {
+            let config = self.client_config();
+            let run = PolicyRun { dispatch: self, config, policy: Pooled, requests };
+            return with_conversation(target, run);
+        };
+        let request_bytes_max = match target.sessions {
+            Some(_) => usize::MAX,
+            None => self.plan.requests.length_max(),
+        };
+        let sources = self.plan.sources.clone();
+        let policy = OnePerOperation::new(sources, load.close, request_bytes_max);
+        let config = self.overload_config(load);
+        with_conversation(target, PolicyRun { dispatch: self, config, policy, requests })
     }
 
     /// Chooses the link.
@@ -110,8 +110,9 @@ impl Dispatch<'_> {
 
     /// Has a client for each server of the target. Of the first alone an observer follows
     /// connections.
-    fn with_servers<X: Conversation>(
+    fn with_servers<X: Conversation, P: Policy + Clone>(
         &self,
+        (config, policy): (ClientConfig, P),
         requests: RequestSet,
         exchange: impl Fn() -> X::Shared,
     ) -> io::Result<WorkerResult> {
@@ -122,12 +123,12 @@ impl Dispatch<'_> {
             let config = ClientConfig {
                 address: server.address.clone(),
                 first_slot: ends.last().copied().unwrap_or(0),
-                ..self.client_config()
+                ..config.clone()
             };
             let tls = server.tls.as_ref().map(TlsTarget::with_own_sessions);
-            let client = HttpClient::<Option<Tls>, X, Pooled>::new(
+            let client = HttpClient::<Option<Tls>, X, P>::new(
                 config,
-                Pooled,
+                policy.clone(),
                 requests.clone(),
                 tls,
                 exchange(),
@@ -180,10 +181,11 @@ impl Dispatch<'_> {
         }
     }
 
-    fn worker_setup(&self) -> WorkerSetup<'_> {
+    fn worker_setup(&self, config: &ClientConfig) -> WorkerSetup<'_> {
         let spec = self.plan.spec;
         WorkerSetup {
             target: &spec.target,
+            streams_max: config.streams_max,
             timeout: spec.timeout,
             open_timeout: spec.connect_timeout,
             seed: (spec.seed, self.share.index.into()),
@@ -210,6 +212,7 @@ impl Dispatch<'_> {
         let has_lanes = spec.target.sessions.is_some();
         ClientConfig {
             lanes: if has_lanes { connections_max } else { 0 },
+            keeps_all_open: false,
             // A blocking connect waits as long as its client does.
             connect_timeout: match load.scheme {
                 ConnectScheme::Simple { .. } => spec.timeout,
@@ -258,23 +261,26 @@ impl Dispatch<'_> {
     }
 }
 
-/// A worker whose operations take connections of a pool.
-struct PooledRun<'a> {
+/// A worker whose policy is chosen, and whose conversation is not.
+struct PolicyRun<'a, P> {
     dispatch: &'a Dispatch<'a>,
+    config: ClientConfig,
+    policy: P,
     requests: RequestSet,
 }
 
-impl WithConversation for PooledRun<'_> {
+impl<P: Policy + Clone> WithConversation for PolicyRun<'_, P> {
     type Output = io::Result<WorkerResult>;
 
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> io::Result<WorkerResult> {
-        let PooledRun { dispatch, requests } = self;
-        let worker = dispatch.worker_setup();
+        let PolicyRun { dispatch, config, policy, requests } = self;
+        let worker = dispatch.worker_setup(&config);
         if !worker.target.further.is_empty() {
-            return dispatch.with_servers::<X>(requests, || X::shared(settings, &worker));
+            let exchange = || X::shared(settings, &worker);
+            return dispatch.with_servers::<X, P>((config.clone(), policy), requests, exchange);
         }
         let exchange = X::shared(settings, &worker);
-        dispatch.with_exchange::<X, _>(dispatch.client_config(), Pooled, requests, exchange)
+        dispatch.with_exchange::<X, _>(config, policy, requests, exchange)
     }
 
     fn with_diversion<X: TargetConversation>(
@@ -282,13 +288,13 @@ impl WithConversation for PooledRun<'_> {
         settings: &X::Settings,
         then: &X::Settings,
     ) -> io::Result<WorkerResult> {
-        let PooledRun { dispatch, requests } = self;
-        let worker = dispatch.worker_setup();
+        let PolicyRun { dispatch, config, policy, requests } = self;
+        let worker = dispatch.worker_setup(&config);
         let wire = X::wire_requests(then, worker.target);
         let requests_then = requests.serialised_as(WireRequests::new(wire));
         let kinds =
             [(requests, X::shared(settings, &worker)), (requests_then, X::shared(then, &worker))];
-        let client = DivertingClient::<X>::new(dispatch.client_config(), kinds);
+        let client = DivertingClient::<X, P>::new(config, policy, kinds);
         let client = client.followed(dispatch.plan.one_of).within(dispatch.rate_limit());
         let slots = client.slots();
         dispatch.with_steps(client, slots)

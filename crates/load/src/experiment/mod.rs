@@ -17,11 +17,11 @@ pub struct PreflightFacts {
     /// Whether a port in TIME_WAIT is used again after a second (net.ipv4.tcp_tw_reuse: 1, or 2
     /// and the target is on loopback).
     pub tw_reuse: bool,
-    /// How connections are closed.
-    pub close: CloseKind,
+    /// How connections are closed; `None` over datagrams.
+    pub close: Option<CloseKind>,
     /// Whether this side closes first where the close is orderly: the server keeps connections.
     pub closes_first: bool,
-    /// How often an unanswered SYN is sent again (net.ipv4.tcp_syn_retries).
+    /// How often an unanswered SYN is sent again (net.ipv4.tcp_syn_retries); 0 over datagrams.
     pub syn_retries: u32,
     /// Open files that this process may have at the most (the hard limit).
     pub files_hard: u64,
@@ -29,8 +29,16 @@ pub struct PreflightFacts {
     pub time_wait: Nanos,
     /// What the server serves per second, where that is known.
     pub served_per_s: Option<f64>,
-    /// The settings of the server's host; `None` where it is another one.
+    /// The settings of the server's host; `None` where it is another one, and over datagrams.
     pub server: Option<ServerFacts>,
+}
+
+impl PreflightFacts {
+    /// The same for requests in datagrams: no handshake is answered or sent again, and no port
+    /// stays in TIME_WAIT.
+    pub fn of_datagrams(self) -> PreflightFacts {
+        PreflightFacts { close: None, syn_retries: 0, server: None, ..self }
+    }
 }
 
 /// What the server's host does with connections.

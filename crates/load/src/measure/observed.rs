@@ -38,6 +38,19 @@ pub struct Observed {
     pub server_host: Option<HostTimes>,
 }
 
+impl Observed {
+    /// The same of a port that is spoken with in datagrams: what was seen of connections to the same
+    /// port of TCP is not about it.
+    pub fn of_datagrams(self) -> Observed {
+        Observed {
+            kernel: self.kernel,
+            elapsed_ns: self.elapsed_ns,
+            cpu_busy_percent: self.cpu_busy_percent,
+            ..Observed::default()
+        }
+    }
+}
+
 /// The source of the number of SYNs, in order of trust.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -45,11 +45,13 @@ pub enum Outcome {
     NotAttempted,
     /// A datagram that reached the service but was not counted.
     Discarded,
-    /// A connection of its own that was established in time and brought a whole response.
+    /// A connection of its own that was established in time and brought a whole response; over
+    /// datagrams, an answer in time.
     Served,
     /// Established here, but never taken in there: not a byte sent over it was acknowledged.
     Ghost,
-    /// Established and its request acknowledged, but no whole response in time.
+    /// Established and its request acknowledged, but no whole response in time; over datagrams, no
+    /// answer in time.
     ResponseTimeout,
     /// No local port left for it (EADDRNOTAVAIL).
     PortExhausted,
@@ -142,9 +144,9 @@ outcomes! {
     SendError "send_error" "refused by the kernel here";
     NotAttempted "not_attempted" "the sender never came to it";
     Discarded "discarded" "received, but not counted";
-    Served "served" "connected in time, a whole response";
+    Served "served" "of an overload: a whole response in time";
     Ghost "ghost" "connected here, never taken in there";
-    ResponseTimeout "response_timeout" "connected, no whole response in time";
+    ResponseTimeout "response_timeout" "request sent, no whole response in time";
     PortExhausted "port_exhausted" "no local port left";
     DescriptorExhausted "descriptor_exhausted" "no descriptor left";
     Late "late" "connected after its time limit";

@@ -49,11 +49,11 @@ impl FailedStatus {
         (FailedStatus::Http5xx, "http_5xx", "status 500 or more"),
         (FailedStatus::WebSocketClosed, "websocket_closed", "WebSocket closed by the target"),
         (FailedStatus::GrpcFailed, "grpc_failed", "a gRPC status other than OK"),
-        (FailedStatus::DnsServfail, "dns_servfail", "DNS: SERVFAIL"),
-        (FailedStatus::DnsNxdomain, "dns_nxdomain", "DNS: NXDOMAIN, no such name"),
-        (FailedStatus::DnsRefused, "dns_refused", "DNS: REFUSED"),
-        (FailedStatus::DnsOther, "dns_other", "DNS: another response code"),
-        (FailedStatus::DnsTruncated, "dns_truncated", "DNS: truncated, even over TCP"),
+        (FailedStatus::DnsServfail, "dns_servfail", "SERVFAIL of DNS"),
+        (FailedStatus::DnsNxdomain, "dns_nxdomain", "NXDOMAIN of DNS (no such name)"),
+        (FailedStatus::DnsRefused, "dns_refused", "REFUSED of DNS"),
+        (FailedStatus::DnsOther, "dns_other", "another response code of DNS"),
+        (FailedStatus::DnsTruncated, "dns_truncated", "a truncated answer of DNS, even over TCP"),
     ];
 }
 

@@ -3,7 +3,6 @@
 //! The command line parses into these types and refuses what they cannot hold, so nothing behind
 //! it needs to check again.
 
-mod dns;
 mod engine;
 mod load;
 mod protocol;
@@ -21,7 +20,6 @@ pub use crate::quantity::{
     ParseError, Rate, Share, WorkerRange, parse_duration, parse_law, parse_list, parse_rate,
     parse_rates,
 };
-pub use dns::{DnsQuestion, parse_names};
 pub use engine::{BackendChoice, EngineOptions, Margins, TimestampsChoice, WaitPolicy};
 pub use load::{
     CloseKind, ConnectScheme, Level, Load, OpenLoad, OverloadLoad, Pause, PauseKind, TrialSpec,

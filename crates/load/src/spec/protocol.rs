@@ -1,7 +1,10 @@
 //! Protocols of connections: their URLs, their settings, how they are secured, and what the rest of
 //! knee has to know of each.
 
+mod dns;
+
 use crate::time::Nanos;
+pub use dns::{DnsQuestion, DnsSettings, parse_names};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -213,27 +216,6 @@ impl WebSocketSettings {
 
     /// Longest message that is accepted by default: 16 MiB.
     pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
-}
-
-/// Settings of DNS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DnsSettings {
-    /// Whether queries go over TCP, each behind its length (RFC 1035 §4.2.2), and not over UDP.
-    pub over_tcp: bool,
-    /// Most queries under way on a connection, which over UDP is a source port: 1 to
-    /// [`DnsSettings::QUERIES_MAX`].
-    pub queries_max: u32,
-}
-
-impl DnsSettings {
-    /// Most queries under way on a connection: one for each id (RFC 1035 §4.1.1).
-    pub const QUERIES_MAX: u32 = 1 << 16;
-
-    /// Settings by which an operation goes on whose answer did not fit into its datagram
-    /// (RFC 7766 §5); `None` over TCP, where each answer fits.
-    pub fn after_truncation(self) -> Option<DnsSettings> {
-        (!self.over_tcp).then_some(DnsSettings { over_tcp: true, ..self })
-    }
 }
 
 /// How the echo of a message is known.

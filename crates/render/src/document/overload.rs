@@ -29,21 +29,21 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     let arriving = [simple(c), sclients(c)];
     doc.plots(arriving.into_iter().flatten(), Layout::Pairs);
     doc.plots(served(c), Layout::Wide);
-    let taken = taken(report);
+    let taken = taken(report, c);
     doc.facts(facts(c, taken));
     doc.facts(head::left_out(report));
     let by_schedule = report.trials.iter().any(is_scheduled);
     if !c.sclients.is_empty() {
-        let (title, remark) = sclients_heading(by_schedule);
+        let (title, remark) = sclients_heading(by_schedule, c.is_of_datagrams());
         doc.section(title, remark);
         let ends = ends(c, by_schedule);
         doc.only(Medium::Page, |doc| doc.plots([ends], Layout::Wide));
-        doc.table(title, sclients_table(&c.sclients));
-        doc.note(sclients_notes(&c.sclients, by_schedule, taken));
+        doc.table(title, sclients_table(c));
+        doc.note(sclients_notes(c, by_schedule, taken));
     }
     if !c.simple.is_empty() {
         doc.section("Simple clients", "per second; each waits for its answer");
-        doc.table("Simple clients", simple_table(&c.simple));
+        doc.table("Simple clients", simple_table(c));
     }
     if let Some(table) = base_table(c) {
         doc.section("The base load again", "after the last level; in no other figure");
@@ -61,15 +61,15 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
 fn show_key_figures(doc: &mut Document, c: &OverloadConclusion) {
     let ends = Outcome::ALL.map(end);
     let key = |table: Table, load: &str| {
-        let mut columns = vec![load, "first/s", "served/s", "queue"];
+        let mut columns = vec![load, "sent/s", "first/s", "served/s", "queue"];
         columns.extend(ends.iter().map(String::as_str));
         table.with_columns(&columns)
     };
     if !c.simple.is_empty() {
-        doc.table("Simple clients", key(simple_table(&c.simple), "clients"));
+        doc.table("Simple clients", key(simple_table(c), "clients"));
     }
     if !c.sclients.is_empty() {
-        doc.table("S-Clients", key(sclients_table(&c.sclients), "descriptors"));
+        doc.table("S-Clients", key(sclients_table(c), "descriptors"));
     }
     if let Some(table) = base_table(c) {
         doc.table("Base load", key(table, "base load"));
@@ -77,8 +77,14 @@ fn show_key_figures(doc: &mut Document, c: &OverloadConclusion) {
 }
 
 /// The word for connects that S-Clients replace before the timeout T.
-fn taken(report: &Report) -> &'static str {
-    if report.trials.iter().any(|t| t.sessions().is_some()) { "established" } else { "served" }
+fn taken(report: &Report, c: &OverloadConclusion) -> &'static str {
+    if report.trials.iter().any(|t| t.sessions().is_some()) {
+        "established"
+    } else if c.is_of_datagrams() {
+        "answered"
+    } else {
+        "served"
+    }
 }
 
 /// The figures of the whole experiment.
@@ -92,14 +98,9 @@ fn facts(c: &OverloadConclusion, taken: &str) -> Vec<Fact> {
             let text = format!(" (at most {off} off {taken} + D/T, with T = {patience})");
             line.push(Ink::Dim, text);
         }
-        facts.push(fact("SYN rate", line));
+        facts.push(fact(if c.is_of_datagrams() { "request rate" } else { "SYN rate" }, line));
     }
-    let counted = match c.syn_source {
-        SynSource::Capture => "at the server, by a packet capture",
-        SynSource::Counters => "at the server, by its kernel's counters",
-        SynSource::Attempts => "by the generator's own attempts: nobody looked at the server",
-    };
-    facts.push(fact("SYNs counted", counted));
+    facts.push(counted(c));
     if let Some(limit) = c.generator_limit_per_s {
         let text = format!("none seen up to {}", rate(limit));
         facts.push(fact("generator limit", text));
@@ -113,19 +114,35 @@ fn facts(c: &OverloadConclusion, taken: &str) -> Vec<Fact> {
         };
         facts.push(fact("service", back));
     }
-    let close = match c.close {
-        CloseKind::Fin => "FIN",
-        CloseKind::Rst => "RST",
-    };
-    facts.push(fact("closed with", close));
+    facts.extend(c.close.map(|close| {
+        let close = match close {
+            CloseKind::Fin => "FIN",
+            CloseKind::Rst => "RST",
+        };
+        fact("closed with", close)
+    }));
     facts
 }
 
+/// Who counted what arrives.
+fn counted(c: &OverloadConclusion) -> Fact {
+    if c.is_of_datagrams() {
+        return fact("requests counted", "by the generator, as sent: one datagram each");
+    }
+    let counted = match c.syn_source {
+        SynSource::Capture => "at the server, by a packet capture",
+        SynSource::Counters => "at the server, by its kernel's counters",
+        SynSource::Attempts => "by the generator's own attempts: nobody looked at the server",
+    };
+    fact("SYNs counted", counted)
+}
+
 /// A row for each number of simple clients.
-fn simple_table(rows: &[SimpleRow]) -> Table {
+fn simple_table(c: &OverloadConclusion) -> Table {
+    let rows: &[SimpleRow] = &c.simple;
     let mut table = TableOf::new(rows);
     table.right("clients", |r| count(r.clients.into()));
-    add_level(&mut table, rows, |r| &r.row, |_| Ink::Plain);
+    add_level(&mut table, c, rows, |r| &r.row, |_| Ink::Plain);
     table.done()
 }
 
@@ -137,40 +154,51 @@ fn base_table(c: &OverloadConclusion) -> Option<Table> {
     let rows = [("at first", before), ("again", again)];
     let mut table = TableOf::new(&rows);
     table.left("base load", |(when, _)| format!("{load}, {when}"));
-    add_level(&mut table, &rows, |(_, row)| row, |_| Ink::Plain);
+    add_level(&mut table, c, &rows, |(_, row)| row, |_| Ink::Plain);
     Some(table.done())
 }
 
 /// Title and remark of the section on S-Clients.
-fn sclients_heading(by_schedule: bool) -> (&'static str, &'static str) {
-    if by_schedule {
-        ("Schedule", "per second; connects start when it says")
-    } else {
-        ("S-Clients", "per second; a connect is replaced when established, or after T")
+fn sclients_heading(by_schedule: bool, is_of_datagrams: bool) -> (&'static str, &'static str) {
+    match (by_schedule, is_of_datagrams) {
+        (true, false) => ("Schedule", "per second; connects start when it says"),
+        (true, true) => ("Schedule", "per second; requests leave when it says"),
+        (false, false) => {
+            ("S-Clients", "per second; a connect is replaced when established, or after T")
+        }
+        (false, true) => {
+            ("S-Clients", "per second; a request is replaced when answered, or after T")
+        }
     }
 }
 
 /// A row for each number of descriptors.
-fn sclients_table(rows: &[SClientRow]) -> Table {
+fn sclients_table(c: &OverloadConclusion) -> Table {
+    let rows: &[SClientRow] = &c.sclients;
     let ink = |r: &SClientRow| {
         if r.past_saturation { Ink::Plain } else { Ink::Dim }
     };
     let mut table = TableOf::new(rows);
     table.right("descriptors", |r| Line::of(ink(r), count(r.descriptors.into())));
     table.right("offered", |r| Line::of(ink(r), number(r.offered_per_s)));
-    add_level(&mut table, rows, |r| &r.row, ink);
+    add_level(&mut table, c, rows, |r| &r.row, ink);
     table.done()
 }
 
 /// Adds the columns that all levels have: rates, ends of attempts, and the server's host.
 fn add_level<T>(
     table: &mut TableOf<T>,
+    c: &OverloadConclusion,
     rows: &[T],
     level: impl Fn(&T) -> &LevelRow,
     ink: impl Fn(&T) -> Ink,
 ) {
-    table.right("SYN/s", |r| Line::of(ink(r), number(level(r).syn_per_s)));
-    table.right("first/s", |r| Line::of(ink(r), number(level(r).first_syn_per_s)));
+    if c.is_of_datagrams() {
+        table.right("sent/s", |r| Line::of(ink(r), number(level(r).syn_per_s)));
+    } else {
+        table.right("SYN/s", |r| Line::of(ink(r), number(level(r).syn_per_s)));
+        table.right("first/s", |r| Line::of(ink(r), number(level(r).first_syn_per_s)));
+    }
     table.right("served/s", |r| {
         let row = level(r);
         let is_least = if row.served_range_per_s.is_some() { "≥ " } else { "" };
@@ -192,17 +220,21 @@ fn add_level<T>(
 }
 
 /// The legend of the table of S-Clients.
-fn sclients_notes(rows: &[SClientRow], by_schedule: bool, taken: &str) -> String {
+fn sclients_notes(c: &OverloadConclusion, by_schedule: bool, taken: &str) -> String {
+    let rows: &[SClientRow] = &c.sclients;
     let offered = if by_schedule {
         "offered: as scheduled".to_owned()
     } else {
         format!("offered: {taken} + D/T")
     };
     let mut notes = vec![offered.as_str()];
-    if taken != "served" {
+    if taken == "established" {
         notes.push("served: sessions that came to their end");
     }
-    notes.push("first: SYNs that are no repetition; 95 %: confidence interval of served/s");
+    if !c.is_of_datagrams() {
+        notes.push("first: SYNs that are no repetition");
+    }
+    notes.push("95 %: confidence interval of served/s");
     if rows.iter().any(|r| r.row.served_range_per_s.is_some()) {
         notes.push("≥: no more is known, as the generator or its host was the limit");
     }
@@ -215,11 +247,11 @@ fn sclients_notes(rows: &[SClientRow], by_schedule: bool, taken: &str) -> String
     if rows.iter().any(|r| !r.past_saturation) {
         notes.push("dim: not past saturation");
     }
+    if rows.iter().any(|r| r.row.accept_queue_max.is_some()) {
+        notes.push("queue: most connections in the accept queue, and its length");
+    }
     if rows.iter().any(|r| r.row.server_busy_percent.is_some()) {
-        notes.push(
-            "queue: most connections in the accept queue, and its length; busy: % of the server's \
-             processors",
-        );
+        notes.push("busy: % of the server's processors");
     }
     notes.join("; ")
 }
@@ -259,7 +291,8 @@ fn capacity(c: &OverloadConclusion) -> Reference {
 
 /// A plot of arrivals with the capacity, and with the generator's limit if one was met.
 fn over_capacity(c: &OverloadConclusion, title: &str, x: Scale) -> Plot {
-    let y = Scale::from_zero([top(c)], Unit::PerS, "connections");
+    let arrivals = if c.is_of_datagrams() { "requests" } else { "connections" };
+    let y = Scale::from_zero([top(c)], Unit::PerS, arrivals);
     let plot = Plot::new(title, x, y).against(capacity(c));
     let most = scale::top(c.sclients.iter().map(|r| r.offered_per_s));
     match c.generator_limit_per_s {
@@ -279,7 +312,7 @@ pub(super) fn simple(c: &OverloadConclusion) -> Option<Plot> {
     let rows: Vec<(f64, &LevelRow)> = c.simple.iter().map(|r| (r.clients.into(), &r.row)).collect();
     let clients = rows.iter().map(|(clients, _)| *clients);
     let x = Scale::fitting(clients, Unit::Count, "simple clients");
-    Some(curves(over_capacity(c, "Simple clients", x), &rows))
+    Some(curves(over_capacity(c, "Simple clients", x), c, &rows))
 }
 
 /// Arrivals from S-Clients, 1/T per descriptor.
@@ -300,11 +333,11 @@ pub(super) fn sclients(c: &OverloadConclusion) -> Option<Plot> {
             .with(series.dashed(Dash::Dotted).unlisted())
             .noted(format!("fitted: the capacity and {slope}/s for each descriptor"));
     }
-    Some(curves(plot, &rows))
+    Some(curves(plot, c, &rows))
 }
 
-/// Adds SYNs and throughput of rows at these places on x.
-fn curves(mut plot: Plot, rows: &[(f64, &LevelRow)]) -> Plot {
+/// Adds what arrives and throughput of rows at these places on x.
+fn curves(mut plot: Plot, c: &OverloadConclusion, rows: &[(f64, &LevelRow)]) -> Plot {
     let points = |rate: fn(&LevelRow) -> f64| -> Vec<Point> {
         rows.iter().map(|(x, row)| Point::new(*x, rate(row))).collect()
     };
@@ -314,7 +347,8 @@ fn curves(mut plot: Plot, rows: &[(f64, &LevelRow)]) -> Plot {
     }
     let served = rows.iter().map(|(x, row)| served_at(*x, row)).collect();
     let served = PlotSeries::line("served", served).toned(Tone::Third);
-    let first = PlotSeries::line("first SYNs", points(|row| row.first_syn_per_s));
+    let name = if c.is_of_datagrams() { "sent" } else { "first SYNs" };
+    let first = PlotSeries::line(name, points(|row| row.first_syn_per_s));
     plot.with(first.marked(Mark::Dot)).with(served.dashed(Dash::Dashed).marked(Mark::Square))
 }
 

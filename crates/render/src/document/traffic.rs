@@ -183,7 +183,9 @@ pub(super) fn observed_facts(o: &Observed) -> Vec<Fact> {
         facts.push(fact("because", Line::of(ink, because.as_str())));
     }
     if o.elapsed_ns > 0 {
-        facts.push(fact("SYNs", syns(o)));
+        if o.source != SynSource::Attempts {
+            facts.push(fact("SYNs", syns(o)));
+        }
         if o.source == SynSource::Capture {
             facts.push(fact("FINs and RSTs", count(o.client_ends)));
         }

@@ -1,11 +1,30 @@
 //! DNS: questions in place of requests.
 
 use crate::failure::Failure;
+use crate::input;
 use knee_load::session::RequestStep;
 use knee_load::spec::{
     Cut, DnsQuestion, DnsSettings, Endpoint, HttpRequest, ParseError, Part, Protocol, Scheme,
-    Target,
+    Target, Url, parse_names,
 };
+
+/// The questions in a file to a server, of this URL.
+pub fn questions(file: &str, server: &Url, url: &str) -> Result<Vec<HttpRequest>, Failure> {
+    if server.path() != "/" {
+        let wrong = "has the names: leave out what follows the host in URL";
+        return Err(Failure::argument("--targets", wrong));
+    }
+    let text = input::read_text(file).map_err(|e| Failure::argument("--targets", e.line))?;
+    let paths =
+        parse_names(&text).map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))?;
+    let base = url.trim_end_matches('/');
+    let request = |path: String| {
+        let url = Url::parse(&format!("{base}{path}"))?;
+        HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 1)
+    };
+    let requests = paths.into_iter().map(request).collect::<Result<_, _>>();
+    requests.map_err(|e| Failure::argument("--targets", e))
+}
 
 /// The same target, spoken with in DNS, with at most this many queries under way on a connection.
 pub fn apply(

@@ -36,9 +36,10 @@ use serde_json::Value;
 /// (Banga and Druschel, USITS 1997) keep N connects in flight. Each is abandoned after a time T
 /// and replaced, so that they offer what is served plus descriptors/T, whatever the server
 /// does. SYNs are counted where they arrive: by a packet capture on the server's host where
-/// that is permitted, else by its kernel's counters. After the last level the first one is
-/// offered again, and the report says whether service came back. With a scenario file each
-/// session is an attempt: it opens one connection for all of its steps. Without a URL a small
+/// that is permitted, else by its kernel's counters. Over UDP there is no connect: each request
+/// leaves from a port of its own, and T is the time limit for its answer. After the last level the
+/// first one is offered again, and the report says whether service came back. With a scenario file
+/// each session is an attempt: it opens one connection for all of its steps. Without a URL a small
 /// reference server is started in this process, so that there is something to see.
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -52,6 +53,7 @@ use serde_json::Value;
         knee overload http://10.0.0.5/ --descriptors 4096 --observe 10.0.0.5:9300 --close rst\n  \
         knee overload http://127.0.0.1:8080/ --source 127.0.0.2-127.0.0.20 --descriptors 20000\n  \
         knee overload http://127.0.0.1:8080/ --rate 2000 --arrival 'burst(6,0.05,10s)' -d 60s\n  \
+        knee overload grpc://127.0.0.1:50051/knee.Echo/Say -b '{\"text\": \"hi\"}'\n  \
         knee overload shop.yaml --simple 1,16 --descriptors 64,256 --close rst"),
     mut_arg("no_keepalive", |a| a.hide(true)),
     mut_arg("unix_socket", |a| a.hide(true)),
@@ -98,7 +100,8 @@ pub struct RawOverload {
     #[serde(skip)]
     arrivals: ArrivalArgs,
 
-    /// How a connection is closed: fin (in order) or rst (no port stays in TIME_WAIT)
+    /// How a connection is closed: fin (in order) or rst (no port stays in TIME_WAIT). Not over
+    /// UDP
     #[arg(long, value_name = "HOW", default_value = "fin", value_parser = one_of(CLOSES))]
     #[arg(hide_possible_values = true, help_heading = "Load")]
     #[serde(serialize_with = "typed")]
@@ -145,8 +148,8 @@ const OBSERVE_HELP: &str = "Observer at the server's host, for SYNs, queues, dro
 const TIMEOUT_HELP: &str = "Time limit for a response, counted from its connection's intended \
                             time; also for a simple client's connect [default: 10s]";
 
-const PATIENCE_HELP: &str = "T: time after which an unanswered connect is abandoned and replaced; \
-    should be below 1s, when a SYN is repeated";
+const PATIENCE_HELP: &str = "T: time after which an unanswered connect, or request over UDP, is \
+    abandoned and replaced; should be below 1s, when a SYN is repeated";
 
 /// An overload that cannot be wrong.
 pub type ResolvedOverload = PreparedHttp<OverloadSpec>;

@@ -10,7 +10,8 @@ use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::report::Kind;
 use knee_load::spec::{
-    ArrivalLaw, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Rate, TrialSpec,
+    ArrivalLaw, CloseKind, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Rate,
+    TrialSpec,
 };
 use knee_load::time::Nanos;
 
@@ -58,9 +59,14 @@ impl RawOverload {
     fn spec(&self, machine: &Machine, served_per_s: Option<f64>) -> Result<OverloadSpec, Failure> {
         let target = self.target.resolve()?;
         self.http.thresholds.check(&target)?;
-        if !matches!(target.protocol, Protocol::Http(_)) {
-            let wrong = "an overload opens a connection for each request: give http://";
+        if matches!(target.protocol, Protocol::WebSocket(_)) {
+            let wrong = "an overload opens a connection for each request, and a WebSocket carries \
+                         many messages: give another URL, such as http://";
             return Err(Failure::argument("URL", wrong));
+        }
+        if target.protocol.is_in_datagrams() && self.close == CloseKind::Rst {
+            let wrong = "over UDP there is no connection to close: leave it out";
+            return Err(Failure::argument("--close", wrong));
         }
         if target.sessions.as_ref().is_some_and(|plan| plan.width() > 1) {
             let wrong = "in an overload each session has one connection: write its steps one after \
@@ -71,11 +77,10 @@ impl RawOverload {
             let wrong = "an overload is of one server: leave out all of several targets but one";
             return Err(Failure::argument("target", wrong));
         }
-        if target.version() == HttpVersion::Http2 {
-            let wrong = "each operation has a connection of its own here: leave it out";
-            return Err(Failure::argument("--http2", wrong));
-        }
-        let mut target = target.with_version(HttpVersion::Http11);
+        let mut target = match target.version() {
+            HttpVersion::Http2 => target,
+            HttpVersion::Auto | HttpVersion::Http11 => target.with_version(HttpVersion::Http11),
+        };
         // Steps of a session share its connection.
         target.keep_alive &= target.sessions.is_some();
         let warmup = self.warmup.unwrap_or(WARMUP.max(self.http.limits.connect_timeout));

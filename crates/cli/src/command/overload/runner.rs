@@ -17,7 +17,7 @@ use knee_load::spec::{CloseKind, Level, Load, TrialSpec};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-/// An HTTP target that connections are offered to.
+/// A target that connections, or requests in datagrams, are offered to.
 #[derive(Debug)]
 pub struct OverloadRunner {
     http: HttpRunner,
@@ -66,7 +66,15 @@ impl OverloadRunner {
             Load::Overload(load) => load.close,
             Load::Open(_) | Load::Closed { .. } => CloseKind::default(),
         };
-        Ok(PreflightFacts { sources: sources(spec).len().max(1) as u32, close, ..facts })
+        let target = &spec.base.target;
+        let facts = PreflightFacts {
+            sources: sources(spec).len().max(1) as u32,
+            close: Some(close),
+            // Only over HTTP/1.1 a request says that its connection is the last.
+            closes_first: target.keep_alive || target.shared_by().is_some(),
+            ..facts
+        };
+        Ok(if target.protocol.is_in_datagrams() { facts.of_datagrams() } else { facts })
     }
 }
 
@@ -121,7 +129,7 @@ fn line(number: usize, trial: &TrialReport) -> String {
     let (started, served) = (trial.offered.achieved_per_s, trial.responses_per_s());
     let attempts = trial.attempts();
     format!(
-        "{:>3}  {level:<20} {started:>9.1}/s connections  {served:>9.1}/s served  not served {}",
+        "{:>3}  {level:<20} {started:>9.1}/s attempts  {served:>9.1}/s served  not served {}",
         number + 1,
         attempts.total() - attempts.responses(),
     )

@@ -323,11 +323,13 @@ fn relation(summary: &OverloadSummary, conclusion: &OverloadConclusion) -> Optio
     let r_squared = conclusion.r_squared?;
     let deviation = conclusion.deviation_percent?;
     let taken = summary.taken();
+    let rate = if summary.is_of_datagrams { "request" } else { "SYN" };
     if deviation > FOLLOWS_PERCENT || r_squared < FOLLOWS_R_SQUARED {
-        return Some(format!("The SYN rate is up to {} off {taken} + D/T.", percent(deviation)));
+        return Some(format!("The {rate} rate is up to {} off {taken} + D/T.", percent(deviation)));
     }
+    let rate = if summary.is_of_datagrams { "Request" } else { "SYN" };
     Some(format!(
-        "SYN rate = {taken} + D/T to within {}, R² {}.",
+        "{rate} rate = {taken} + D/T to within {}, R² {}.",
         percent(deviation.max(0.01)),
         r_squared_text(r_squared)
     ))

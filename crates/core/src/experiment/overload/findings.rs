@@ -48,13 +48,18 @@ pub(super) fn overload_findings(
     found.extend(server::stopped(summary));
     found.extend(service_after(summary, setting));
     let silent = server::never_answers(summary);
-    // That responses never come has been said.
-    let is_said = |how: Outcome| silent.is_some() && how == Outcome::ResponseTimeout;
+    // That responses never come has been said, and why datagrams have none is said below.
+    let says_timeouts = silent.is_some() || summary.is_of_datagrams;
+    let is_said = |how: Outcome| says_timeouts && how == Outcome::ResponseTimeout;
     let failures = failures::all(summary, is_said);
     found.extend(silent);
-    found.extend(server::unanswered(summary));
+    if summary.is_of_datagrams {
+        found.extend(server::unanswered_datagrams(summary));
+    } else {
+        found.extend(server::unanswered(summary));
+        found.extend(rates::syncookies(trials));
+    }
     found.extend(failures);
-    found.extend(rates::syncookies(trials));
     found.extend(rates::not_overloaded(summary));
     found.extend(rates::simple_clients_flatten(summary));
     found.extend(rates::beyond_capacity(summary));

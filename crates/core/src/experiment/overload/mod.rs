@@ -120,7 +120,7 @@ impl Overload {
         OverloadSetting {
             patience: spec.base.connect_timeout.max(Nanos(1)),
             scheduled_descriptors: spec.scheduled.as_ref().map_or(0, |(_, _, d)| *d),
-            close: spec.close(),
+            close: (!spec.base.target.protocol.is_in_datagrams()).then(|| spec.close()),
             warmup: spec.base.warmup,
             wanted_factor: automatic.then_some(spec.offered_factor_max),
         }

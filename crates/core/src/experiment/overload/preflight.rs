@@ -16,7 +16,7 @@ codes! {
         remedy "Raise the hard limit with `ulimit -Hn`, or use fewer descriptors with a shorter \
                 T.";
     TOO_FEW_PORTS = "too_few_ports":
-        cause "The largest level has more connections in flight than this host has local ports. \
+        cause "The largest level has more attempts in flight than this host has local ports. \
                Attempts beyond that number will fail with EADDRNOTAVAIL.",
         remedy "Use more source addresses with --source, or enlarge \
                 net.ipv4.ip_local_port_range.";
@@ -151,7 +151,7 @@ fn too_few_ports(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
         TOO_FEW_PORTS.finding(
             severity,
             format!(
-                "{} {may} {} connections in flight, and there are {} local ports: what is beyond \
+                "{} {may} {} attempts in flight, and there are {} local ports: what is beyond \
                  finds none (EADDRNOTAVAIL)",
                 level.label,
                 exact(level.connections as f64),
@@ -165,7 +165,7 @@ fn too_few_ports(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
 
 /// Only whoever closes first keeps its port, and only after an orderly close.
 fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) -> Option<Finding> {
-    if facts.close == CloseKind::Rst || !facts.closes_first {
+    if facts.close != Some(CloseKind::Fin) || !facts.closes_first {
         return None;
     }
     let kept = if facts.tw_reuse { facts.time_wait.min(REUSE_AFTER) } else { facts.time_wait };

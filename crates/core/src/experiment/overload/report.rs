@@ -26,16 +26,18 @@ pub struct OverloadConclusion {
     /// The rate up to which the generator was not the limit in any trial.
     #[serde(default)]
     pub generator_limit_per_s: Option<f64>,
-    /// By how much the first SYNs differ from served (of sessions, established) + D/T at the most,
-    /// past saturation, in percent.
+    /// By how much the first SYNs differ from served (of sessions, established; over datagrams,
+    /// answered) + D/T at the most, past saturation, in percent.
     #[serde(default)]
     pub deviation_percent: Option<f64>,
-    /// T: time limit for establishing a connection, which is then closed and replaced.
+    /// T: time limit for establishing a connection, which is then closed and replaced. Over
+    /// datagrams, for the answer.
     #[serde(default)]
     pub connect_timeout_ns: u64,
-    /// How connections were closed, which changes what the server's host keeps of them.
-    #[serde(default)]
-    pub close: CloseKind,
+    /// How connections were closed, which changes what the server's host keeps of them. `null`
+    /// where attempts are requests in datagrams: then each sends its request in place of a SYN.
+    #[serde(default = "orderly")]
+    pub close: Option<CloseKind>,
     /// Whether service came back after the last level; `null` in reports of before it was asked.
     #[serde(default)]
     pub recovery: Option<Box<Recovery>>,
@@ -43,12 +45,25 @@ pub struct OverloadConclusion {
     pub answer: String,
 }
 
+/// How connections were closed before reports said it.
+fn orderly() -> Option<CloseKind> {
+    Some(CloseKind::Fin)
+}
+
+impl OverloadConclusion {
+    /// Whether attempts are requests in datagrams, and no connects.
+    pub fn is_of_datagrams(&self) -> bool {
+        self.close.is_none()
+    }
+}
+
 /// What was measured at one level.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelRow {
-    /// SYNs that arrived at the server per second, repeated ones included.
+    /// SYNs that arrived at the server per second, repeated ones included. Over datagrams, requests
+    /// that the generator sent.
     pub syn_per_s: f64,
-    /// First SYNs per second.
+    /// First SYNs per second; over datagrams, requests sent.
     pub first_syn_per_s: f64,
     /// Responses per second; of sessions, those that came to their end. The least that is known
     /// where there is a range.
@@ -89,7 +104,7 @@ pub struct SClientRow {
     /// Descriptors of all S-Clients together.
     pub descriptors: u32,
     /// Connection starts per second that the level stands for: served + D/T; of sessions,
-    /// established + D/T.
+    /// established + D/T; over datagrams, answered + D/T.
     #[serde(default)]
     pub offered_per_s: f64,
     /// What was measured.

@@ -53,10 +53,10 @@ codes! {
         remedy "Permit more connections with --connections, or offer less.";
 
     IDS_EXHAUSTED = "ids_exhausted":
-        cause "A query of DNS has an id of 16 bits. So 65,536 may be under way on a connection, \
-               which over UDP is a source port. All ids were taken, and further queries waited \
-               for one. The load is limited by that, not by the target.",
-        remedy "Open more source ports with --connections, shorten --timeout so that queries \
+        cause "Requests of the protocol have ids of 16 bits. So 65,536 may be under way on a \
+               connection, which over UDP is a source port. All ids were taken, and further \
+               requests waited for one. The load is limited by that, not by the target.",
+        remedy "Open more source ports with --connections, shorten --timeout so that requests \
                 without an answer give their ids back, or offer less.";
 
     SURPLUS_BYTES = "surplus_bytes":
@@ -280,7 +280,7 @@ pub(super) fn ids_exhausted(trials: &TrialGroup) -> Option<Finding> {
     Some(IDS_EXHAUSTED.finding(
         Severity::Warning,
         format!(
-            "{place}all 65,536 ids of a connection were taken {}. Further queries waited",
+            "{place}all 65,536 ids of a connection were taken {}. Further requests waited",
             match times {
                 1 => "once".to_owned(),
                 n => format!("{} times", exact(n as f64)),

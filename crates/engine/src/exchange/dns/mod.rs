@@ -189,7 +189,8 @@ fn behind_length(message: &[u8]) -> Vec<u8> {
 #[derive(Debug)]
 pub struct Dns {
     state: ConnectionState,
-    /// What is under way with each id.
+    /// What is under way, each at the place of its id. There is one for each query that may be,
+    /// rounded up to a power of two.
     asked: Box<[Asked]>,
     under_way: u32,
     /// Queries under way that were filled in, by id.
@@ -199,7 +200,7 @@ pub struct Dns {
     /// The id that is tried next. Each has its turn, so that one that timed out is used again as
     /// late as possible.
     next: u16,
-    /// The id that is looked at first for one that times out: they do so nearly in order.
+    /// The id whose place is looked at first for one that times out: they do so nearly in order.
     oldest: u16,
     /// Over TCP: what has come of a message and its length.
     partial: Vec<u8>,
@@ -211,15 +212,18 @@ struct Asked {
     op: FlightId,
     /// Number of the request plus one; 0: none.
     request: u32,
+    id: u16,
 }
 
-const NOTHING: Asked = Asked { op: 0, request: 0 };
+const NOTHING: Asked = Asked { op: 0, request: 0, id: 0 };
 
 impl TargetConversation for Dns {
     type Settings = DnsSettings;
 
     fn shared(settings: &DnsSettings, worker: &WorkerSetup<'_>) -> DnsShared {
-        DnsShared::new(worker.target, settings, worker.seed)
+        let queries_max = settings.queries_max.min(worker.streams_max);
+        let settings = DnsSettings { queries_max, ..*settings };
+        DnsShared::new(worker.target, &settings, worker.seed)
     }
 
     fn wire_requests(settings: &DnsSettings, target: &Target) -> Vec<WireRequest> {
@@ -247,9 +251,10 @@ impl Conversation for Dns {
 
     fn established(cx: &mut CallContext<'_, DnsShared>) -> Dns {
         let next = cx.shared.rng.next_u32() as u16;
+        let places = cx.shared.settings.queries_max.next_power_of_two() as usize;
         Dns {
             state: ConnectionState::Open,
-            asked: vec![NOTHING; IDS].into_boxed_slice(),
+            asked: vec![NOTHING; places].into_boxed_slice(),
             under_way: 0,
             filled: HashMap::new(),
             unfit: Vec::new(),
@@ -284,13 +289,14 @@ impl Conversation for Dns {
         } else {
             return self.unfit.push(op);
         };
-        // There is a free one: no more queries than ids are under way.
-        while self.asked[usize::from(self.next)].request != 0 {
+        // There is a free place: no more queries than places are under way.
+        while self.asked[self.place_of(self.next)].request != 0 {
             self.next = self.next.wrapping_add(1);
         }
         let id = self.next;
         self.next = id.wrapping_add(1);
-        self.asked[usize::from(id)] = Asked { op, request: request.number as u32 + 1 };
+        let place = self.place_of(id);
+        self.asked[place] = Asked { op, request: request.number as u32 + 1, id };
         self.under_way += 1;
         let out = cx.out.bytes();
         let at = out.len() + SocketKind::BORDER_BYTES;
@@ -341,9 +347,9 @@ impl Conversation for Dns {
 
     fn cancel(&mut self, op: FlightId, _: &mut CallContext<'_, DnsShared>) -> AfterCancel {
         self.unfit.retain(|unfit| *unfit != op);
-        let is_it = |asked: &Asked| asked.request != 0 && asked.op == op;
-        let mut ids = (0..IDS).map(|n| self.oldest.wrapping_add(n as u16));
-        if let Some(id) = ids.find(|id| is_it(&self.asked[usize::from(*id)])) {
+        let is_it = |asked: &&Asked| asked.request != 0 && asked.op == op;
+        let (later, first) = self.asked.split_at(self.place_of(self.oldest));
+        if let Some(&Asked { id, .. }) = first.iter().chain(later).find(is_it) {
             self.forget(id);
             self.oldest = id.wrapping_add(1);
         }
@@ -379,10 +385,17 @@ fn filled_query(question: &[Cut], fills: &Fills) -> Option<Vec<u8>> {
 }
 
 impl Dns {
+    /// The place of an id among what is under way.
+    #[inline]
+    fn place_of(&self, id: u16) -> usize {
+        usize::from(id) & (self.asked.len() - 1)
+    }
+
     /// An id is free again.
     #[inline]
     fn forget(&mut self, id: u16) {
-        self.asked[usize::from(id)] = NOTHING;
+        let place = self.place_of(id);
+        self.asked[place] = NOTHING;
         self.under_way -= 1;
         if !self.filled.is_empty() {
             self.filled.remove(&id);
@@ -433,8 +446,8 @@ impl Dns {
     #[inline]
     fn answered(&self, message: &[u8], shared: &DnsShared) -> Option<(FlightId, DnsHeader)> {
         let header = DnsHeader::read(message).filter(|header| header.is_answer)?;
-        let Asked { op, request } = self.asked[usize::from(header.id)];
-        let number = (request as usize).checked_sub(1)?;
+        let Asked { op, request, id } = self.asked[self.place_of(header.id)];
+        let number = (request as usize).checked_sub(1).filter(|_| id == header.id)?;
         let query = self.filled.get(&header.id).unwrap_or(&shared.queries[number]);
         let query = &query[SocketKind::BORDER_BYTES..];
         let is_bare = header.counts[0] == 0 && header.rcode != 0 && message.len() == HEADER_BYTES;

@@ -1,3 +1,4 @@
+use super::super::http_client::Pooled;
 use super::super::http_client::tests::{Remembers, parts};
 use super::*;
 use crate::exchange::TargetConversation;
@@ -9,7 +10,7 @@ use knee_load::spec::DnsSettings;
 
 /// A client over UDP from one source port, whose queries time out after 100 ns.
 struct Bench {
-    client: DivertingClient<Dns>,
+    client: DivertingClient<Dns, Pooled>,
     io: Remembers,
 }
 
@@ -26,7 +27,7 @@ impl Bench {
         });
         let config = ClientConfig { keeps_all_open: true, streams_max: 100, ..config };
         let mut bench =
-            Bench { client: DivertingClient::new(config, kinds), io: Remembers::default() };
+            Bench { client: DivertingClient::new(config, Pooled, kinds), io: Remembers::default() };
         bench.client.expire(&mut bench.io, Nanos(1));
         bench.event(1, 0, Event::Connected);
         bench

@@ -18,6 +18,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         for event in all.drain(..) {
             match event {
                 OpEvent::Received { op, bytes } => {
+                    if self.is_established_by_answer() {
+                        self.on_first_answer(slot);
+                    }
                     self.flights.get_mut(op).received(bytes as usize, time);
                     self.await_message_of_head(op, time.seen);
                 }

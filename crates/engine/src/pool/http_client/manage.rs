@@ -7,6 +7,7 @@ use crate::link::{HUNG_UP, Link, note_secured};
 use crate::pool::flight::Flight;
 use crate::pool::flights;
 use crate::reactor::{Backend, Close, EventTime};
+use crate::sys::socket::SocketKind;
 use knee_load::measure::{Op, Outcome};
 use knee_load::time::Nanos;
 use std::io;
@@ -41,7 +42,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         lane: u32,
         (now, limit): (Nanos, Nanos),
     ) -> io::Result<()> {
-        let opening = self.policy.opening(&self.config.address);
+        let opening = self.policy.opening(&self.config.address, X::DEPARTURE);
         if let Err(error) = io.open(slot, opening.of_kind(X::socket(&self.exchange))) {
             self.free.push(slot);
             return Err(error);
@@ -177,14 +178,17 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             return self.on_secured_early(io, slot, now);
         }
         self.begin_conversation(slot, now);
-        self.connecting.clear(slot);
+        let is_established = !self.is_established_by_answer();
+        if is_established {
+            self.connecting.clear(slot);
+        }
         let connection = &mut self.connections[slot as usize];
         let opener = connection.first;
         let has_room = (connection.exchange.as_ref())
             .is_some_and(|x| x.capacity(&self.exchange).operations > 0);
         let flight =
             (opener != flights::NONE).then(|| *self.flights.remove(opener, &mut connection.first));
-        if let Some(flight) = &flight {
+        if let Some(flight) = flight.as_ref().filter(|_| is_established) {
             self.policy.established(flight.lane);
         }
         match flight {
@@ -200,6 +204,21 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
         self.set_timer(slot);
         self.fill(io, slot, (now, now));
+    }
+
+    /// Whether nothing but the first answer shows that a connection is established: over datagrams,
+    /// where that matters.
+    #[inline]
+    pub(super) fn is_established_by_answer(&self) -> bool {
+        !P::WAITS && X::socket(&self.exchange) == SocketKind::Datagram
+    }
+
+    /// An answer came over a connection that nothing else shows to be established.
+    pub(super) fn on_first_answer(&mut self, slot: u32) {
+        if self.connecting.has(slot) {
+            self.connecting.clear(slot);
+            self.policy.established(self.connections[slot as usize].lane);
+        }
     }
 
     pub(super) fn on_end<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
@@ -299,7 +318,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 None => return self.connecting.set(slot, now + self.config.connect_timeout),
             },
             State::Securing | State::Early => Outcome::HandshakeTimeout,
-            State::Draining | State::Open | State::Free => return self.retire(io, slot, now),
+            State::Open => P::late_response(|| io.tcp_state(slot)),
+            State::Draining | State::Free => return self.retire(io, slot, now),
         };
         if outcome == Outcome::Late {
             connection.connected = now;
@@ -317,6 +337,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         now: Nanos,
     ) {
         let slot = self.flights.get(op).connection;
+        let outcome = outcome.unwrap_or_else(|| P::late_response(|| io.tcp_state(slot)));
         let connection = &mut self.connections[slot as usize];
         let after = match &mut connection.exchange {
             Some(exchange) if connection.state == State::Open => {
@@ -327,12 +348,10 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             _ => AfterCancel::Broken,
         };
         if after == AfterCancel::Broken {
-            let outcome = outcome.unwrap_or_else(|| P::late_response(|| io.tcp_state(slot)));
             return self.fail(io, slot, outcome, now);
         }
         let flight = *self.end(slot, op);
         self.waiting.note(now - flight.placed, false);
-        let outcome = outcome.unwrap_or(Outcome::Timeout);
         self.complete(flight.ended(outcome, EventTime::seen(now)));
         self.heed(io, slot, EventTime::seen(now));
     }

@@ -40,10 +40,10 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Handles an operation that the server has not processed: it goes again, unless refused too
-    /// often.
+    /// often, or if its connection was its own.
     pub(super) fn on_unprocessed(&mut self, slot: u32, op: FlightId, time: EventTime) {
         let mut flight = *self.end(slot, op);
-        if flight.may_go_again() {
+        if P::WAITS && flight.may_go_again() {
             self.again.push(flight);
         } else {
             self.complete(flight.ended(Outcome::Unprocessed, time));

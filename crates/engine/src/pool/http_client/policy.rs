@@ -1,7 +1,7 @@
 //! What depends on whether connections are kept: when one is abandoned, who closes it, and what an
 //! attempt ends as.
 
-use crate::exchange::ConnectionState;
+use crate::exchange::{ConnectionState, Departure};
 use crate::pool::flight::outcome_of;
 use crate::reactor::{Close, ConnectOptions};
 use crate::sys::socket::{RawAddress, TcpPhase, TcpState};
@@ -16,8 +16,8 @@ pub(crate) trait Policy {
     /// connect.
     const WAITS: bool;
 
-    /// Where the next connection goes, and how.
-    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> ConnectOptions<'a>;
+    /// Where the next connection goes, and how, for requests that leave at this time.
+    fn opening<'a>(&'a mut self, to: &'a RawAddress, leave: Departure) -> ConnectOptions<'a>;
 
     /// What an error of the operating system means.
     fn outcome_of(error: &io::Error) -> Outcome;
@@ -49,12 +49,13 @@ pub(crate) trait Policy {
 }
 
 /// Operations share the connections there are.
+#[derive(Clone)]
 pub(crate) struct Pooled;
 
 impl Policy for Pooled {
     const WAITS: bool = true;
 
-    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> ConnectOptions<'a> {
+    fn opening<'a>(&'a mut self, to: &'a RawAddress, _: Departure) -> ConnectOptions<'a> {
         ConnectOptions::to(to)
     }
 
@@ -104,13 +105,17 @@ const SEGMENT_BYTES: usize = 500;
 /// retransmission or the server's repeated SYN-ACK may still find room in time. A connection in the
 /// accept queue is a whole one. The kernel acknowledges its request though no server has seen it
 /// ([`Outcome::ResponseTimeout`] if none does).
+///
+/// Datagrams have no handshake. There T limits the time until the first answer, which alone shows
+/// that the target is there.
+#[derive(Clone)]
 pub(crate) struct OnePerOperation {
     /// Local addresses that connections come from, in turn; empty: the kernel's choice.
     sources: Vec<RawAddress>,
     next_source: usize,
     close: CloseKind,
-    /// Small writes have to be sent at once.
-    nodelay: bool,
+    /// Requests do not fit into a segment.
+    is_long: bool,
     established: Vec<u32>,
 }
 
@@ -126,7 +131,7 @@ impl OnePerOperation {
             sources,
             next_source: 0,
             close,
-            nodelay: request_bytes_max > SEGMENT_BYTES,
+            is_long: request_bytes_max > SEGMENT_BYTES,
             established: Vec::new(),
         }
     }
@@ -135,14 +140,15 @@ impl OnePerOperation {
 impl Policy for OnePerOperation {
     const WAITS: bool = false;
 
-    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> ConnectOptions<'a> {
+    fn opening<'a>(&'a mut self, to: &'a RawAddress, leave: Departure) -> ConnectOptions<'a> {
         let from = self.sources.get(self.next_source);
         self.next_source += 1;
         if self.next_source >= self.sources.len() {
             self.next_source = 0;
         }
         let opening = ConnectOptions::to(to);
-        ConnectOptions { from, nodelay: self.nodelay && opening.nodelay, ..opening }
+        let has_more_writes = self.is_long || !leave.is_at_once();
+        ConnectOptions { from, nodelay: has_more_writes && opening.nodelay, ..opening }
     }
 
     fn outcome_of(error: &io::Error) -> Outcome {

@@ -16,22 +16,36 @@ use knee_load::spec::CloseKind;
 use knee_load::time::Nanos;
 use point::count_between;
 pub use point::{LevelScheme, OverloadPoint, SYN_AGAIN, ServerObservation};
+use std::borrow::Cow;
 pub use stop::{ServerStop, Silence, StopEnd};
 pub use summary::{BeyondCapacity, LineFit, OverloadSummary, PRESSED_FACTOR, most_served_per_s};
 
 /// Settings of the overload that its trials do not have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverloadSetting {
-    /// T: the time limit of a connect, after which it is closed and replaced.
+    /// T: the time limit of a connect, after which it is closed and replaced. Over datagrams, that
+    /// of the answer.
     pub patience: Nanos,
     /// Where a schedule started the connects: how many could be in flight at once.
     pub scheduled_descriptors: u32,
-    /// How connections were closed.
-    pub close: CloseKind,
+    /// How connections were closed; `None` where attempts are requests in datagrams.
+    pub close: Option<CloseKind>,
     /// How long each level was warmed up.
     pub warmup: Nanos,
     /// How many times the capacity was to be offered; `None` where levels were given.
     pub wanted_factor: Option<f64>,
+}
+
+impl OverloadSetting {
+    /// Whether attempts are requests in datagrams, and no connects.
+    pub fn is_of_datagrams(&self) -> bool {
+        self.close.is_none()
+    }
+
+    /// How an attempt ends that the server does not answer within T.
+    pub fn unanswered(&self) -> Outcome {
+        if self.is_of_datagrams() { Outcome::ResponseTimeout } else { Outcome::ConnectTimeout }
+    }
 }
 
 /// How many times the one goes into the other, in words: `16.3`, `2`.
@@ -43,15 +57,16 @@ pub fn times(many: f64, one: f64) -> String {
 }
 
 /// How unserved attempts ended, in words that follow their number.
-pub fn end(how: Outcome) -> &'static str {
-    match how {
+pub fn end(how: Outcome) -> Cow<'static, str> {
+    Cow::Borrowed(match how {
         Outcome::Refused => "were refused",
         Outcome::Reset => "were reset before their response",
         Outcome::Closed => "were accepted and closed without a response",
         Outcome::Truncated => "were closed in the middle of the response",
-        Outcome::Malformed => "received something that is not HTTP",
+        Outcome::Malformed => "received a malformed response",
         Outcome::HTTP_4XX => "received a 4xx response",
         Outcome::HTTP_5XX => "received a 5xx response",
+        Outcome::Failed(_) => return Cow::Owned(format!("received {}", how.meaning())),
         Outcome::ResponseTimeout | Outcome::Timeout => "received no whole response in time",
         Outcome::Ghost => "were established at the generator and never at the server",
         Outcome::ConnectTimeout => "received no answer to their SYN",
@@ -67,7 +82,7 @@ pub fn end(how: Outcome) -> &'static str {
         Outcome::PortExhausted => "found no local port",
         Outcome::DescriptorExhausted => "found no descriptor",
         _ => "ended in another error",
-    }
+    })
 }
 
 /// The server's kernel dropped this share of the SYNs at least where its queues are the reason.
@@ -79,6 +94,17 @@ const ACCEPTING_SHARE: f64 = 0.1;
 const QUEUES: u64 = 2;
 /// A smaller share of the SYNs arrives where they are lost on their way.
 const ARRIVED_SHARE: f64 = 0.5;
+
+/// Why datagrams are not answered within T.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnansweredDatagrams {
+    /// The receive buffer of the server's socket was full.
+    BufferFull,
+    /// Their answers came after T.
+    AnsweredLate,
+    /// No counter says.
+    Unknown,
+}
 
 /// Why connects are not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +147,7 @@ impl OverloadPoint {
     pub fn why_unanswered(&self) -> UnansweredCause {
         let timeouts = self.outcomes.count(Outcome::ConnectTimeout) as f64;
         let server = self.server.as_ref();
-        let Some((server, drops)) = server.and_then(|s| Some((s, s.listen_drops?))) else {
+        let Some((server, drops)) = server.and_then(|s| Some((s, s.queue_drops?))) else {
             return match self.established() {
                 0 => UnansweredCause::Silent,
                 _ => UnansweredCause::Unknown,
@@ -136,6 +162,19 @@ impl OverloadPoint {
             UnansweredCause::DroppedBefore
         } else {
             UnansweredCause::DroppedThere
+        }
+    }
+
+    /// Why datagrams of this trial were not answered; of one in which all were it means nothing.
+    pub fn why_datagrams_unanswered(&self) -> UnansweredDatagrams {
+        let timeouts = self.outcomes.count(Outcome::ResponseTimeout) as f64;
+        let drops = self.server.and_then(|s| s.queue_drops).unwrap_or(0);
+        if drops as f64 >= DROPPED_SHARE * timeouts {
+            UnansweredDatagrams::BufferFull
+        } else if (drops + self.closed_port_datagrams) as f64 >= DROPPED_SHARE * timeouts {
+            UnansweredDatagrams::AnsweredLate
+        } else {
+            UnansweredDatagrams::Unknown
         }
     }
 

@@ -9,6 +9,7 @@ use crate::trial::validity::Clause;
 use knee_load::measure::{Observed, Outcome, Outcomes, SynSource};
 use knee_load::spec::Level;
 use knee_load::time::Nanos;
+use std::collections::BTreeMap;
 
 /// From this share of unanswered attempts on a level offers more than is served.
 const UNANSWERED_SHARE: f64 = 0.02;
@@ -42,23 +43,31 @@ pub struct ServerObservation {
     pub accept_queue_limit: Option<u32>,
     /// Share of the processors that was busy, in percent of all.
     pub busy_percent: f64,
-    /// SYNs and last segments of handshakes that its listening sockets dropped, of the whole host;
-    /// `None` where nobody counted.
-    pub listen_drops: Option<u64>,
+    /// What found the queues of sockets full, of the whole host: SYNs and last segments of
+    /// handshakes, or datagrams. `None` where nobody counted.
+    pub queue_drops: Option<u64>,
 }
 
 impl ServerObservation {
-    fn of(seen: &Observed) -> ServerObservation {
-        let moved = |name: &str| seen.kernel.get(name).copied().unwrap_or(0).max(0) as u64;
-        let names = ["TcpExtListenDrops", "TcpExtListenOverflows", "TcpExtTCPReqQFullDrop"];
-        let drops = names.map(moved).into_iter().fold(0, u64::max);
+    fn of(seen: &Observed, is_of_datagrams: bool) -> ServerObservation {
+        let names: &[&str] = if is_of_datagrams {
+            &["UdpRcvbufErrors"]
+        } else {
+            &["TcpExtListenDrops", "TcpExtListenOverflows", "TcpExtTCPReqQFullDrop"]
+        };
+        let drops = names.iter().map(|name| moved(&seen.kernel, name)).fold(0, u64::max);
         ServerObservation {
-            listen_drops: (seen.elapsed_ns > 0).then_some(drops),
+            queue_drops: (seen.elapsed_ns > 0).then_some(drops),
             accept_queue_max: seen.accept_queue_max,
             accept_queue_limit: seen.accept_queue_limit,
             busy_percent: seen.cpu_busy_percent,
         }
     }
+}
+
+/// By how much a counter of the kernel rose.
+fn moved(kernel: &BTreeMap<String, i64>, name: &str) -> u64 {
+    kernel.get(name).copied().unwrap_or(0).max(0) as u64
 }
 
 /// What one trial shows.
@@ -90,12 +99,16 @@ pub struct OverloadPoint {
     pub served_bounds_per_s: Option<[f64; 2]>,
     /// Whether its attempts are sessions.
     pub of_sessions: bool,
+    /// Datagrams that found their port closed on the generator's host, in the whole trial.
+    pub closed_port_datagrams: u64,
     /// Connects per second that S-Clients do not wait for. They are those that are served. Of
     /// sessions, which take their time, they are those that are established, and those of later
-    /// steps.
+    /// steps. Over datagrams they are those that are answered.
     pub taken_per_s: f64,
     /// Whether anything that was asked for was answered with what was wanted.
     pub has_answered: bool,
+    /// Whether a time in which nothing is served shows that the server stopped.
+    pub shows_stops: bool,
     /// A time in which nothing was served, although something was before or after it.
     pub silence: Option<Silence>,
     /// Connection starts per second that the level stands for.
@@ -138,30 +151,27 @@ impl OverloadPoint {
         let started_per_s = trial.offered.achieved_per_s * sent_share;
         let of_sessions = trial.sessions().is_some_and(|s| s.attempts.is_some());
         let (attempts_per_s, established_per_s) = connects(trial, started_per_s, seconds);
-        let is_simple = matches!(scheme, LevelScheme::Simple(_));
-        let is_sent_again = is_simple || setting.patience >= SYN_AGAIN;
-        let syns = SynRates::of(trial, attempts_per_s, is_sent_again);
-        let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
-        let silence = Silence::of(trial);
+        let waits = matches!(scheme, LevelScheme::Simple(_)) || setting.patience >= SYN_AGAIN;
+        let is_of_datagrams = setting.is_of_datagrams();
+        let syns = SynRates::of(trial, attempts_per_s, waits);
+        let server = trial.observed().map(|seen| ServerObservation::of(seen, is_of_datagrams));
+        let is_full = server.as_ref().is_some_and(ServerObservation::is_queue_full);
+        // A server that answers each datagram after T serves nothing, and has not stopped.
+        let shows_stops = !is_of_datagrams || outcomes.count(Outcome::Refused) > 0;
+        let silence = Silence::of(trial).filter(|_| shows_stops);
         let (served_per_s, served_ci95_per_s) = served(trial, silence);
         let served_range_per_s = served_range(trial).filter(|_| silence.is_none());
         let bounds = |r: &RateRange| [r.at_least, r.at_most.unwrap_or(f64::INFINITY)];
         let later_per_s = (attempts_per_s - started_per_s).max(0.0);
         let (taken_per_s, answered_per_s) = if of_sessions {
             (established_per_s + later_per_s, established_per_s)
+        } else if is_of_datagrams {
+            (trial.responses_per_s(), trial.responses_per_s())
         } else {
             (served_per_s, trial.responses_per_s())
         };
-        let intended_per_s = outcomes.total() as f64 / seconds;
-        let (offered_per_s, due_per_s) = match scheme {
-            // Its clients offer what they start, and that is all.
-            LevelScheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
-            LevelScheme::SClients(d) => (taken_per_s + replaced(d), intended_per_s),
-            LevelScheme::Scheduled(rate) => {
-                let asked = trial.offered.asked_per_s.unwrap_or(rate);
-                (asked, asked.max(intended_per_s))
-            }
-        };
+        let rates = [syns.first_per_s, taken_per_s];
+        let (offered_per_s, due_per_s) = offered_and_due(trial, scheme, rates, setting);
         let g = &trial.generator;
         let busy_percent = g.busiest_worker_percent - g.busiest_worker_spin_percent;
         Some(OverloadPoint {
@@ -177,19 +187,22 @@ impl OverloadPoint {
             served_bounds_per_s: served_ci95_per_s.or(served_range_per_s.as_ref().map(bounds)),
             served_range_per_s,
             of_sessions,
+            closed_port_datagrams: moved(&trial.kernel, "UdpNoPorts"),
+            shows_stops,
             taken_per_s,
             has_answered: served_count(&trial.outcomes) > 0,
             silence,
             offered_per_s,
             outcomes: outcomes.clone(),
-            past_saturation: is_past_saturation(trial, syns.first_per_s, answered_per_s),
+            past_saturation: lacks_answers(outcomes, setting)
+                || is_full && syns.first_per_s > ABOVE_SERVED * answered_per_s,
             is_valid: trial.verdict == Verdict::Valid,
             fell_behind: trial.breaks(Clause::FellBehind),
             busy_percent,
             is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
             due_per_s,
             seconds,
-            server: trial.observed().map(ServerObservation::of),
+            server,
         })
     }
 
@@ -292,6 +305,27 @@ impl OverloadPoint {
             && apart * self.seconds > EDGE_OPERATIONS;
         let percent = 100.0 * apart / self.attempts_per_s.max(f64::MIN_POSITIVE);
         differs.then_some(percent.min(1e6))
+    }
+}
+
+/// Attempts per second that the level stands for, and that should have been started.
+fn offered_and_due(
+    trial: &TrialReport,
+    scheme: LevelScheme,
+    [first_syn_per_s, taken_per_s]: [f64; 2],
+    setting: &OverloadSetting,
+) -> (f64, f64) {
+    let intended_per_s = trial.attempts().total() as f64 * 1e9 / trial.duration_ns as f64;
+    match scheme {
+        // Its clients offer what they start, and that is all.
+        LevelScheme::Simple(_) => (first_syn_per_s, trial.offered.achieved_per_s),
+        LevelScheme::SClients(d) => {
+            (taken_per_s + f64::from(d) / setting.patience.as_secs_f64(), intended_per_s)
+        }
+        LevelScheme::Scheduled(rate) => {
+            let asked = trial.offered.asked_per_s.unwrap_or(rate);
+            (asked, asked.max(intended_per_s))
+        }
     }
 }
 
@@ -400,15 +434,12 @@ fn established(outcomes: &Outcomes) -> u64 {
     outcomes.total() - outcomes.no_resources() - not
 }
 
-fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64, answered_per_s: f64) -> bool {
-    let outcomes = trial.attempts();
-    let unanswered = outcomes.count(Outcome::ConnectTimeout)
+/// Whether so many attempts are not answered within T that more is offered than served.
+fn lacks_answers(outcomes: &Outcomes, setting: &OverloadSetting) -> bool {
+    let unanswered = outcomes.count(setting.unanswered())
         + outcomes.count(Outcome::Late)
         + outcomes.count(Outcome::Ghost);
-    let seen = trial.observed();
-    let is_full = seen.is_some_and(|o| ServerObservation::of(o).is_queue_full());
     unanswered as f64 > UNANSWERED_SHARE * outcomes.total() as f64
-        || is_full && first_syn_per_s > ABOVE_SERVED * answered_per_s
 }
 
 #[cfg(test)]

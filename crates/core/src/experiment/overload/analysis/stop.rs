@@ -124,7 +124,11 @@ impl ServerStop {
 /// no longer under way than the generator is late, so that such a level may be invalid.
 fn is_dead(p: &OverloadPoint, capacity_per_s: f64) -> bool {
     let sent = p.outcomes.total() - p.outcomes.no_resources();
-    !p.fell_behind && !p.has_served() && sent > 0 && capacity_per_s * p.seconds >= MISSED_MIN
+    !p.fell_behind
+        && p.shows_stops
+        && !p.has_served()
+        && sent > 0
+        && capacity_per_s * p.seconds >= MISSED_MIN
 }
 
 /// The end that tells the most, how many had it, and how many were not served.

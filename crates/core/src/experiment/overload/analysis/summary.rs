@@ -38,6 +38,8 @@ pub enum BeyondCapacity<'a> {
 pub struct OverloadSummary {
     /// The trials, in the order they were run.
     pub points: Vec<OverloadPoint>,
+    /// Whether attempts are requests in datagrams, and no connects.
+    pub is_of_datagrams: bool,
     /// Maximum served per second, pooled over the levels that reach it.
     pub capacity_per_s: f64,
     /// First SYNs less what was served, per second, against descriptors, past saturation.
@@ -76,6 +78,7 @@ impl OverloadSummary {
         let capacity_per_s = capacity_per_s(&points);
         let deviations = fitted.iter().map(|(_, p)| deviation_percent(p));
         OverloadSummary {
+            is_of_datagrams: setting.is_of_datagrams(),
             capacity_per_s,
             stops: ServerStop::all(&points, again.as_ref().map(|(_, p)| p), capacity_per_s),
             recovery: recovery(&points, again),
@@ -94,7 +97,13 @@ impl OverloadSummary {
 
     /// What becomes of connects that are replaced before T is over.
     pub fn taken(&self) -> &'static str {
-        if self.points.iter().any(|p| p.of_sessions) { "established" } else { "served" }
+        if self.points.iter().any(|p| p.of_sessions) {
+            "established"
+        } else if self.is_of_datagrams {
+            "answered"
+        } else {
+            "served"
+        }
     }
 
     /// S-Clients, or the schedule in their place.

@@ -9,7 +9,8 @@ use knee_load::measure::Outcome;
 codes! {
     REFUSES_CONNECTIONS = "refuses_connections":
         cause "The server's host answered SYNs with a reset. Nothing listened on the port, a \
-               firewall rejected the SYNs, or tcp_abort_on_overflow is set.",
+               firewall rejected the SYNs, or tcp_abort_on_overflow is set. Over datagrams: it \
+               reported that nothing listens on the port.",
         remedy "Check the listening socket with `ss -ltn` and the setting with `sysctl \
                 net.ipv4.tcp_abort_on_overflow` on the server's host.";
     RESETS = "resets":
@@ -30,13 +31,13 @@ codes! {
         remedy "Check the server's log and its limits, such as open files (ulimit -n) or worker \
                 connections.";
     MALFORMED_RESPONSES = "malformed_responses":
-        cause "The bytes received are not HTTP/1.1. The server, or a proxy before it, speaks \
-               another protocol or breaks under load.",
-        remedy "Look at the response with `curl -v`.";
+        cause "The bytes received break the rules of the protocol. The server, or a proxy before \
+               it, speaks another protocol or breaks under load.",
+        remedy "Look at one response, as with `curl -v`.";
     ERROR_RESPONSES = "error_responses":
-        cause "The server answered with status 4xx or 5xx. Such responses do not count as \
-               served.",
-        remedy "Look at the response with `curl -v`, and at the server's log.";
+        cause "The server answered with a status that is a failure in its protocol, such as 4xx \
+               and 5xx of HTTP. Such responses do not count as served.",
+        remedy "Look at one response, as with `curl -v`, and at the server's log.";
     RESPONSE_TIMEOUTS = "response_timeouts":
         cause "Established connections received no whole response in time. They waited in the \
                accept queue, or the server did not answer them.",
@@ -64,6 +65,7 @@ codes! {
 const GHOSTS_PERCENT: f64 = 0.1;
 
 /// What a finding says of an end.
+#[derive(Clone, Copy)]
 struct FailureFinding {
     how: Outcome,
     code: Code,
@@ -83,7 +85,7 @@ const REJECTS: FailureFinding = FailureFinding {
     code: ERROR_RESPONSES,
     of_established: true,
     why: "the server rejects requests, and such responses do not count as served",
-    next_step: "look at the response with `curl -v`, and at the server's log",
+    next_step: "look at one response, as with `curl -v`, and at the server's log",
 };
 const OTHERWISE: FailureFinding = FailureFinding {
     how: Outcome::OtherError,
@@ -126,10 +128,8 @@ const FAILURES: &[FailureFinding] = &[
         code: MALFORMED_RESPONSES,
         of_established: true,
         why: "the server, or a proxy before it, speaks another protocol",
-        next_step: "look at the response: `curl -v`",
+        next_step: "look at one response, as with `curl -v`",
     },
-    REJECTS,
-    FailureFinding { how: Outcome::HTTP_4XX, ..REJECTS },
     FailureFinding {
         how: Outcome::ResponseTimeout,
         code: RESPONSE_TIMEOUTS,
@@ -162,15 +162,31 @@ const FAILURES: &[FailureFinding] = &[
     OTHERWISE,
 ];
 
+/// Refusals of datagrams.
+const REFUSED_DATAGRAMS: FailureFinding = FailureFinding {
+    how: Outcome::Refused,
+    code: REFUSES_CONNECTIONS,
+    of_established: false,
+    why: "nothing listens on the port at times",
+    next_step: "check on the server's host: `ss -lun` for the socket",
+};
+
 /// One finding for each end that is worth it and is not said already.
 pub(super) fn all(summary: &OverloadSummary, is_said: impl Fn(Outcome) -> bool) -> Vec<Finding> {
-    let unsaid = FAILURES.iter().filter(|failure| !is_said(failure.how));
+    let statuses = Outcome::ALL.into_iter().filter(|how| matches!(how, Outcome::Failed(_)));
+    let rejects = statuses.map(|how| FailureFinding { how, ..REJECTS });
+    let failures = FAILURES.iter().map(|&failure| match failure.how {
+        Outcome::Refused if summary.is_of_datagrams => REFUSED_DATAGRAMS,
+        _ => failure,
+    });
+    let unsaid = failures.chain(rejects).filter(|failure| !is_said(failure.how));
     unsaid.filter_map(|failure| failure.found(summary)).collect()
 }
 
 impl FailureFinding {
     fn found(&self, summary: &OverloadSummary) -> Option<Finding> {
-        let (share, of): (fn(&OverloadPoint, Outcome) -> f64, _) = if self.of_established {
+        let of_established = self.of_established && !summary.is_of_datagrams;
+        let (share, of): (fn(&OverloadPoint, Outcome) -> f64, _) = if of_established {
             (OverloadPoint::percent_of_established, " of those established")
         } else {
             (OverloadPoint::percent, "")
@@ -184,7 +200,7 @@ impl FailureFinding {
         Some(self.code.finding(
             severity,
             format!(
-                "{} connections with {} ({}{of}) {}, while {}/s were served: {}",
+                "{} attempts with {} ({}{of}) {}, while {}/s were served: {}",
                 exact(count),
                 one(p.level),
                 percent(of_all),

@@ -14,7 +14,8 @@ use knee_load::spec::{CloseKind, Level};
 codes! {
     PORTS_EXHAUSTED = "ports_exhausted":
         cause "Attempts found no free local port. Each connection holds a port until it ends, \
-               and for a minute more in TIME_WAIT where the generator closes first.",
+               and for a minute more in TIME_WAIT where the generator closes first. Over datagrams \
+               each socket holds one.",
         remedy "Use more source addresses with --source, close with --close rst, or enlarge \
                 net.ipv4.ip_local_port_range.";
     DESCRIPTORS_EXHAUSTED = "descriptors_exhausted":
@@ -22,7 +23,7 @@ codes! {
                files.",
         remedy "Raise the limit with `ulimit -n`, or use fewer descriptors with a shorter T.";
     LIMITS_SYN_RATE = "generator_limits_syn_rate":
-        cause "The generator did not start all connections that were due, or a worker used its \
+        cause "The generator did not start all attempts that were due, or a worker used its \
                whole core. What the server does beyond that rate is not known.",
         remedy "Add workers with -t, or a second host.";
     FACTOR_NOT_REACHED = "factor_not_reached":
@@ -45,13 +46,17 @@ pub(super) fn ports_exhausted(
     let (p, count, share) = lacking(summary, Outcome::PortExhausted)?;
     Some(PORTS_EXHAUSTED.error(
         format!(
-            "{} attempts with {} ({}) found no local port: a connection holds one until it ends{}",
+            "{} attempts with {} ({}) found no local port: {}",
             exact(count),
             one(p.level),
             percent(share),
             match setting.close {
-                CloseKind::Fin => ", and for a minute more if this side closes first",
-                CloseKind::Rst => "",
+                Some(CloseKind::Fin) => {
+                    "a connection holds one until it ends, and for a minute more if this side \
+                     closes first"
+                }
+                Some(CloseKind::Rst) => "a connection holds one until it ends",
+                None => "each request holds one until it ends",
             }
         ),
         [("count", count), ("percent", share)],
@@ -85,15 +90,16 @@ fn lacking(summary: &OverloadSummary, what: Outcome) -> Option<(&OverloadPoint, 
 }
 
 /// What makes local ports last.
-pub(in crate::experiment::overload) fn ports_remedy(close: CloseKind) -> String {
+pub(in crate::experiment::overload) fn ports_remedy(close: Option<CloseKind>) -> String {
     let rst = match close {
-        CloseKind::Fin => "; or avoid TIME_WAIT: --close rst",
-        CloseKind::Rst => "",
+        Some(CloseKind::Fin) => "; or avoid TIME_WAIT: --close rst",
+        Some(CloseKind::Rst) | None => "",
     };
+    let reuse = if close.is_some() { " net.ipv4.tcp_tw_reuse=1" } else { "" };
     format!(
         "use more source addresses: --source 127.0.0.2-127.0.0.20 on loopback, else addresses of \
-         this host{rst}; or add ports: sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" \
-         net.ipv4.tcp_tw_reuse=1"
+         this host{rst}; or add ports: sysctl -w net.ipv4.ip_local_port_range=\"1024 \
+         65535\"{reuse}"
     )
 }
 

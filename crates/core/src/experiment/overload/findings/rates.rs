@@ -35,8 +35,9 @@ codes! {
         remedy "Nothing: measure overload with S-Clients, as knee does.";
     THROUGHPUT_FALLS = "throughput_falls_under_overload":
         cause "The server serves less when more is offered than it can serve. It spends time on \
-               connections that it does not serve in the end.",
-        remedy "Let the server reject what it cannot serve in time, or shorten its backlog.";
+               attempts that it does not serve in the end.",
+        remedy "Let the server reject what it cannot serve in time, or shorten its backlog; over \
+                datagrams, its receive buffer.";
     THROUGHPUT_FLAT = "throughput_flat_under_overload":
         cause "The server serves at its capacity, however much more is offered.",
         remedy "Nothing: this is how a server should behave.";
@@ -205,8 +206,11 @@ pub(super) fn beyond_capacity(summary: &OverloadSummary) -> Option<Finding> {
                 number(capacity_per_s)
             ),
             evidence(least, capacity_per_s),
-            "let the server reject what it cannot serve in time, or accept no more than it can \
-             serve: a shorter backlog costs no throughput",
+            format!(
+                "let the server reject what it cannot serve in time, or accept no more than it \
+                 can serve: a shorter {} costs no throughput",
+                if summary.is_of_datagrams { "receive buffer" } else { "backlog" }
+            ),
         )),
         BeyondCapacity::Flat(last) => Some(THROUGHPUT_FLAT.info(
             format!(

@@ -2,12 +2,13 @@
 
 use super::{WORTH_PERCENT, known, one, worst_of};
 use crate::experiment::overload::analysis::{
-    AcceptState, OverloadPoint, OverloadSummary, ServerStop, StopEnd, UnansweredCause, end,
+    AcceptState, OverloadPoint, OverloadSummary, ServerStop, StopEnd, UnansweredCause,
+    UnansweredDatagrams, end,
 };
 use crate::finding::{Code, Finding, Severity, codes};
 use crate::trial::findings::OUTAGE;
 use crate::words::{exact, number, percent};
-use knee_load::measure::Outcome;
+use knee_load::measure::{Outcome, Outcomes};
 
 codes! {
     SERVER_CRASHED = "server_crashed":
@@ -18,14 +19,15 @@ codes! {
         cause "The server served connections, and then served nothing until the end. Its port \
                still listens, so the server is stuck or its host is overloaded.",
         remedy "Check the server's log, its CPU time, and its accept queue (Recv-Q in `ss \
-                -ltn`).";
+                -ltn`, over UDP in `ss -lun`).";
     NEVER_ACCEPTS = "never_accepts":
         cause "No attempt received a response, and connections stayed in the server's accept \
                queue. The kernel establishes them, but the server does not call accept.",
         remedy "Check whether the server is stuck: its accept queue is Recv-Q in `ss -ltn`.";
     NEVER_ANSWERS = "never_answers":
         cause "No attempt received a response, although connections were established. The server \
-               accepts connections without an answer, or nobody observed whether it accepts.",
+               accepts connections without an answer, or nobody observed whether it accepts. Over \
+               datagrams: no answer came within T.",
         remedy "Check whether the server is stuck. `knee observe` on its host tells whether it \
                 accepts.";
     ACCEPT_QUEUE_FULL = "accept_queue_full":
@@ -37,6 +39,19 @@ codes! {
                or the path drops them, or no host has this address.",
         remedy "Check the path and the firewalls. `knee observe --port P` on the server's host \
                 counts what arrives.";
+    RECEIVE_BUFFER_FULL = "receive_buffer_full":
+        cause "Datagrams received no answer, because the receive buffer of the server's socket \
+               was full. This is what overload does to a UDP server.",
+        remedy "Nothing: the server is overloaded on purpose.";
+    ANSWERED_LATE = "answered_late":
+        cause "Datagrams were answered after T, when their sockets were closed. They waited in \
+               the receive buffer of the server's socket for longer than T.",
+        remedy "Nothing, or a longer T: --connect-timeout. With a shorter receive buffer the \
+                server answers what it takes in time.";
+    DATAGRAMS_UNANSWERED = "datagrams_unanswered":
+        cause "Datagrams received no answer within T, and no counter of a kernel tells why. The \
+               server does not answer them, or something on the path drops them.",
+        remedy "Run `knee observe --port P` on the server's host, and name it with --observe.";
     CONNECTS_UNANSWERED = "connects_unanswered":
         cause "Connects received no answer, and the server's host was not observed. The accept \
                queue was full, or something drops SYNs.",
@@ -78,8 +93,8 @@ fn stop(stop: &ServerStop) -> Finding {
         if stop.has_crashed() {
             "find out why the server ended: its log, and `dmesg` on its host"
         } else {
-            "check whether the server is stuck: its log, its CPU time, and its accept queue \
-                 (Recv-Q in `ss -ltn`)"
+            "check whether the server is stuck: its log, its CPU time, and its queue (Recv-Q in \
+             `ss -ltn`, over UDP in `ss -lun`)"
         },
     )
 }
@@ -87,6 +102,9 @@ fn stop(stop: &ServerStop) -> Finding {
 /// Not where connections are refused or reset: then the server, or its host, does answer. The
 /// accept queue of a server that does not accept may be full before the window begins.
 pub(super) fn never_answers(summary: &OverloadSummary) -> Option<Finding> {
+    if summary.is_of_datagrams {
+        return never_answers_datagrams(summary);
+    }
     let sum = |outcome: Outcome| -> u64 {
         let counts = summary.points.iter().map(|p| p.outcomes.count(outcome));
         counts.sum()
@@ -121,6 +139,57 @@ pub(super) fn never_answers(summary: &OverloadSummary) -> Option<Finding> {
             "check whether the server is stuck: its accept queue is Recv-Q in `ss -ltn`",
         )
     })
+}
+
+fn never_answers_datagrams(summary: &OverloadSummary) -> Option<Finding> {
+    let mut all = Outcomes::default();
+    summary.points.iter().for_each(|p| all.merge(&p.outcomes));
+    let (attempts, unanswered) = (all.total() as f64, all.count(Outcome::ResponseTimeout) as f64);
+    (all.responses() == 0 && 2.0 * unanswered > attempts).then(|| {
+        NEVER_ANSWERS.error(
+            format!("none of {} requests received an answer in time", exact(attempts)),
+            [("attempts", attempts), ("unanswered", unanswered)],
+            "check whether the server is stuck: its receive buffer is Recv-Q in `ss -lun`",
+        )
+    })
+}
+
+/// Why datagrams received no answer within T.
+pub(super) fn unanswered_datagrams(summary: &OverloadSummary) -> Option<Finding> {
+    let timeout = Outcome::ResponseTimeout;
+    let (p, count, share) = worst_of(summary, timeout, OverloadPoint::percent, WORTH_PERCENT)?;
+    let drops = p.server.and_then(|s| s.queue_drops);
+    let closed = p.closed_port_datagrams as f64;
+    let dropped = drops.filter(|&n| n > 0).map_or(String::new(), |n| {
+        format!("the server's kernel dropped {} at full receive buffers", exact(n as f64))
+    });
+    let late = format!("{} came to closed ports of this host, as late answers do", exact(closed));
+    let (code, why, next_step) = match p.why_datagrams_unanswered() {
+        UnansweredDatagrams::BufferFull => (RECEIVE_BUFFER_FULL, dropped, ""),
+        UnansweredDatagrams::AnsweredLate if dropped.is_empty() => (ANSWERED_LATE, late, ""),
+        UnansweredDatagrams::AnsweredLate => (ANSWERED_LATE, format!("{dropped}, and {late}"), ""),
+        UnansweredDatagrams::Unknown => (
+            DATAGRAMS_UNANSWERED,
+            "the server does not answer them, or something on the path drops them".to_owned(),
+            "to tell which, run `knee observe --port P` on the server's host, and name it with \
+             --observe",
+        ),
+    };
+    Some(code.info(
+        format!(
+            "{} requests with {} ({}) received no answer in time: {why}",
+            exact(count),
+            one(p.level),
+            percent(share)
+        ),
+        [
+            ("count", count),
+            ("percent", share),
+            ("receive_buffer_drops", known(drops.map(|n| n as f64))),
+            ("closed_port_datagrams", closed),
+        ],
+        next_step,
+    ))
 }
 
 /// Whether a server that answers nothing accepts connections.
@@ -176,7 +245,7 @@ fn timed_out(summary: &OverloadSummary) -> Option<(&OverloadPoint, f64, f64)> {
 
 pub(super) fn unanswered(summary: &OverloadSummary) -> Option<Finding> {
     let (p, count, share) = timed_out(summary)?;
-    let drops = p.server.and_then(|s| s.listen_drops);
+    let drops = p.server.and_then(|s| s.queue_drops);
     let why = unanswered_because(p, drops.unwrap_or(0));
     let (queue_max, queue_limit) = queue(p).unzip();
     Some(why.code.finding(

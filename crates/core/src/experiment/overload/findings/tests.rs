@@ -2,7 +2,9 @@
 
 use super::overload_findings;
 use crate::experiment::overload::analysis::{OverloadSetting, OverloadSummary};
-use crate::experiment::overload::tests::trials::{SETTING, clients, heard, report, sclients};
+use crate::experiment::overload::tests::trials::{
+    DATAGRAMS, SETTING, clients, datagrams, heard, report, sclients,
+};
 use crate::finding::{Finding, Severity};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::validity::Clause;
@@ -205,7 +207,7 @@ fn what_the_generators_host_ran_out_of() {
         assert!(!finds(code, &[ending(outcome, 0)]), "{code}");
     }
     let of = |close| {
-        let setting = OverloadSetting { close, ..SETTING };
+        let setting = OverloadSetting { close: Some(close), ..SETTING };
         let found = found(&[ending(Outcome::PortExhausted, 92)], &setting);
         let ports = found.iter().find(|f| f.code == "ports_exhausted");
         ports.expect("ports ran out").clone()
@@ -402,4 +404,39 @@ fn a_full_accept_queue_is_not_nearly_empty() {
     let found = found(&[silent], &SETTING);
     let finding = found.iter().find(|f| f.code == "never_answers").expect("it is silent");
     assert!(finding.text.contains("held at most 129 of 128"), "{finding:?}");
+}
+
+#[test]
+fn datagrams_without_an_answer_have_a_reason() {
+    // 2,000 have none.
+    for (counters, code) in [
+        ([1_000, 0], "receive_buffer_full"),
+        ([999, 1], "answered_late"),
+        ([0, 1_000], "answered_late"),
+        ([999, 0], "datagrams_unanswered"),
+    ] {
+        let trial = datagrams(100, 1_300, counters);
+        assert!(finds_with(code, &[trial.clone()], &DATAGRAMS), "{counters:?}");
+        for of_connects in ["accept_queue_full", "connects_unanswered", "response_timeouts"] {
+            assert!(!finds_with(of_connects, &[trial.clone()], &DATAGRAMS), "{of_connects}");
+        }
+    }
+    let silent = datagrams(100, 0, [0, 0]);
+    assert!(finds_with("never_answers", &[silent], &DATAGRAMS));
+}
+
+/// One that answers too late serves nothing either.
+#[test]
+fn silence_over_datagrams_is_no_stop() {
+    let served = || datagrams(16, 1_300, [0, 0]);
+    let silent = datagrams(500, 0, [0, 9_000]);
+    let codes = |trials: &[TrialReport]| -> Vec<String> {
+        found(trials, &DATAGRAMS).into_iter().map(|finding| finding.code).collect()
+    };
+    let late = codes(&[served(), silent.clone()]);
+    assert!(!late.iter().any(|code| code == "server_stopped"), "{late:?}");
+    assert!(late.iter().any(|code| code == "throughput_falls_under_overload"), "{late:?}");
+    let refused = with(silent, |t| t.outcomes.add_many(Outcome::Refused, 9_000));
+    let crashed = codes(&[served(), refused]);
+    assert!(crashed.iter().any(|code| code == "server_crashed"), "{crashed:?}");
 }

@@ -10,7 +10,7 @@ fn facts() -> PreflightFacts {
         port_range: (40_000, 40_999),
         sources: 1,
         tw_reuse: false,
-        close: CloseKind::Fin,
+        close: Some(CloseKind::Fin),
         closes_first: true,
         syn_retries: 6,
         files_hard: 1 << 20,
@@ -92,7 +92,7 @@ fn ports_in_time_wait_run_out_by_what_is_served() {
     assert_eq!(of(facts()), ["ports_will_run_out"]);
     let slow = PreflightFacts { served_per_s: Some(8.3), ..facts() };
     assert_eq!(of(slow), [""; 0]);
-    let reset = PreflightFacts { close: CloseKind::Rst, ..facts() };
+    let reset = PreflightFacts { close: Some(CloseKind::Rst), ..facts() };
     assert_eq!(of(reset), [""; 0]);
     // A second each: 500/s.
     let reused = PreflightFacts { tw_reuse: true, ..facts() };

@@ -11,7 +11,7 @@ use knee_load::time::Nanos;
 pub(crate) const SETTING: OverloadSetting = OverloadSetting {
     patience: Nanos::from_millis(500),
     scheduled_descriptors: 0,
-    close: CloseKind::Fin,
+    close: Some(CloseKind::Fin),
     warmup: Nanos::from_secs(1),
     wanted_factor: None,
 };
@@ -76,6 +76,23 @@ pub(crate) fn sclients(descriptors: u32, served: u64) -> TrialReport {
     if let Some(observed) = &mut trial.as_http_mut().observed {
         let drops = ("TcpExtListenDrops".to_owned(), unanswered as i64);
         observed.kernel.extend([drops]);
+    }
+    trial
+}
+
+/// Of requests in datagrams.
+pub(crate) const DATAGRAMS: OverloadSetting = OverloadSetting { close: None, ..SETTING };
+
+/// S-Clients with D descriptors whose requests in datagrams were answered in 10 s so often, and
+/// otherwise not within T. The server's kernel dropped so many, and so many answers were late.
+pub(crate) fn datagrams(descriptors: u32, served: u64, [drops, late]: [i64; 2]) -> TrialReport {
+    let unanswered = 20 * u64::from(descriptors);
+    let ends = [(Outcome::Served, served), (Outcome::ResponseTimeout, unanswered)];
+    let mut trial = report(Level::Descriptors(descriptors), &ends);
+    trial.kernel.extend([("UdpNoPorts".to_owned(), late)]);
+    if let Some(observed) = &mut trial.as_http_mut().observed {
+        *observed = std::mem::take(observed).of_datagrams();
+        observed.kernel.extend([("UdpRcvbufErrors".to_owned(), drops)]);
     }
     trial
 }

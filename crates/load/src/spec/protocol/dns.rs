@@ -1,7 +1,28 @@
-//! Questions of DNS.
+//! DNS: its settings and its questions.
 
-use super::ParseError;
-use crate::quantity::quoted;
+use crate::quantity::{ParseError, quoted};
+use serde::{Deserialize, Serialize};
+
+/// Settings of DNS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DnsSettings {
+    /// Whether queries go over TCP, each behind its length (RFC 1035 §4.2.2), and not over UDP.
+    pub over_tcp: bool,
+    /// Most queries under way on a connection, which over UDP is a source port: 1 to
+    /// [`DnsSettings::QUERIES_MAX`].
+    pub queries_max: u32,
+}
+
+impl DnsSettings {
+    /// Most queries under way on a connection: one for each id (RFC 1035 §4.1.1).
+    pub const QUERIES_MAX: u32 = 1 << 16;
+
+    /// Settings by which an operation goes on whose answer did not fit into its datagram
+    /// (RFC 7766 §5); `None` over TCP, where each answer fits.
+    pub fn after_truncation(self) -> Option<DnsSettings> {
+        (!self.over_tcp).then_some(DnsSettings { over_tcp: true, ..self })
+    }
+}
 
 /// Longest name in its wire form, with the length of each label (RFC 1035 §2.3.4).
 const NAME_BYTES_MAX: usize = 255;
