@@ -39,8 +39,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The same of a port that is spoken with in datagrams: what was seen of connections to the same
-    /// port of TCP is not about it.
+    /// The same of a port of UDP. What was seen of connections is of the same port of TCP, and is
+    /// left out.
     pub fn of_datagrams(self) -> Observed {
         Observed {
             kernel: self.kernel,

@@ -5,8 +5,8 @@ use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::{Document, Fact, fact, keep_first_of_levels};
 use crate::number::{bytes, count, known, percent, plural, signed_count, time, time_short};
-use knee_core::trial::traffic::{OpeningsReport, ProtocolReport, TlsReport};
 use knee_core::trial::report::{TargetReport, TrafficReport, TrialReport};
+use knee_core::trial::traffic::{OpeningsReport, ProtocolReport, TlsReport};
 use knee_load::measure::{HostTimes, Observed, PartTimes, SynSource, grpc_status_name};
 
 /// Targets shown of one trial.

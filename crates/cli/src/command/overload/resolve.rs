@@ -10,7 +10,7 @@ use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::report::Kind;
 use knee_load::spec::{
-    ArrivalLaw, CloseKind, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Rate,
+    ArrivalLaw, CloseKind, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Rate, Target,
     TrialSpec,
 };
 use knee_load::time::Nanos;
@@ -55,8 +55,8 @@ impl RawOverload {
         Ok(ResolvedOverload { spec, unused, observe, setup, fleet, demo })
     }
 
-    /// `served_per_s`: what the target serves, where that is known.
-    fn spec(&self, machine: &Machine, served_per_s: Option<f64>) -> Result<OverloadSpec, Failure> {
+    /// The target, which an overload can have.
+    fn checked_target(&self) -> Result<Target, Failure> {
         let target = self.target.resolve()?;
         self.http.thresholds.check(&target)?;
         if matches!(target.protocol, Protocol::WebSocket(_)) {
@@ -83,6 +83,12 @@ impl RawOverload {
         };
         // Steps of a session share its connection.
         target.keep_alive &= target.sessions.is_some();
+        Ok(target)
+    }
+
+    /// `served_per_s`: what the target serves, where that is known.
+    fn spec(&self, machine: &Machine, served_per_s: Option<f64>) -> Result<OverloadSpec, Failure> {
+        let target = self.checked_target()?;
         let warmup = self.warmup.unwrap_or(WARMUP.max(self.http.limits.connect_timeout));
         let scheduled = self.scheduled(warmup + self.duration, machine)?;
         let simple = self.simple(machine)?;
