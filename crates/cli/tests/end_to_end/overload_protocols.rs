@@ -60,7 +60,7 @@ fn each_request_of_http2_has_a_connection() {
     let url = format!("http://{}/", server.address);
     let report = all_schemes(&url, &["--http2-prior-knowledge", "--close", "rst"]);
     let trial = &report["trials"][0];
-    assert_eq!(trial["protocol"]["version"], "HTTP/2", "{trial:#}");
+    assert_eq!(trial["protocol"]["http"], "2", "{trial:#}");
     assert!(trial["connections_opened"].as_u64() >= trial["attempted"].as_u64(), "{trial:#}");
     assert_eq!(report["conclusion"]["close"], "rst");
 }
@@ -124,7 +124,8 @@ fn silence_over_udp_is_no_connect_timeout() {
     let ended = overload(&url, &["--descriptors", "8", "--connect-timeout", "100ms"]);
     let report = ended.json();
     let outcomes = report["trials"][0]["outcomes"].as_object().unwrap();
-    assert!(outcomes.keys().all(|end| end == "response_timeout"), "{outcomes:?}");
+    let mut ends = outcomes.iter().filter(|(_, count)| count.as_u64() > Some(0));
+    assert!(ends.all(|(end, _)| end == "response_timeout"), "{outcomes:?}");
     let findings = report["findings"].as_array().unwrap();
     assert!(findings.iter().any(|f| f["code"] == "never_answers"), "{findings:?}");
 }

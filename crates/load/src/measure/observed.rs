@@ -39,8 +39,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The same of a port that is spoken with in datagrams: what was seen of connections to the same
-    /// port of TCP is not about it.
+    /// The same of a port for datagrams. What was seen of TCP connections to a port of that number
+    /// is left out.
     pub fn of_datagrams(self) -> Observed {
         Observed {
             kernel: self.kernel,

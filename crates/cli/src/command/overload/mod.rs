@@ -149,7 +149,7 @@ const TIMEOUT_HELP: &str = "Time limit for a response, counted from its connecti
                             time; also for a simple client's connect [default: 10s]";
 
 const PATIENCE_HELP: &str = "T: time after which an unanswered connect, or request over UDP, is \
-    abandoned and replaced; should be below 1s, when a SYN is repeated";
+    replaced; should be below 1s, when a SYN is repeated";
 
 /// An overload that cannot be wrong.
 pub type ResolvedOverload = PreparedHttp<OverloadSpec>;

@@ -163,11 +163,6 @@ fn what_makes_no_sense_with_a_scenario_is_refused() {
         ("run", "--cacert x", "--cacert: is of TLS"),
         ("run", "-d 5s", "--arrival and --duration: the scenario has stages"),
         ("run", "--warmup 1s", "--warmup: as long as all stages"),
-        (
-            "overload",
-            "--http2-prior-knowledge",
-            "--http2: each operation has a connection of its own",
-        ),
         ("overload", "--method POST", "--method: each step of a scenario has its own"),
     ] {
         let line = file.refused(command, rest);

@@ -53,7 +53,7 @@ pub(super) fn overload_findings(
     found.extend(server::stopped(summary));
     found.extend(recovery::service(summary, setting));
     let silent = server::never_answers(summary);
-    // That responses never come has been said, and why datagrams have none is said below.
+    // Another finding says that responses never come, or why datagrams have none.
     let says_timeouts = silent.is_some() || summary.is_of_datagrams;
     let is_said = |how: Outcome| says_timeouts && how == Outcome::ResponseTimeout;
     let failures = failures::all(summary, is_said);

@@ -434,7 +434,7 @@ fn established(outcomes: &Outcomes) -> u64 {
     outcomes.total() - outcomes.no_resources() - not
 }
 
-/// Whether so many attempts are not answered within T that more is offered than served.
+/// Whether enough attempts are not answered within T that more is offered than served.
 fn lacks_answers(outcomes: &Outcomes, setting: &OverloadSetting) -> bool {
     let unanswered = outcomes.count(setting.unanswered())
         + outcomes.count(Outcome::Late)

@@ -47,7 +47,7 @@ codes! {
         cause "Datagrams were answered after T, when their sockets were closed. They waited in \
                the receive buffer of the server's socket for longer than T.",
         remedy "Nothing, or a longer T: --connect-timeout. With a shorter receive buffer the \
-                server answers what it takes in time.";
+                server answers in time what it accepts.";
     DATAGRAMS_UNANSWERED = "datagrams_unanswered":
         cause "Datagrams received no answer within T, and no counter of a kernel tells why. The \
                server does not answer them, or something on the path drops them.",

@@ -83,8 +83,8 @@ pub(crate) fn sclients(descriptors: u32, served: u64) -> TrialReport {
 /// Of requests in datagrams.
 pub(crate) const DATAGRAMS: OverloadSetting = OverloadSetting { close: None, ..SETTING };
 
-/// S-Clients with D descriptors whose requests in datagrams were answered in 10 s so often, and
-/// otherwise not within T. The server's kernel dropped so many, and so many answers were late.
+/// S-Clients with D descriptors whose requests in datagrams had this number of answers in 10 s. The
+/// others had none within T: the server's kernel dropped some, and some answers were late.
 pub(crate) fn datagrams(descriptors: u32, served: u64, [drops, late]: [i64; 2]) -> TrialReport {
     let unanswered = 20 * u64::from(descriptors);
     let ends = [(Outcome::Served, served), (Outcome::ResponseTimeout, unanswered)];
