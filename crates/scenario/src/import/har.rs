@@ -122,7 +122,7 @@ pub fn har(bytes: &[u8], servers: &[Url]) -> Result<Imported, ParseError> {
     let mut ended: Option<f64> = None;
     for (begun, entry) in entries {
         if let Some(why) = unsent(&entry, &mut servers) {
-            all.leave_out(why);
+            batch.unsent.push(why);
             continue;
         }
         if !batch.overlaps(begun) {
@@ -143,6 +143,8 @@ struct HarBatch {
     first_end: Option<f64>,
     last_end: Option<f64>,
     drafts: Vec<SourceRequest>,
+    /// Why others after these are not sent.
+    unsent: Vec<String>,
 }
 
 impl HarBatch {
@@ -189,6 +191,7 @@ impl HarBatch {
                 is_step
             }
         };
+        self.unsent.into_iter().for_each(|why| all.leave_out(why));
         let own = self.last_end.filter(|_| is_step);
         ended.into_iter().chain(own).reduce(f64::max)
     }

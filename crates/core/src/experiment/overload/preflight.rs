@@ -148,10 +148,11 @@ fn too_few_ports(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
         } else {
             (Severity::Warning, "may have")
         };
+        let what = if facts.close.is_some() { "connections" } else { "requests" };
         TOO_FEW_PORTS.finding(
             severity,
             format!(
-                "{} {may} {} attempts in flight, and there are {} local ports: what is beyond \
+                "{} {may} {} {what} in flight, and there are {} local ports: what is beyond \
                  finds none (EADDRNOTAVAIL)",
                 level.label,
                 exact(level.connections as f64),
