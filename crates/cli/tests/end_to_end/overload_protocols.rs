@@ -15,16 +15,19 @@ fn overload(url: &str, options: &[&str]) -> Ended {
     run(&[&["overload", url][..], &short, options, &["--json", "-"]].concat())
 }
 
-/// The report of an overload whose every trial has an outcome for each attempt, and serves some.
+/// The report of an overload whose every trial has an outcome for each attempt. Some were served: a
+/// slow server may still be busy with a trial in the next.
 fn served(ended: &Ended) -> Value {
-    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    assert!(matches!(ended.status, Some(0 | 1 | 3)), "{ended:?}");
     let report = ended.json();
+    let mut served = 0;
     for trial in report["trials"].as_array().unwrap() {
         let outcomes = trial["outcomes"].as_object().unwrap();
         let sum: u64 = outcomes.values().map(|n| n.as_u64().unwrap()).sum();
         assert_eq!(trial["attempted"], sum, "{}: {outcomes:?}", trial["label"]);
-        assert!(outcomes["served"].as_u64() > Some(0), "{outcomes:?}");
+        served += outcomes.get("served").and_then(Value::as_u64).unwrap_or(0);
     }
+    assert!(served > 0, "{ended:?}");
     report
 }
 
