@@ -9,7 +9,7 @@ use super::names::TemplateScope;
 use super::template;
 use super::tree::Node;
 use knee_load::quantity::quoted;
-use knee_load::session::{Escape, Origin};
+use knee_load::session::Escape;
 use knee_load::spec::{Scheme, Url};
 
 /// The most targets of a scenario.
@@ -44,7 +44,7 @@ impl TargetOrigins {
         for node in one_or_more(node) {
             let origin = TargetOrigin::read(node, inputs)?;
             // The environment may name one server twice.
-            if !origins.iter().any(|other| other.is_at(&origin.url)) {
+            if !origins.iter().any(|other| other.url.has_server_of(&origin.url)) {
                 origins.push(origin);
             }
         }
@@ -120,7 +120,7 @@ impl TargetOrigins {
             ));
         }
         let url = Url::parse(&holed.text[..end]).map_err(|wrong| wrong.0)?;
-        let Some(server) = self.0.iter().position(|origin| origin.is_at(&url)) else {
+        let Some(server) = self.0.iter().position(|origin| origin.url.has_server_of(&url)) else {
             let other = &holed.text[..end];
             return Err(format!(
                 "{} is another server than the target: write target: [{known}, {other}] for \
@@ -149,11 +149,5 @@ impl TargetOrigin {
         let scheme = url.scheme().name();
         let text = format!("{scheme}://{}", url.host());
         Ok(TargetOrigin { url, text })
-    }
-
-    /// Whether a URL is of this server.
-    fn is_at(&self, url: &Url) -> bool {
-        let origin = |url: &Url| Origin::new(url.is_secure(), url.host());
-        origin(url) == origin(&self.url) && url.scheme() == self.url.scheme()
     }
 }

@@ -58,6 +58,17 @@ impl Url {
         self.scheme.is_secure()
     }
 
+    /// Whether another URL is of the same server: scheme, host and port. Names of hosts have no case.
+    pub fn has_server_of(&self, other: &Url) -> bool {
+        let is_same = match (&self.endpoint, &other.endpoint) {
+            (Endpoint::Tcp { host, port }, Endpoint::Tcp { host: other, port: other_port }) => {
+                host.eq_ignore_ascii_case(other) && port == other_port
+            }
+            (own, other) => own == other,
+        };
+        is_same && self.scheme == other.scheme
+    }
+
     /// Where to connect.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint

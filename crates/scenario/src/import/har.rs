@@ -225,8 +225,7 @@ fn unsent(entry: &HarEntry, servers: &mut Vec<Url>) -> Option<String> {
     if servers.is_empty() {
         servers.push(url.clone());
     }
-    let is_its = |own: &Url| url.endpoint() == own.endpoint() && url.scheme() == own.scheme();
-    if servers.iter().any(is_its) {
+    if servers.iter().any(|own| own.has_server_of(&url)) {
         return None;
     }
     let other = format!("{}://{}", url.scheme().name(), url.host());

@@ -16,9 +16,7 @@ pub(super) enum ImportedTarget {
 impl ImportedTarget {
     pub(super) fn differs(&self, other: &ImportedTarget) -> bool {
         match (self, other) {
-            (ImportedTarget::Literal(a), ImportedTarget::Literal(b)) => {
-                a.endpoint() != b.endpoint() || a.is_secure() != b.is_secure()
-            }
+            (ImportedTarget::Literal(a), ImportedTarget::Literal(b)) => !a.has_server_of(b),
             (ImportedTarget::Environment(a), ImportedTarget::Environment(b)) => a != b,
             _ => true,
         }
