@@ -8,6 +8,7 @@ use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_load::spec::{Endpoint, HttpVersion, Target};
 use knee_load::time::Nanos;
+use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
@@ -73,7 +74,7 @@ fn reach(endpoint: &Endpoint, patience: Duration) -> Result<(RawAddress, String)
 /// [`RunError::Unreachable`] with the reason.
 pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), RunError> {
     let mut servers = target.each_server();
-    let first = servers.next().unwrap_or_else(|| target.clone());
+    let first = servers.next().unwrap_or(Cow::Borrowed(target));
     let (address, mut greeting) = meet(&first, connect_timeout)?;
     for server in servers {
         let version = meet(&server, connect_timeout)?.1.version;

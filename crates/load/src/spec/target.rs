@@ -4,6 +4,7 @@ use super::{HttpRequest, HttpVersion, ParseError, Protocol, Recording, TlsSpec};
 use crate::messages::StreamBounds;
 use crate::session::{Origin, SessionPlan};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -84,14 +85,17 @@ impl Target {
     }
 
     /// The target with one of its servers alone, each in turn, by their numbers.
-    pub fn each_server(&self) -> impl Iterator<Item = Target> {
+    pub fn each_server(&self) -> impl Iterator<Item = Cow<'_, Target>> {
         let version = self.version();
         let first = (&self.endpoint, &self.tls);
         let further = self.further.iter().map(|server| (&server.endpoint, &server.tls));
         std::iter::once(first).chain(further).map(move |(endpoint, tls)| {
+            if self.further.is_empty() {
+                return Cow::Borrowed(self);
+            }
             let (endpoint, tls) = (endpoint.clone(), tls.clone());
             let alone = Target { endpoint, tls, further: Vec::new(), ..self.clone() };
-            if self.further.is_empty() { alone } else { alone.with_version(version) }
+            Cow::Owned(alone.with_version(version))
         })
     }
 
