@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::spec::{
-    ClientCertificate, FurtherServer, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme,
-    Target, TlsGroup, TlsResume, TlsSpec, TlsVersion,
+    ClientCertificate, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme, Target, TlsGroup,
+    TlsResume, TlsSpec, TlsVersion,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -84,15 +84,6 @@ pub struct SecureArgs {
     tls_resume: TlsResume,
 }
 
-/// The same servers, those with TLS parameters with these.
-fn further_with(tls: TlsSpec, servers: Vec<FurtherServer>) -> Vec<FurtherServer> {
-    let with = |server: FurtherServer| FurtherServer {
-        tls: server.tls.map(|_| Box::new(tls.clone())),
-        ..server
-    };
-    servers.into_iter().map(with).collect()
-}
-
 /// The largest window (RFC 9113 §6.9.1).
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
@@ -122,12 +113,13 @@ impl SecureArgs {
             (_, true) => HttpVersion::Http2,
             _ => HttpVersion::Auto,
         };
-        Ok(Target {
+        let mut target = Target {
             protocol: Protocol::Http(HttpSettings { version, http2: self.http2_limits() }),
-            tls: is_secure.then(|| Box::new(self.tls())),
-            further: further_with(self.tls(), target.further),
+            tls: is_secure.then(Box::default),
             ..target
-        })
+        };
+        target.tls_of_servers().for_each(|tls| *tls = self.tls());
+        Ok(target)
     }
 
     fn tls(&self) -> TlsSpec {
