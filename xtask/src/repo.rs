@@ -85,12 +85,15 @@ pub fn step(program: &str, args: &[&str], folder: &Path) -> Result<(), String> {
     succeeded(status, program, args)
 }
 
-/// What a program prints, without the space around it.
+/// What a program prints, without the space around it. An error ends with the program's last line.
 pub fn output(program: impl AsRef<OsStr>, args: &[&str]) -> Result<String, String> {
     let name = program.as_ref().display().to_string();
     let run = Command::new(&program).args(args).output();
-    let Output { status, stdout, .. } = run.map_err(|e| format!("{name}: {e}"))?;
-    succeeded(status, &name, args)?;
+    let Output { status, stdout, stderr } = run.map_err(|e| format!("{name}: {e}"))?;
+    succeeded(status, &name, args).map_err(|why| {
+        let said = String::from_utf8_lossy(&stderr);
+        said.lines().last().map_or(why.clone(), |line| format!("{why}: {}", line.trim()))
+    })?;
     Ok(String::from_utf8_lossy(&stdout).trim().to_owned())
 }
 

@@ -43,6 +43,7 @@ pub(super) fn all(release: &Release) -> Result<Checks, String> {
     if release.dist.join(release.package_file(here)).is_file() {
         todo.extend([package_in_empty_root(release, here), package_by_apt(&lines, here)]);
     }
+    todo.extend(release.image_builder.map(|builder| image(release, builder)));
     for other in release.built.iter().filter(|platform| !platform.is_here()) {
         todo.push(emulated(release, *other));
     }
@@ -190,6 +191,26 @@ fn package_by_apt(lines: &ReadmeLines<'_>, here: Platform) -> Check {
              chroot merged bash -euc {}\n",
             quoted(&inside)
         ),
+    }
+}
+
+/// The first command in a container of the image.
+fn image(release: &Release, builder: &'static str) -> Check {
+    let tag = release.image_tag();
+    let run = if builder == "buildah" {
+        format!(
+            "container=$(buildah from --pull-never {tag})\n\
+             trap 'buildah rm \"$container\"' EXIT\n\
+             measured buildah run --isolation chroot \"$container\" -- /usr/local/bin/knee"
+        )
+    } else {
+        format!("measured {builder} run --rm {tag}")
+    };
+    Check {
+        title: format!("the image {tag} by {builder}"),
+        needs: vec![builder],
+        is_apart: false,
+        script: format!("{MEASURED}{run} sweep --no-save {SHORT}\n"),
     }
 }
 

@@ -17,14 +17,14 @@ const FOR_DIST: [tools::Tool; 2] = [
     tools::tool("dpkg-deb", "dpkg", "the Debian packages"),
 ];
 
-/// Programs that build a container image, the first one that works is used.
+/// Programs that build a container image; the first one that works is used.
 const BUILDERS: [&str; 3] = ["podman", "docker", "buildah"];
 
 /// Makes static binaries with manual pages and completions for all platforms that can be built for
 /// here: an archive and a Debian package of each. Adds the text of the release, the checksums, a
 /// Python wheel where maturin is, and a container image where a builder works. Then uses what was
-/// made. What cannot be made or used
-/// here is named, with the reason. `is_debug`: with the debug build, to try the rest.
+/// made. What cannot be made or used here is named, with the reason. `is_debug`: with the debug
+/// build, to try the rest.
 ///
 /// # Errors
 /// No binary for this machine; which step or check failed.
@@ -81,6 +81,8 @@ struct Release {
     version: String,
     /// The platforms that have a binary.
     built: Vec<Platform>,
+    /// What built the container image, where there is one.
+    image_builder: Option<&'static str>,
     /// What was not made, each with the reason.
     left_out: Vec<String>,
 }
@@ -98,6 +100,7 @@ impl Release {
             profile: if is_debug { "dev" } else { "dist" },
             version: env!("CARGO_PKG_VERSION").to_owned(),
             built: Vec::new(),
+            image_builder: None,
             left_out: Vec::new(),
         })
     }
@@ -199,25 +202,33 @@ impl Release {
     /// The image that `deploy/Containerfile` describes, as an archive that `podman load` and
     /// `docker load` read.
     fn image(&mut self) -> Result<(), String> {
-        let works = |builder: &&&str| output(builder, &["info"]).is_ok();
-        let Some(builder) = BUILDERS.iter().find(works) else {
-            let why = format!("none of {} works here", BUILDERS.join(", "));
-            self.leave_out(format!("the container image: {why}"));
-            return Ok(());
+        let file = self.root.join("deploy/Containerfile");
+        let recipe = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        let base = base_of(&recipe).ok_or("deploy/Containerfile has no FROM")?;
+        let builder = match builder_with(base) {
+            Ok(builder) => builder,
+            Err(why) => {
+                self.leave_out(format!("the container image: {why}"));
+                return Ok(());
+            }
         };
         let here = Platform::here();
-        let file = self.root.join("deploy/Containerfile").display().to_string();
         let folder = self.dist.join(self.name(here)).display().to_string();
-        let tag = format!("knee:{}", self.version);
+        let (file, tag) = (file.display().to_string(), self.image_tag());
         step(builder, &["build", "-t", &tag, "-f", &file, &folder], &self.dist)?;
         let image = format!("{}-image.tar", self.name(here));
-        match *builder {
-            "buildah" => {
-                let to = format!("docker-archive:{image}:{tag}");
-                step(builder, &["push", &tag, &to], &self.dist)
-            }
-            _ => step(builder, &["save", "-o", &image, &tag], &self.dist),
+        if builder == "buildah" {
+            step(builder, &["push", &tag, &format!("docker-archive:{image}:{tag}")], &self.dist)?;
+        } else {
+            step(builder, &["save", "-o", &image, &tag], &self.dist)?;
         }
+        self.image_builder = Some(builder);
+        Ok(())
+    }
+
+    /// `knee:0.2.0`.
+    fn image_tag(&self) -> String {
+        format!("knee:{}", self.version)
     }
 
     fn text(&self) -> Result<(), String> {
@@ -251,6 +262,26 @@ impl Release {
     }
 }
 
+/// The image that a Containerfile begins with.
+fn base_of(recipe: &str) -> Option<&str> {
+    recipe.lines().find_map(|line| line.strip_prefix("FROM ")).map(str::trim)
+}
+
+/// The first of [`BUILDERS`] that works here and has the base, or brings it.
+///
+/// # Errors
+/// What each of them said.
+fn builder_with(base: &str) -> Result<&'static str, String> {
+    let mut reasons = Vec::new();
+    for builder in BUILDERS {
+        match output(builder, &["pull", base]) {
+            Ok(_) => return Ok(builder),
+            Err(why) => reasons.push(why.trim().to_owned()),
+        }
+    }
+    Err(reasons.join("; "))
+}
+
 /// The description of the Debian package (deb-control(5)).
 fn control(version: &str, architecture: &str) -> String {
     format!(
@@ -282,6 +313,14 @@ mod tests {
         let text = control("0.2.0", "amd64");
         assert!(text.contains("Version: 0.2.0\nArchitecture: amd64\n"), "{text}");
         assert!(text.ends_with(".\n") && text.contains("\n Finds where"), "{text}");
+    }
+
+    #[test]
+    fn the_recipe_of_the_image_names_its_base() {
+        let recipe = fs::read_to_string(repo::root().join("deploy/Containerfile")).unwrap();
+        assert!(base_of(&recipe).unwrap().contains(":nonroot"), "{recipe}");
+        assert_eq!(base_of("# FROM a\nFROM b:1 \nFROM c\n"), Some("b:1"));
+        assert_eq!(base_of(""), None);
     }
 
     #[test]
