@@ -23,6 +23,7 @@ use crate::{repo, tools};
 use lab::Lab;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Instant;
 
 /// What was asked for.
 #[derive(Debug, PartialEq)]
@@ -121,7 +122,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     for (name, bench) in BENCHES {
         if options.only.is_empty() || options.only.iter().any(|only| only == name) {
             eprintln!("bench {name} …");
+            let begun = Instant::now();
             let part = bench(&lab).map_err(|e| format!("bench {name}: {e}"))?;
+            eprintln!("bench {name} took {:.0} s", begun.elapsed().as_secs_f64());
             // At once: what was measured is not lost where a later one fails.
             println!("{part}");
             report += &part;
