@@ -157,7 +157,8 @@ impl Fleet {
         }
     }
 
-    /// Has all agents make a trial together, with the server's side watched from `vantage`.
+    /// Has all agents make a trial together, with the server's side watched from `vantage`. Where
+    /// losses are permitted, those who are lost before any load are left out of it.
     ///
     /// # Errors
     /// Before any load: an agent refuses, cannot reach the target, or is lost. Afterwards: not one
@@ -165,27 +166,34 @@ impl Fleet {
     pub fn run(
         &mut self,
         spec: &TrialSpec,
-        vantage: Option<&mut Vantage>,
+        mut vantage: Option<&mut Vantage>,
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Trial, RunError> {
-        self.go_on_without_the_lost()?;
-        if let Some(why) = self.lease.lost() {
-            return Err(RunError::FleetLost(why));
+        loop {
+            self.go_on_without_the_lost()?;
+            if let Some(why) = self.lease.lost() {
+                return Err(RunError::FleetLost(why));
+            }
+            let key = TrialKey { run: self.run.clone(), trial: self.trials };
+            self.trials += 1;
+            let making = trial::FleetTrial {
+                client: &self.bus.client,
+                link: &self.bus.link,
+                stores: &self.stores,
+                options: &self.options,
+                key,
+                spec,
+                vantage: vantage.as_deref_mut(),
+            };
+            let made = self.bus.run(making.make(&mut self.members, watch, stop));
+            let lost = self.members.iter().filter(|member| member.lost.is_some()).count();
+            // All are lost where none delivered: that is the end.
+            let is_repeated = made.is_err() && (1..self.members.len()).contains(&lost);
+            if !is_repeated {
+                return Ok(made?);
+            }
         }
-        let key = TrialKey { run: self.run.clone(), trial: self.trials };
-        self.trials += 1;
-        let making = trial::FleetTrial {
-            client: &self.bus.client,
-            link: &self.bus.link,
-            stores: &self.stores,
-            options: &self.options,
-            key,
-            spec,
-            vantage,
-        };
-        let members = &mut self.members;
-        Ok(self.bus.run(making.make(members, watch, stop))?)
     }
 
     /// An agent that was lost is left out, where that is permitted.

@@ -172,8 +172,10 @@ impl FleetTrial<'_> {
         let mut lead = LEAD;
         let mut attempt = 1;
         loop {
-            self.prepare(members, crews).await?;
-            self.read_clocks(members).await?;
+            if let Err(error) = self.prepare(members, crews).await {
+                self.cancel(members).await;
+                return Err(error);
+            }
             let uncertain = members.iter().map(|m| m.clock.uncertainty_ns);
             let begin_ns = now_ns() + lead.as_nanos() as u64 + 8 * uncertain.max().unwrap_or(0);
             let Some(why) = self.go(members, crews, begin_ns).await else {
@@ -192,7 +194,12 @@ impl FleetTrial<'_> {
         }
     }
 
-    async fn prepare(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), FleetError> {
+    /// Sends the trial to all agents and reads their clocks. One that does not answer is lost.
+    async fn prepare(
+        &self,
+        members: &mut [Member],
+        crews: &[WorkerRange],
+    ) -> Result<(), FleetError> {
         let order = TrialOrder { spec: self.spec.clone(), files: self.files()? };
         let pieces = pack(&order)
             .map_err(|e| FleetError::Refused(format!("the order cannot be written: {e}")))?;
@@ -203,7 +210,7 @@ impl FleetTrial<'_> {
             let pieces = &pieces;
             async move {
                 let told = send_order(&asked, pieces, &prepare, limit);
-                (asked.agent, told.await)
+                (m.facts.name.clone(), told.await)
             }
         });
         let answers = join_all(prepared).await;
@@ -213,13 +220,12 @@ impl FleetTrial<'_> {
             Ok(AgentAnswer::Unreachable(why)) => {
                 Some(FleetError::Unreachable(format!("agent {agent}: {why}")))
             }
-            Err(why) => Some(FleetError::Gone(format!("agent {agent} is lost: {why}"))),
+            Err(why) => Some(lose(members, &agent, &why)),
         });
-        let Some(error) = refused else {
-            return Ok(());
-        };
-        self.cancel(members).await;
-        Err(error)
+        match refused {
+            Some(error) => Err(error),
+            None => self.read_clocks(members).await,
+        }
     }
 
     /// The files that the spec names: agents have none of them.
@@ -236,11 +242,12 @@ impl FleetTrial<'_> {
     async fn read_clocks(&self, members: &mut [Member]) -> Result<(), FleetError> {
         let read = members.iter_mut().map(|member| async {
             let clock = AgentClient::new(self.client, &member.facts.name).clock(READINGS).await;
-            clock.map(|clock| member.clock = clock).map_err(|why| {
-                FleetError::Gone(format!("agent {} is lost: {why}", member.facts.name))
-            })
+            let read = clock.map(|clock| member.clock = clock);
+            read.map_err(|why| (member.facts.name.clone(), why))
         });
-        join_all(read).await.into_iter().collect()
+        let read = join_all(read).await;
+        let lost = read.into_iter().find_map(Result::err);
+        lost.map_or(Ok(()), |(agent, why)| Err(lose(members, &agent, &why)))
     }
 
     /// Sends the beginning to all agents. Returns why one of them cannot begin.
@@ -395,8 +402,7 @@ impl FleetTrial<'_> {
             .collect();
         for part in &parts {
             if let Some(Err(why)) = &part.fate {
-                let member = members.iter_mut().find(|m| m.facts.name == part.name);
-                member.into_iter().for_each(|m| m.lost = Some(why.clone()));
+                lose(members, &part.name, why);
             }
         }
         let kept: BTreeMap<String, String> = parts
@@ -445,6 +451,13 @@ fn with_crews<'m>(
     crews: &'m [WorkerRange],
 ) -> impl Iterator<Item = (&'m Member, WorkerRange)> {
     members.iter().zip(crews.iter().copied()).filter(|(_, crew)| crew.workers > 0)
+}
+
+/// Notes that an agent is lost, and why.
+fn lose(members: &mut [Member], agent: &str, why: &str) -> FleetError {
+    let member = members.iter_mut().find(|m| m.facts.name == agent);
+    member.into_iter().for_each(|m| m.lost = Some(why.to_owned()));
+    FleetError::Gone(format!("agent {agent} is lost: {why}"))
 }
 
 fn last_word(subject: &str) -> &str {

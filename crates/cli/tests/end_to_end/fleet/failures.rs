@@ -222,6 +222,22 @@ fn agent_killed_in_a_sweep_is_not_an_unreachable_target() {
 }
 
 #[test]
+fn sweep_goes_on_without_an_agent_where_that_is_permitted() {
+    let Some(mut ground) = Ground::with(2) else {
+        return;
+    };
+    let options = ["sweep", "--vusers", "2,4,8", "-d", "3s", "--allow-loss"];
+    let child = levels_under_way(&ground, &options);
+    drop(ground.agents.remove(1));
+    let ended = Ended::of(child);
+    assert!(measured(&ended), "{ended:?}");
+    let report = ended.json();
+    let levels = report["conclusion"]["levels"].as_array().unwrap();
+    assert_eq!(levels.len(), 3, "{levels:#?}");
+    assert!(!report["findings"].to_string().contains("fleet_lost"), "{report:#}");
+}
+
+#[test]
 fn rows_of_agents_tell_stopped_from_noisy_in_every_experiment() {
     let Some(ground) = Ground::with(2) else {
         return;
@@ -230,7 +246,13 @@ fn rows_of_agents_tell_stopped_from_noisy_in_every_experiment() {
         [["sweep", "--vusers", "2,4", "-d", "6s"], ["overload", "--descriptors", "4,8", "-d", "6s"]]
     {
         let child = levels_under_way(&ground, &arguments);
-        std::thread::sleep(Duration::from_secs(2));
+        if arguments[0] == "sweep" {
+            // Its slices are short, and between two of them nobody sends.
+            ground.agents[0].forget();
+            eventually("no further slice begins", || ground.agents[0].has_said("of run"));
+        } else {
+            std::thread::sleep(Duration::from_secs(2));
+        }
         ground.agents[0].signal(libc::SIGSTOP);
         std::thread::sleep(Duration::from_secs(2));
         ground.agents[0].signal(libc::SIGCONT);
