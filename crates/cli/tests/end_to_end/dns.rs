@@ -260,7 +260,8 @@ fn users_of_one_port_that_run_out_of_ids_are_told() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let url = format!("dns://{}/a", silent.local_addr().unwrap());
     for (users, is_told) in [("65535", false), ("65600", true)] {
-        let options = ["--vusers", users, "-c", "1", "-n", users, "-t", "1", "--timeout", "2s"];
+        // Longer than it takes to send them all.
+        let options = ["--vusers", users, "-c", "1", "-n", users, "-t", "1", "--timeout", "6s"];
         let report = measured(&[&["run", &url], &options[..]].concat());
         let trial = &report["trials"][0];
         assert_eq!(trial["outcomes"]["timeout"].to_string(), users, "{:#}", trial["outcomes"]);

@@ -183,9 +183,9 @@ fn tokens_are_counted_where_the_usage_says() {
 
 #[test]
 fn goodput_counts_the_streams_that_meet_every_bound() {
-    let server = KneeServer::start(&["--stream", "messages=3, first=1ms, gap=fixed(20ms)"]);
+    let server = KneeServer::start(&["--stream", "messages=4, first=1ms, gap=fixed(200ms)"]);
     let goodput = |slo: &str| {
-        let options = ["--vusers", "2", "-d", "1s", "--warmup", "0", "--slo", slo];
+        let options = ["--vusers", "2", "-d", "2s", "--warmup", "0", "--slo", slo];
         let report = measured(&[&["run", &server.url()][..], &options].concat());
         let trial = &report["trials"][0];
         (trial["goodput_per_s"].as_f64(), messages(&report)["good_percent"].as_f64())
@@ -193,7 +193,7 @@ fn goodput_counts_the_streams_that_meet_every_bound() {
     let (none, share) = goodput("gap_p50<5ms");
     assert_eq!((none, share), (Some(0.0), Some(0.0)));
     let (all, share) = goodput("gap_p50<10s, first_message<10s, stream<20s");
-    assert!(all.is_none_or(|per_s| per_s > 1.0) && share.is_some_and(|share| share > 50.0));
+    assert!(all.is_none_or(|per_s| per_s > 0.1) && share.is_some_and(|share| share > 50.0));
     let ended = run(&["run", &server.url(), "--slo", "p99<1s"]);
     assert_eq!(ended.status, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("first_message"), "{ended:?}");
