@@ -11,29 +11,48 @@ mod scripts;
 use super::*;
 use crate::{Scenario, ScenarioInputs, parse_scenario};
 use knee_load::spec::HttpRequest;
+use std::collections::BTreeSet;
 
 /// What the variables of an environment may be: a whole target, its host or its port.
 const VALUES: [&str; 3] = ["http://h", "h", "80"];
 
-/// An environment in which each variable is one of these.
-#[derive(Default)]
+/// An environment in which each variable is one of these, and records have the columns that a
+/// scenario asks for.
 pub(super) struct Environment {
     names: Vec<String>,
     /// Which one each has, in the order of their names: a digit for each.
     digits: usize,
+    columns: Vec<String>,
 }
 
 impl Environment {
     /// All that can be, for up to four variables.
-    pub(super) fn all() -> impl Iterator<Item = Environment> {
-        (0..VALUES.len().pow(4)).map(|digits| Environment { names: Vec::new(), digits })
+    pub(super) fn all(scenario: &str) -> impl Iterator<Item = Environment> {
+        let columns = columns_of(scenario);
+        let one = move |digits| Environment { names: Vec::new(), digits, columns: columns.clone() };
+        (0..VALUES.len().pow(4)).map(one)
     }
+}
+
+/// The words behind a dot, of which columns are some.
+fn columns_of(scenario: &str) -> Vec<String> {
+    let word = |text: &str| {
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
+        text[..end.unwrap_or(text.len())].to_owned()
+    };
+    let words = scenario.split('.').skip(1).map(word).chain(["user".to_owned()]);
+    let names: BTreeSet<String> =
+        words.filter(|word| word.starts_with(char::is_alphabetic)).collect();
+    names.into_iter().collect()
 }
 
 impl ScenarioInputs for Environment {
     fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
         match name.rsplit('.').next() {
-            Some("csv") => Ok(b"user,pass\nann,a1\n".to_vec()),
+            Some("csv") => {
+                let record = vec!["ann"; self.columns.len()].join(",");
+                Ok(format!("{}\n{record}\n", self.columns.join(",")).into_bytes())
+            }
             _ => Ok(b"bytes".to_vec()),
         }
     }
@@ -74,7 +93,7 @@ pub(super) fn read(imported: &Imported) -> Scenario {
     let yaml = imported.to_yaml("a test");
     let read = |mut environment| parse_scenario(yaml.as_bytes(), "f", &mut environment);
     let mut wrong = None;
-    for environment in Environment::all() {
+    for environment in Environment::all(&yaml) {
         match read(environment) {
             Ok(scenario) => return scenario,
             Err(other) => wrong = wrong.or(Some(other)),

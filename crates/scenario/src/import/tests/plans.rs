@@ -144,10 +144,7 @@ fn result(case: &str) -> String {
 /// A plan with the elements of all cases that have no thread group of their own.
 pub(super) fn everything() -> String {
     let plans = cases(include_str!("plan_cases.txt")).map(|(_, plan, _)| plan);
-    let plans = plans.filter(|plan| {
-        // A file whose columns are not known may lack one.
-        !plan.contains("ThreadGroup") && !plan.contains("users.txt")
-    });
+    let plans = plans.filter(|plan| !plan.contains("ThreadGroup"));
     plan(&plans.collect::<String>())
 }
 
