@@ -100,10 +100,36 @@ pub(super) fn split(url: &ImportedText) -> Result<(Option<ImportedTarget>, Impor
     };
     let origin = match server.literal() {
         Some(text) => ImportedTarget::Literal(Url::parse(&percent::url(text)).map_err(|e| e.0)?),
-        None if server.parts().iter().all(is_env) => ImportedTarget::Environment(server),
+        None if server.parts().iter().all(is_env) => {
+            if !is_url_for_some(&server) {
+                return Err("it is no URL, whatever its variables are".to_owned());
+            }
+            ImportedTarget::Environment(server)
+        }
         None => return Err("its host is known only when it is sent".to_owned()),
     };
     Ok((Some(origin), path))
+}
+
+/// Whether it is a URL where its variables are whole servers, hosts or ports.
+fn is_url_for_some(server: &ImportedText) -> bool {
+    const VALUES: [&str; 3] = ["http://h", "h", "80"];
+    const MOST: usize = 1_000;
+    let mut texts = vec![String::new()];
+    for part in server.parts() {
+        let values = match part {
+            TextPart::Literal(text) => &[text.as_str()][..],
+            TextPart::Value(_) => &VALUES,
+        };
+        let behind = |begun: &String| -> Vec<String> {
+            values.iter().map(|value| format!("{begun}{value}")).collect()
+        };
+        texts = texts.iter().flat_map(behind).collect();
+        if texts.len() > MOST {
+            return true;
+        }
+    }
+    texts.iter().any(|text| Url::parse(text).is_ok())
 }
 
 /// A fragment is never sent.
@@ -174,4 +200,31 @@ fn at_path(url: &ImportedText) -> (ImportedText, ImportedText) {
         }
     }
     (server, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_variables_are_those_that_can_be_one() {
+        let server = |before: &str, after: &str| {
+            let mut url = ImportedText::from(before);
+            url.append(&ImportedText::value("env(A)"));
+            url.push(after);
+            split(&url).map(|(server, _)| server.map(|server| server.target().template()))
+        };
+        for (before, after, target) in [
+            ("", "/a", "${env(A)}"),
+            ("", ":80/a", "${env(A)}:80"),
+            ("https://", "/a", "https://${env(A)}"),
+            ("http://h:", "/a?b", "http://h:${env(A)}"),
+        ] {
+            assert_eq!(server(before, after), Ok(Some(target.to_owned())), "{before}{after}");
+        }
+        for (before, after) in [("http://a:b:", "/"), ("ftp://", "/"), ("http://u@", "/")] {
+            let wrong = server(before, after).unwrap_err();
+            assert!(wrong.contains("whatever its variables"), "{before}: {wrong}");
+        }
+    }
 }

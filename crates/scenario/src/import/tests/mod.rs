@@ -42,7 +42,7 @@ fn columns_of(scenario: &str) -> Vec<String> {
     };
     let words = scenario.split('.').skip(1).map(word).chain(["user".to_owned()]);
     let names: BTreeSet<String> =
-        words.filter(|word| word.starts_with(char::is_alphabetic)).collect();
+        words.filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_')).collect();
     names.into_iter().collect()
 }
 
