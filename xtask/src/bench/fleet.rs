@@ -276,8 +276,8 @@ fn knees(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
     Ok(table.finish())
 }
 
-/// The tests of the fleet's crate. A small run takes those that are built: cargo would build the
-/// crates below again for this one alone, as it needs fewer of their features.
+/// The tests of the fleet's crate. A small run takes those that are built. For this crate alone
+/// cargo would build the crates below it again, with fewer of their features.
 fn fleet_tests(lab: &Lab) -> Result<PathBuf, String> {
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     build.args(["test", "--no-run", "--quiet", "--message-format=json"]).current_dir(repo::root());

@@ -1,5 +1,5 @@
-//! Ways to wait for a point in time and to hold a rate of operations (`hold`), and what was measured
-//! of each.
+//! Ways to wait for a point in time and, in `hold`, to hold a rate of operations. And what was
+//! measured of each.
 
 mod hold;
 

@@ -58,7 +58,8 @@ impl Url {
         self.scheme.is_secure()
     }
 
-    /// Whether another URL is of the same server: scheme, host and port. Names of hosts have no case.
+    /// Whether another URL is of the same server: scheme, host and port. The case of a host's
+    /// letters does not count.
     pub fn has_server_of(&self, other: &Url) -> bool {
         let is_same = match (&self.endpoint, &other.endpoint) {
             (Endpoint::Tcp { host, port }, Endpoint::Tcp { host: other, port: other_port }) => {

@@ -34,7 +34,7 @@ impl Environment {
     }
 }
 
-/// The words behind a dot, of which columns are some.
+/// The words behind a dot: columns, and others.
 fn columns_of(scenario: &str) -> Vec<String> {
     let word = |text: &str| {
         let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
