@@ -1,6 +1,7 @@
 //! Arrival processes as the command line asks for them.
 
-use super::{ALL, ArrivalLaw, GapLaw, ProcessKind, RunContext};
+use super::process::{GapLaw, ProcessKind, RunContext};
+use super::{ALL, ArrivalLaw};
 use crate::quantity::{Call, ParseError, error, quoted};
 use crate::time::Nanos;
 use std::sync::Arc;

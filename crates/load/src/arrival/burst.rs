@@ -1,6 +1,6 @@
 //! Two rates in turn.
 
-use super::{ArrivalProcess, Process, ProcessKind};
+use super::process::{ArrivalProcess, Process, ProcessKind};
 use crate::quantity::{ParseError, Rate, Share, error, parse_duration, parse_number, quoted};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! A rate that moves linearly.
 
-use super::{ArrivalProcess, Process, ProcessKind, RunContext};
+use super::process::{ArrivalProcess, Process, ProcessKind, RunContext};
 use crate::quantity::{HOUR_NS, ParseError, Rate, Share, error, parse_rate};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Recorded times.
 
-use super::{ArrivalProcess, Process, ProcessKind, RunContext};
+use super::process::{ArrivalProcess, Process, ProcessKind, RunContext};
 use crate::quantity::{ParseError, Rate, Share};
 use crate::time::Nanos;
 use std::sync::Arc;
