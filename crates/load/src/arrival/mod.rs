@@ -61,6 +61,9 @@ table::processes! {
     /// Independent gaps that vary more than exponential ones. The law is their coefficient of
     /// variation, at least 1.
     Hyperexp(cv: f64);
+    /// Independent gaps that vary less than exponential ones: each has this number of exponential
+    /// stages.
+    Erlang(stages: u32);
     /// Two rates in turn.
     Burst(law: BurstLaw);
     /// A rate that moves linearly over the whole run.
@@ -307,3 +310,70 @@ impl Process for Hyperexp {
 
 /// Beyond it a run of a few thousand operations has too few long gaps to keep its rate.
 const CV_MAX: f64 = 10.0;
+
+/// Gaps of k exponential stages: their coefficient of variation is 1/√k.
+#[derive(Clone, Debug)]
+pub struct ErlangGaps {
+    stages: u32,
+    stage_mean_ns: f64,
+}
+
+/// Independent gaps of several exponential stages (Erlang 1917).
+pub type Erlang = Renewal<ErlangGaps>;
+
+impl Gaps for ErlangGaps {
+    #[inline]
+    fn draw_ns(&self, rng: &mut Rng) -> f64 {
+        self.stage_mean_ns * (0..self.stages).map(|_| rng::exp1(rng)).sum::<f64>()
+    }
+
+    fn mean_ns(&self) -> f64 {
+        self.stage_mean_ns * f64::from(self.stages)
+    }
+}
+
+impl Process for Erlang {
+    /// The number of stages.
+    type Law = u32;
+    const KIND: ProcessKind = ProcessKind {
+        shape: "erlang(k)",
+        meaning: "erlang(K)",
+        is_random: true,
+        ..ProcessKind::plain(
+            "erlang",
+            "erlang(k): independent gaps that vary less than Poisson's: each has 2 to 20 \
+             exponential stages, such as erlang(4).",
+        )
+    };
+
+    fn parse(text: &str, arguments: &[&str]) -> Option<Result<u32, ParseError>> {
+        let [stages] = arguments else {
+            return None;
+        };
+        let in_range =
+            stages.trim().parse().ok().filter(|stages| (2..=STAGES_MAX).contains(stages));
+        Some(in_range.ok_or_else(|| {
+            error(format!(
+                "{} has no number of stages from 2 to 20, such as erlang(4)",
+                quoted(text)
+            ))
+        }))
+    }
+
+    fn text(law: &u32, _file: &str) -> String {
+        format!("erlang({law})")
+    }
+
+    fn begin(law: &u32, rate: Rate, share: Share, seed: u64) -> Erlang {
+        let stage_mean_ns = 1e9 / (rate.per_s() * f64::from(*law));
+        Renewal::shared(ErlangGaps { stages: *law, stage_mean_ns }, share, seed)
+    }
+
+    fn slack(_law: &u32, _rate: Rate, operations: f64) -> f64 {
+        // Gaps that vary less than exponential ones make counts that vary less.
+        COUNT_SIGMAS * operations.sqrt()
+    }
+}
+
+/// Each stage is drawn. Beyond it gaps are nearly equal: see `constant`.
+const STAGES_MAX: u32 = 20;

@@ -145,6 +145,21 @@ fn hyperexp_gaps_have_their_mean_and_variation_for_any_workers() {
 }
 
 #[test]
+fn erlang_gaps_have_their_mean_and_variation_for_any_workers() {
+    for (stages, of) in [(2, 1), (4, 1), (4, 4), (20, 3)] {
+        let all = union(&load(1_000, ArrivalLaw::Erlang(stages)), of, 7, Nanos::from_secs(100));
+        let gaps = gaps_s(&all);
+        let (mean, measured) = mean_and_cv(&gaps);
+        let cv = 1.0 / f64::from(stages).sqrt();
+        assert!((mean * 1_000.0 - 1.0).abs() < 4.0 * cv / (gaps.len() as f64).sqrt(), "{mean}");
+        assert!((measured / cv - 1.0).abs() < 0.03, "{stages}: {measured}");
+        // Counts over 1 s have a variance of cv² times their mean, or nearly so.
+        let index = dispersion(&all, Nanos::from_secs(1), 100);
+        assert!(index < 1.0 && (index / (cv * cv) - 1.0).abs() < 0.6, "{stages}: {index}");
+    }
+}
+
+#[test]
 fn ramp_reaches_each_count_when_the_integral_of_its_rate_does() {
     let over = Nanos::from_secs(10);
     for (from, to) in [(10, 1_990), (1_990, 10), (1_000, 1_000)] {
@@ -213,7 +228,9 @@ fn trace_ends_with_its_last_moment() {
 #[test]
 fn seeds_repeat_and_differ() {
     let end = Nanos::from_secs(1);
-    for arrival in [ArrivalLaw::Poisson, ArrivalLaw::Uniform, ArrivalLaw::Hyperexp(2.0)] {
+    for arrival in
+        [ArrivalLaw::Poisson, ArrivalLaw::Uniform, ArrivalLaw::Hyperexp(2.0), ArrivalLaw::Erlang(3)]
+    {
         let load = load(1_000, arrival);
         let moments = |seed| part(&load, Share::WHOLE, seed, end);
         assert_eq!(moments(1), moments(1));
@@ -233,6 +250,7 @@ fn any_arrival() -> impl Strategy<Value = ArrivalLaw> {
         Just(ArrivalLaw::Poisson),
         Just(ArrivalLaw::Uniform),
         (1.0f64..10.0).prop_map(ArrivalLaw::Hyperexp),
+        (2u32..=20).prop_map(ArrivalLaw::Erlang),
         (1u64..9_000, 1u64..9_000).prop_map(move |(from, to)| ramp(from, to, over)),
         (1.01f64..20.0, 0.01f64..0.99, 1u64..400)
             .prop_map(|(ratio, part, ms)| { burst(ratio, part / ratio, Nanos::from_millis(ms)) }),
@@ -265,6 +283,7 @@ fn arrivals_check_their_arguments() {
         (" poisson ", ArrivalLaw::Poisson),
         ("uniform", ArrivalLaw::Uniform),
         ("hyperexp(2.5)", ArrivalLaw::Hyperexp(2.5)),
+        ("erlang( 4 )", ArrivalLaw::Erlang(4)),
         ("ramp(10,2k)", ArrivalLaw::Ramp(RampLaw { from, to, over })),
         ("burst(4, 0.1, 1s)", burst(4.0, 0.1)),
         ("burst(5,0.2,1s)", burst(5.0, 0.2)),
@@ -275,6 +294,9 @@ fn arrivals_check_their_arguments() {
     for (text, what) in [
         ("hyperexp(0.9)", "has no coefficient of variation"),
         ("hyperexp(inf)", "has no coefficient of variation"),
+        ("erlang(1)", "has no number of stages from 2 to 20"),
+        ("erlang(2.5)", "has no number of stages from 2 to 20"),
+        ("erlang(21)", "has no number of stages from 2 to 20"),
         ("burst(1,0.1,1s)", "has a peak that is not above the mean"),
         ("burst(NaN,0.1,1s)", "has a peak that is not above the mean"),
         ("burst(4,0,1s)", "has a share that is not between 0 and 1"),
@@ -310,8 +332,8 @@ fn arrivals_check_their_arguments() {
 fn what_is_said_of_processes_is_theirs() {
     assert_eq!(
         either(&shapes(None)),
-        "constant, poisson, uniform, hyperexp(cv), burst(a,b,period), ramp(from,to), \
-         steps(...) or trace(FILE)"
+        "constant, poisson, uniform, hyperexp(cv), erlang(k), burst(a,b,period), \
+         ramp(from,to), steps(...) or trace(FILE)"
     );
     assert_eq!(shapes(Some(true)), ["ramp(from,to)", "steps(...)", "trace(FILE)"]);
     for known in shapes(None) {

@@ -232,7 +232,7 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "throttle --rate 5 --arrival ramp(1,2)",
         "--arrival: 'ramp(1,2)' carries its own rate, but --rate is held here: give constant, \
-         poisson, uniform, hyperexp(cv) or burst(a,b,period)",
+         poisson, uniform, hyperexp(cv), erlang(k) or burst(a,b,period)",
     ),
     ("throttle --rate 5 --op-time long", "--op-time: 'long' is not a duration:…"),
     (
