@@ -364,17 +364,17 @@ impl RunPlan<'_> {
         Window { start: self.spec.warmup, end: self.spec.window_end() }
     }
 
-    fn work_over<B: Backend, C: Client>(
+    fn work_over(
         &self,
-        io: io::Result<B>,
-        client: C,
+        io: io::Result<Box<dyn Backend>>,
+        client: Box<dyn Client>,
         share: Share,
         parts: &Sender<IntervalPart>,
     ) -> io::Result<WorkerResult> {
         let spec = self.spec;
         let window = self.window();
         // The steps of sessions count, not the sessions.
-        let limit = client.rate_limit().filter(|_| !C::CARRIES_SESSIONS);
+        let limit = client.rate_limit().filter(|_| !client.carries_sessions());
         let mut worker = Worker {
             driver: AnyDriver::new(spec, share).limited(limit.cloned(), spec),
             client,
@@ -391,7 +391,7 @@ impl RunPlan<'_> {
         // All that takes time is done before the barrier; a worker that failed still has to come
         // to it, as the others wait there.
         let io = io.and_then(|mut io| {
-            let ready = worker.client.prepare(&mut io, self.stop);
+            let ready = worker.client.prepare(&mut *io, self.stop);
             // Without it there is no load for the others either.
             let failed = ready.inspect_err(|_| self.stop.store(true, Ordering::Relaxed));
             failed.map(|()| io).map_err(io::Error::other)
@@ -412,7 +412,7 @@ impl RunPlan<'_> {
             // The receiver is gone only where its thread panicked.
             let _ = parts.send(part);
         };
-        worker.run(&mut io?, self.stop, &mut emit)
+        worker.run(&mut *io?, self.stop, &mut emit)
     }
 }
 

@@ -24,11 +24,11 @@ const STALL: Nanos = Nanos::from_millis(5);
 const LOOKS_AFTER_STALL: u32 = 64;
 
 /// Parts of one worker.
-pub(crate) struct Worker<C, K = MonotonicClock> {
+pub(crate) struct Worker<K = MonotonicClock> {
     /// Decides what starts when.
     pub driver: AnyDriver,
     /// Carries operations.
-    pub client: C,
+    pub client: Box<dyn Client>,
     /// Records completions.
     pub recorder: Recorder,
     /// Time since the start of the run.
@@ -48,7 +48,7 @@ pub(crate) struct Worker<C, K = MonotonicClock> {
 
 /// Result of one worker.
 pub(crate) struct WorkerResult {
-    /// The backend: [`Backend::NAME`].
+    /// The backend: [`Backend::name`].
     pub backend: &'static str,
     /// The measurement.
     pub measurement: Measurement,
@@ -73,14 +73,14 @@ impl WorkerResult {
     }
 }
 
-impl<C: Client, K: Clock + Clone> Worker<C, K> {
+impl<K: Clock + Clone> Worker<K> {
     /// Runs until the load is complete or `stop` is set. Each finished interval goes to `emit`.
     ///
     /// # Errors
     /// The kernel refuses to wait.
-    pub(crate) fn run<B: Backend>(
+    pub(crate) fn run(
         self,
-        io: &mut B,
+        io: &mut dyn Backend,
         stop: &AtomicBool,
         emit: &mut dyn FnMut(IntervalPart),
     ) -> io::Result<WorkerResult> {
@@ -96,6 +96,9 @@ impl<C: Client, K: Clock + Clone> Worker<C, K> {
             reading_delays,
         } = self;
         let mut session = WorkerLoop {
+            carries_sessions: client.carries_sessions(),
+            starts_send: client.starts_send(),
+            sends_at_once: io.sends_at_once(),
             driver,
             client,
             recorder,
@@ -124,7 +127,7 @@ impl<C: Client, K: Clock + Clone> Worker<C, K> {
             }
             session.client.expire(io, now);
             session.pump(io, now, STARTS_PER_PASS);
-            session.client.flush(io, || clock.now());
+            session.client.flush(io, &|| clock.now());
             let told_to_stop = stop.load(Ordering::Relaxed);
             if told_to_stop || session.is_over(now, give_up) {
                 break told_to_stop;
@@ -133,11 +136,11 @@ impl<C: Client, K: Clock + Clone> Worker<C, K> {
         };
         let (used, used_over, polled) = usage.finish(waiter.polled_total());
         session.say_farewell(io)?;
-        let sampler = session.client.take_sampler();
+        let (measurement, sampler) = session.finish(emit);
         Ok(WorkerResult {
-            backend: B::NAME,
+            backend: io.name(),
             sampler,
-            measurement: session.finish(emit),
+            measurement,
             used,
             used_over,
             polled,
@@ -148,9 +151,15 @@ impl<C: Client, K: Clock + Clone> Worker<C, K> {
 }
 
 /// Driver, client and recorder. Handles events of connections and due operations.
-struct WorkerLoop<C, K> {
+struct WorkerLoop<K> {
     driver: AnyDriver,
-    client: C,
+    client: Box<dyn Client>,
+    /// [`Client::carries_sessions`].
+    carries_sessions: bool,
+    /// [`Client::starts_send`].
+    starts_send: bool,
+    /// [`Backend::sends_at_once`].
+    sends_at_once: bool,
     recorder: Recorder,
     clock: K,
     receive_clock: ReceiveClock,
@@ -162,9 +171,9 @@ struct WorkerLoop<C, K> {
     reading_delays: bool,
 }
 
-impl<B: Backend, C: Client, K: Clock> Sink<B> for WorkerLoop<C, K> {
+impl<K: Clock> Sink for WorkerLoop<K> {
     #[inline]
-    fn on_event(&mut self, io: &mut B, slot: u32, event: Event<'_>) {
+    fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>) {
         let now = self.clock.now();
         let time = match &event {
             Event::Received(piece) | Event::ReceivedLast(piece) => {
@@ -176,7 +185,7 @@ impl<B: Backend, C: Client, K: Clock> Sink<B> for WorkerLoop<C, K> {
         self.follow_up(io, now);
     }
 
-    fn on_readable(&mut self, io: &mut B, source: u32) -> bool {
+    fn on_readable(&mut self, io: &mut dyn Backend, source: u32) -> bool {
         let now = self.clock.now();
         let goes_on = self.client.on_readable(io, source, now);
         self.follow_up(io, now);
@@ -184,10 +193,10 @@ impl<B: Backend, C: Client, K: Clock> Sink<B> for WorkerLoop<C, K> {
     }
 }
 
-impl<C: Client, K: Clock> WorkerLoop<C, K> {
+impl<K: Clock> WorkerLoop<K> {
     /// Records operations that an event at `now` has ended, and starts those permitted or due.
     #[inline]
-    fn follow_up<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn follow_up(&mut self, io: &mut dyn Backend, now: Nanos) {
         // What took long, such as a handshake, delays no other operation beyond itself.
         let is_due = matches!(self.next, Action::WaitUntil(at) if at <= now);
         let ended = self.settle(now);
@@ -195,13 +204,13 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
             // One connection may bring many responses at once, and carry as many requests.
             self.pump(io, now, ended.max(STARTS_PER_PASS));
         }
-        if B::SENDS_AT_ONCE {
-            self.client.flush(io, || self.clock.now());
+        if self.sends_at_once {
+            self.client.flush(io, &|| self.clock.now());
         }
     }
 
     /// Starts operations due at `now`, at most `starts_max`.
-    fn pump<B: Backend>(&mut self, io: &mut B, mut now: Nanos, starts_max: u32) {
+    fn pump(&mut self, io: &mut dyn Backend, mut now: Nanos, starts_max: u32) {
         for started in 0..starts_max {
             self.settle(now);
             if self.client.has_run_out() {
@@ -210,7 +219,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
             }
             match self.driver.poll(now) {
                 Action::Start(op) => {
-                    if C::STARTS_SEND && started > 0 {
+                    if self.starts_send && started > 0 {
                         // What starting the one before took delays this one, and no other.
                         now = self.clock.now();
                     }
@@ -218,7 +227,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
                     self.client.start(io, op, now);
                 }
                 Action::Retry(op) => {
-                    if C::STARTS_SEND && started > 0 {
+                    if self.starts_send && started > 0 {
                         now = self.clock.now();
                     }
                     self.recorder.on_retry(op, now);
@@ -255,12 +264,12 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
             if self.pace.is_watched() {
                 note(&mut self.pace, completion, self.reading_delays);
             }
-            if !C::CARRIES_SESSIONS {
+            if !self.carries_sessions {
                 self.driver.on_completion(completion, now);
             }
             ended += 1;
         }
-        if C::CARRIES_SESSIONS {
+        if self.carries_sessions {
             self.recorder.on_steps(self.client.take_begun(), now);
         }
         while let Some(session) = self.client.take_ended() {
@@ -273,7 +282,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
 
     /// Waits for the next deadline or completion, and handles what comes. Returns when it was to
     /// be over at the latest: a worker that comes back later was busy, or did not run.
-    fn wait<B: Backend>(&mut self, io: &mut B, waiter: &mut Waiter) -> io::Result<Nanos> {
+    fn wait(&mut self, io: &mut dyn Backend, waiter: &mut Waiter) -> io::Result<Nanos> {
         let until = match self.next {
             Action::WaitUntil(at) => at.min(self.client.next_due()),
             _ => self.client.next_due(),
@@ -293,7 +302,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
 
     /// Reads what was received during a stall, so that no response counts as timed out that has
     /// been received.
-    fn catch_up<B: Backend>(&mut self, io: &mut B) -> io::Result<()> {
+    fn catch_up(&mut self, io: &mut dyn Backend) -> io::Result<()> {
         for _ in 0..LOOKS_AFTER_STALL {
             if io.poll(Nanos::ZERO, self)? == 0 {
                 break;
@@ -303,7 +312,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
     }
 
     /// Says farewell over open connections, and hands that to the kernel.
-    fn say_farewell<B: Backend>(&mut self, io: &mut B) -> io::Result<()> {
+    fn say_farewell(&mut self, io: &mut dyn Backend) -> io::Result<()> {
         self.client.close(io, self.clock.now());
         io.poll(Nanos::ZERO, &mut Unheard).map(|_| ())
     }
@@ -321,24 +330,24 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
     }
 
     /// Ends operations under way and completes the measurement.
-    fn finish(mut self, emit: &mut dyn FnMut(IntervalPart)) -> Measurement {
+    fn finish(mut self, emit: &mut dyn FnMut(IntervalPart)) -> (Measurement, Option<Sampler>) {
         let now = self.clock.now();
         self.client.abandon(now);
         self.settle(now);
         for part in self.recorder.roll_all(now) {
             emit(part);
         }
-        let tally = self.client.tally();
+        let (tally, summary) = (self.client.tally(), self.client.finish(now));
         let mut measurement = self.recorder.finish(now);
-        measurement.attempts = self.driver.finish(now).or_else(|| self.client.take_attempts(now));
+        measurement.attempts = self.driver.finish(now).or(summary.attempts);
         measurement.lost = tally.in_flight;
-        measurement.malformed_because = self.client.first_violation();
-        measurement.stream_reset_because = self.client.first_reset();
+        measurement.malformed_because = summary.violation;
+        measurement.stream_reset_because = summary.reset;
         if let Some(messages) = &mut measurement.messages {
-            messages.fault = self.client.first_stream_fault();
+            messages.fault = summary.stream_fault;
         }
-        measurement.handshakes = self.client.take_handshakes();
-        measurement.sessions = self.client.take_sessions();
+        measurement.handshakes = summary.handshakes;
+        measurement.sessions = summary.sessions;
         measurement.connections_opened = tally.opened;
         measurement.connections_max = tally.open_max;
         measurement.surplus = tally.surplus;
@@ -346,15 +355,15 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         measurement.diverted = tally.diverted;
         measurement.exhausted = tally.exhausted;
         measurement.rate_limit = self.client.rate_limit().map(RateLimit::used);
-        measurement
+        (measurement, summary.sampler)
     }
 }
 
 /// Drops events that come after the end.
 struct Unheard;
 
-impl<B> Sink<B> for Unheard {
-    fn on_event(&mut self, _: &mut B, _: u32, _: Event<'_>) {}
+impl Sink for Unheard {
+    fn on_event(&mut self, _: &mut dyn Backend, _: u32, _: Event<'_>) {}
 }
 
 /// Notes how much of an operation is the generator's own delay, also of the next one where reading

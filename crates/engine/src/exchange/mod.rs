@@ -28,7 +28,7 @@ pub type FlightId = u32;
 
 /// One connection's protocol, from its establishment to its end. Time and bytes are arguments. A
 /// call puts what follows into its [`CallContext`]: bytes to send, and events of operations.
-pub trait Conversation: Sized {
+pub trait Conversation: Sized + 'static {
     /// State shared by all connections of one thread: encoded requests and caches.
     type Shared;
 

@@ -95,48 +95,9 @@ pub(crate) fn note_secured<L: Link>(
     }
 }
 
-/// The link of connections without TLS.
-pub(crate) struct Cleartext;
+/// The link of all connections to one server: none where it is without TLS.
+pub(crate) type ServerLink = Option<Tls>;
 
-impl Link for Cleartext {
-    type Shared = ();
-
-    #[inline]
-    fn is_clear((): &()) -> bool {
-        true
-    }
-
-    fn new((): &mut ()) -> Result<Cleartext, String> {
-        Ok(Cleartext)
-    }
-
-    fn secure(&mut self, _: &mut &[u8]) -> Result<(), String> {
-        Ok(())
-    }
-
-    #[inline]
-    fn is_secured(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn open(&mut self, wire: &[u8], mut take: impl FnMut(&[u8], usize)) -> Result<(), String> {
-        take(wire, 0);
-        Ok(())
-    }
-
-    fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) {
-        wire.extend_from_slice(plain);
-    }
-
-    fn has_wire(&self) -> bool {
-        false
-    }
-
-    fn take_wire(&mut self, _: &mut Vec<u8>) {}
-}
-
-/// The link of connections to one of several servers. Some may be without TLS.
 impl<L: Link> Link for Option<L> {
     type Shared = Option<L::Shared>;
 

@@ -14,17 +14,19 @@ use std::sync::atomic::AtomicBool;
 pub(crate) trait Client {
     /// Whether an operation of the driver is a session. Then [`Client::take_ended`] has the
     /// sessions, and [`Client::take_completed`] their steps.
-    const CARRIES_SESSIONS: bool = false;
+    fn carries_sessions(&self) -> bool {
+        false
+    }
 
     /// Whether starting an operation sends its request, which takes time. Otherwise
     /// [`Client::flush`] sends the requests of all started operations in one go.
-    const STARTS_SEND: bool;
+    fn starts_send(&self) -> bool;
 
     /// Does slow preparations before any load.
     ///
     /// # Errors
     /// Something that the load needs is not available.
-    fn prepare<B: Backend>(&mut self, _io: &mut B, _stop: &AtomicBool) -> Result<(), RunError> {
+    fn prepare(&mut self, _io: &mut dyn Backend, _stop: &AtomicBool) -> Result<(), RunError> {
         Ok(())
     }
 
@@ -32,7 +34,7 @@ pub(crate) trait Client {
     fn set_epoch(&mut self, _realtime_ns: u64) {}
 
     /// Starts an operation at `now`.
-    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos);
+    fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos);
 
     /// The next completed operation, if any. To be called until there is none.
     fn take_completed(&mut self) -> Option<&Completion>;
@@ -65,13 +67,13 @@ pub(crate) trait Client {
 
     /// Sends what has waited until all due operations were started.
     #[inline]
-    fn flush<B: Backend>(&mut self, _io: &mut B, _now: impl Fn() -> Nanos) {}
+    fn flush(&mut self, _io: &mut dyn Backend, _now: &dyn Fn() -> Nanos) {}
 
     /// Handles an event of a connection.
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime);
+    fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>, time: EventTime);
 
     /// A descriptor that the client watches has data. Returns whether to go on watching it.
-    fn on_readable<B: Backend>(&mut self, _io: &mut B, _source: u32, _now: Nanos) -> bool {
+    fn on_readable(&mut self, _io: &mut dyn Backend, _source: u32, _now: Nanos) -> bool {
         false
     }
 
@@ -97,10 +99,10 @@ pub(crate) trait Client {
     }
 
     /// Ends operations and connections that have timed out by `now`.
-    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos);
+    fn expire(&mut self, io: &mut dyn Backend, now: Nanos);
 
     /// Says farewell over open connections, before they are closed for good.
-    fn close<B: Backend>(&mut self, _io: &mut B, _now: Nanos) {}
+    fn close(&mut self, _io: &mut dyn Backend, _now: Nanos) {}
 
     /// Ends all operations under way as
     /// [`Outcome::InFlight`](knee_load::measure::Outcome::InFlight).
@@ -111,39 +113,46 @@ pub(crate) trait Client {
         None
     }
 
-    /// Positions of operations in the connections that an observer follows.
-    fn take_sampler(&mut self) -> Option<Sampler> {
-        None
-    }
-
-    /// How connections were secured.
-    fn take_handshakes(&mut self) -> Handshakes {
-        Handshakes::default()
-    }
-
-    /// Measurements of sessions, if it carries them.
-    fn take_sessions(&mut self) -> Option<SessionsMeasured> {
-        None
-    }
-
-    /// What was measured of requests until `end`, if it retries failed attempts itself.
-    fn take_attempts(&mut self, _end: Nanos) -> Option<AttemptsMeasured> {
-        None
-    }
-
-    /// Fault of the first malformed response.
-    fn first_violation(&self) -> Option<String>;
-
-    /// Why a stream of messages was not whole, for the first time.
-    fn first_stream_fault(&self) -> Option<String> {
-        None
-    }
-
-    /// The target's first message that it ended operations.
-    fn first_reset(&self) -> Option<String>;
+    /// What is known at the end of the load, at `end`.
+    fn finish(&mut self, end: Nanos) -> ClientSummary;
 
     /// Counts so far.
     fn tally(&self) -> Tally;
+}
+
+/// What a client knows at the end of its load, beside its completions.
+#[derive(Default)]
+pub(crate) struct ClientSummary {
+    /// How connections were secured.
+    pub handshakes: Handshakes,
+    /// Measurements of sessions, if it carries them.
+    pub sessions: Option<SessionsMeasured>,
+    /// What was measured of requests, if it retries failed attempts itself.
+    pub attempts: Option<AttemptsMeasured>,
+    /// Fault of the first malformed response.
+    pub violation: Option<String>,
+    /// Why a stream of messages was not whole, for the first time.
+    pub stream_fault: Option<String>,
+    /// The target's first message that it ended operations.
+    pub reset: Option<String>,
+    /// Positions of operations in the connections that an observer follows.
+    pub sampler: Option<Sampler>,
+}
+
+impl ClientSummary {
+    /// Two clients as one: of what comes first, that of `self`.
+    pub(super) fn and(mut self, other: ClientSummary) -> ClientSummary {
+        self.handshakes.merge(other.handshakes);
+        ClientSummary {
+            handshakes: self.handshakes,
+            sessions: self.sessions.or(other.sessions),
+            attempts: self.attempts.or(other.attempts),
+            violation: self.violation.or(other.violation),
+            stream_fault: self.stream_fault.or(other.stream_fault),
+            reset: self.reset.or(other.reset),
+            sampler: self.sampler.or(other.sampler),
+        }
+    }
 }
 
 /// Counts of a client so far.

@@ -1,17 +1,16 @@
 //! A client whose operations may go on over connections of another kind. A truncated answer over
 //! UDP is followed by the same query over TCP, as one operation.
 
-use super::client::{Client, Completions, Tally};
+use super::client::{Client, ClientSummary, Completions, Tally};
 use super::flight::Flight;
 use super::http_client::{ClientConfig, HttpClient, Policy};
 use super::requests::RequestSet;
 use super::step_client::StepClient;
 use crate::exchange::Conversation;
-use crate::link::Cleartext;
+use crate::link::ServerLink;
 use crate::reactor::{Backend, Event, EventTime};
-use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
-use knee_load::measure::{Completion, Handshakes, Op};
+use knee_load::measure::{Completion, Op};
 use knee_load::session::{Fills, ResponseReaders, SessionPlan};
 use knee_load::time::Nanos;
 
@@ -19,8 +18,8 @@ use knee_load::time::Nanos;
 /// their intended times and time limits. The second opens its connections once they are needed, up
 /// to as many as the first has. It keeps them, unless each operation has one of its own.
 pub(crate) struct DivertingClient<X: Conversation, P: Policy> {
-    first: HttpClient<Cleartext, X, P>,
-    second: HttpClient<Cleartext, X, P>,
+    first: HttpClient<ServerLink, X, P>,
+    second: HttpClient<ServerLink, X, P>,
     /// The first slot of the second client.
     second_slot: u32,
     /// Operations are steps of sessions, whose lanes are their sessions.
@@ -41,7 +40,7 @@ impl<X: Conversation, P: Policy + Clone> DivertingClient<X, P> {
         policy: P,
         [(requests, state), (requests_then, state_then)]: [(RequestSet, X::Shared); 2],
     ) -> DivertingClient<X, P> {
-        let first = HttpClient::new(config.clone(), policy.clone(), requests, (), state);
+        let first = HttpClient::new(config.clone(), policy.clone(), requests, None, state);
         let second_slot = first.slots() as u32;
         let config = ClientConfig {
             first_slot: second_slot,
@@ -51,7 +50,7 @@ impl<X: Conversation, P: Policy + Clone> DivertingClient<X, P> {
         };
         DivertingClient {
             first,
-            second: HttpClient::new(config, policy, requests_then, (), state_then),
+            second: HttpClient::new(config, policy, requests_then, None, state_then),
             second_slot,
             carries_steps: false,
             begun: Vec::new(),
@@ -78,7 +77,7 @@ impl<X: Conversation, P: Policy + Clone> DivertingClient<X, P> {
 
     /// Starts what the first client diverted in the second, and takes what ended there.
     #[inline]
-    fn advance<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn advance(&mut self, io: &mut dyn Backend, now: Nanos) {
         while let Some((begun, until)) = self.first.take_diverted() {
             self.diverted += 1;
             let lane = self.free.pop().unwrap_or(self.begun.len() as u32);
@@ -120,14 +119,16 @@ impl<X: Conversation, P: Policy + Clone> DivertingClient<X, P> {
 }
 
 impl<X: Conversation, P: Policy + Clone> Client for DivertingClient<X, P> {
-    const STARTS_SEND: bool = X::DEPARTURE.is_at_once();
+    fn starts_send(&self) -> bool {
+        self.first.starts_send()
+    }
 
     fn set_epoch(&mut self, realtime_ns: u64) {
         self.first.set_epoch(realtime_ns);
         self.second.set_epoch(realtime_ns);
     }
 
-    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+    fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos) {
         self.first.start(io, op, now);
     }
 
@@ -147,13 +148,13 @@ impl<X: Conversation, P: Policy + Clone> Client for DivertingClient<X, P> {
     }
 
     #[inline]
-    fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
-        self.first.flush(io, &now);
+    fn flush(&mut self, io: &mut dyn Backend, now: &dyn Fn() -> Nanos) {
+        self.first.flush(io, now);
         self.second.flush(io, now);
         self.take_ended();
     }
 
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+    fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>, time: EventTime) {
         if slot < self.second_slot {
             self.first.on_event(io, slot, event, time);
         } else {
@@ -176,13 +177,13 @@ impl<X: Conversation, P: Policy + Clone> Client for DivertingClient<X, P> {
         self.first.oldest_intended().into_iter().chain(second).min()
     }
 
-    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn expire(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.first.expire(io, now);
         self.second.expire(io, now);
         self.advance(io, now);
     }
 
-    fn close<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn close(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.first.close(io, now);
         self.second.close(io, now);
     }
@@ -197,20 +198,8 @@ impl<X: Conversation, P: Policy + Clone> Client for DivertingClient<X, P> {
         self.first.rate_limit()
     }
 
-    fn take_sampler(&mut self) -> Option<Sampler> {
-        self.first.take_sampler()
-    }
-
-    fn take_handshakes(&mut self) -> Handshakes {
-        self.first.take_handshakes()
-    }
-
-    fn first_violation(&self) -> Option<String> {
-        self.first.first_violation().or_else(|| self.second.first_violation())
-    }
-
-    fn first_reset(&self) -> Option<String> {
-        self.first.first_reset().or_else(|| self.second.first_reset())
+    fn finish(&mut self, end: Nanos) -> ClientSummary {
+        self.first.finish(end).and(self.second.finish(end))
     }
 
     fn tally(&self) -> Tally {
@@ -230,7 +219,9 @@ impl<X: Conversation, P: Policy + Clone> Client for DivertingClient<X, P> {
 }
 
 impl<X: Conversation, P: Policy + Clone> StepClient for DivertingClient<X, P> {
-    const WAITS: bool = P::WAITS;
+    fn waits(&self) -> bool {
+        P::WAITS
+    }
 
     fn operations_max(&self) -> u32 {
         self.first.operations_max()
@@ -250,7 +241,7 @@ impl<X: Conversation, P: Policy + Clone> StepClient for DivertingClient<X, P> {
         self.first.fills(session)
     }
 
-    fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
+    fn start_step(&mut self, io: &mut dyn Backend, flight: Flight, now: Nanos) {
         self.first.start_step(io, flight, now);
     }
 
@@ -259,7 +250,7 @@ impl<X: Conversation, P: Policy + Clone> StepClient for DivertingClient<X, P> {
         self.take_completed().copied()
     }
 
-    fn close_lane<B: Backend>(&mut self, io: &mut B, lane: u32) {
+    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32) {
         self.first.close_lane(io, lane);
     }
 }

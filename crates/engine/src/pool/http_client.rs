@@ -14,7 +14,7 @@ use followed::Followed;
 pub(crate) use policy::{OnePerOperation, Policy, Pooled};
 use streams::MessageStreams;
 
-use super::client::{Client, Completions, Tally};
+use super::client::{Client, ClientSummary, Completions, Tally};
 use super::deadlines::Deadlines;
 use super::flight::Flight;
 use super::flights::{self, Flights};
@@ -25,7 +25,6 @@ use crate::exchange::{Conversation, EventQueue};
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::socket::RawAddress;
-use knee_load::both_ends::Sampler;
 use knee_load::driver::{Gate, RateLimit};
 use knee_load::measure::{Completion, Handshakes, MessageEvent, Op, Outcome};
 use knee_load::pool::ConnectionQueue;
@@ -198,9 +197,11 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 }
 
 impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
-    const STARTS_SEND: bool = X::DEPARTURE.is_at_once();
+    fn starts_send(&self) -> bool {
+        X::DEPARTURE.is_at_once()
+    }
 
-    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+    fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
         let until = if X::waits_for_target(&self.exchange) {
             Nanos::MAX
@@ -230,7 +231,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         self.policy.take_established()
     }
 
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+    fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>, time: EventTime) {
         let now = time.seen;
         match event {
             Event::Received(piece) => self.on_bytes(io, slot, piece.bytes, time),
@@ -250,7 +251,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     #[inline]
-    fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
+    fn flush(&mut self, io: &mut dyn Backend, now: &dyn Fn() -> Nanos) {
         while let Some(slot) = self.dirty.pop() {
             let connection = &mut self.connections[slot as usize];
             connection.is_dirty = false;
@@ -285,7 +286,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         self.limited.limit()
     }
 
-    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn expire(&mut self, io: &mut dyn Backend, now: Nanos) {
         for _ in 0..self.may_open().min(OPENS_PER_PASS) {
             self.open_idle(io, now);
         }
@@ -321,7 +322,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         }
     }
 
-    fn close<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn close(&mut self, io: &mut dyn Backend, now: Nanos) {
         for slot in 0..self.connections.len() as u32 {
             self.say_farewell(io, slot, now);
         }
@@ -366,24 +367,15 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         others.into_iter().flatten().chain(connecting).min()
     }
 
-    fn take_sampler(&mut self) -> Option<Sampler> {
-        self.followed.take()
-    }
-
-    fn take_handshakes(&mut self) -> Handshakes {
-        std::mem::take(&mut self.handshakes)
-    }
-
-    fn first_violation(&self) -> Option<String> {
-        self.violation.clone()
-    }
-
-    fn first_stream_fault(&self) -> Option<String> {
-        self.events.messages.as_ref()?.first_fault()
-    }
-
-    fn first_reset(&self) -> Option<String> {
-        self.reset.clone()
+    fn finish(&mut self, _end: Nanos) -> ClientSummary {
+        ClientSummary {
+            handshakes: std::mem::take(&mut self.handshakes),
+            violation: self.violation.take(),
+            stream_fault: self.events.messages.as_ref().and_then(|messages| messages.first_fault()),
+            reset: self.reset.take(),
+            sampler: self.followed.take(),
+            ..ClientSummary::default()
+        }
     }
 
     fn tally(&self) -> Tally {
@@ -392,7 +384,9 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
 }
 
 impl<L: Link, X: Conversation, P: Policy> StepClient for HttpClient<L, X, P> {
-    const WAITS: bool = P::WAITS;
+    fn waits(&self) -> bool {
+        P::WAITS
+    }
 
     fn operations_max(&self) -> u32 {
         u32::try_from(self.config.operations_max()).unwrap_or(u32::MAX)
@@ -417,7 +411,7 @@ impl<L: Link, X: Conversation, P: Policy> StepClient for HttpClient<L, X, P> {
         &mut self.fills[number]
     }
 
-    fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
+    fn start_step(&mut self, io: &mut dyn Backend, flight: Flight, now: Nanos) {
         self.tally.in_flight += 1;
         self.place_in_time(io, flight, now);
     }
@@ -427,7 +421,7 @@ impl<L: Link, X: Conversation, P: Policy> StepClient for HttpClient<L, X, P> {
         self.completed.take().copied()
     }
 
-    fn close_lane<B: Backend>(&mut self, io: &mut B, lane: u32) {
+    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32) {
         if let Some(&slot) = self.lanes.get(lane as usize)
             && slot != NONE
             && self.connections[slot as usize].first == flights::NONE
@@ -447,7 +441,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Places an operation, unless its time is over.
     #[inline]
-    fn place_in_time<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
+    fn place_in_time(&mut self, io: &mut dyn Backend, flight: Flight, now: Nanos) {
         if P::WAITS && flight.until <= now {
             // The generator came to it only after its time was over.
             return self.complete(flight.unsent(Outcome::Timeout, now));

@@ -3,15 +3,14 @@
 
 mod feed;
 
-use super::client::{Client, Completions, Tally};
+use super::client::{Client, ClientSummary, Completions, Tally};
 use super::flight::Flight;
 use super::step_client::StepClient;
 use crate::error::{RunError, reason};
 use crate::reactor::{Backend, Event, EventTime};
 use feed::{FedRequest, Feed};
-use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
-use knee_load::measure::{Completion, Handshakes, MessageEvent, Op, Outcome};
+use knee_load::measure::{Completion, MessageEvent, Op, Outcome};
 use knee_load::quantity::Share;
 use knee_load::spec::Recording;
 use knee_load::time::Nanos;
@@ -22,8 +21,8 @@ use std::sync::atomic::AtomicBool;
 /// Sends what a feed reads from the recording. The lane of an operation that comes in is its number
 /// among those of the worker, so that what was shed is passed over. Within, it is a place for the
 /// values of its request.
-pub(crate) struct ReplayClient<C: StepClient> {
-    inner: C,
+pub(crate) struct ReplayClient {
+    inner: Box<dyn StepClient>,
     recording: Arc<Recording>,
     share: Share,
     timeout: Nanos,
@@ -48,14 +47,14 @@ struct Waiting {
     request: FedRequest,
 }
 
-impl<C: StepClient> ReplayClient<C> {
+impl ReplayClient {
     /// A client for a worker's share of a recording. `inner` carries the requests.
     pub(crate) fn new(
-        inner: C,
+        inner: Box<dyn StepClient>,
         recording: Arc<Recording>,
         share: Share,
         timeout: Nanos,
-    ) -> ReplayClient<C> {
+    ) -> ReplayClient {
         ReplayClient {
             inner,
             recording,
@@ -82,7 +81,7 @@ impl<C: StepClient> ReplayClient<C> {
         feed.next()
     }
 
-    fn send<B: Backend>(&mut self, io: &mut B, next: Waiting, now: Nanos) {
+    fn send(&mut self, io: &mut dyn Backend, next: Waiting, now: Nanos) {
         let Waiting { op, started, request } = next;
         let place = self.free.pop().unwrap_or(self.places.len() as u32);
         match self.places.get_mut(place as usize) {
@@ -99,7 +98,7 @@ impl<C: StepClient> ReplayClient<C> {
     }
 
     /// Takes what has ended, and sends what waited for it.
-    fn advance<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn advance(&mut self, io: &mut dyn Backend, now: Nanos) {
         while let Some(ended) = self.inner.take_step() {
             self.completed.push(ended);
             let place = ended.lane;
@@ -120,11 +119,13 @@ impl<C: StepClient> ReplayClient<C> {
     }
 }
 
-impl<C: StepClient> Client for ReplayClient<C> {
+impl Client for ReplayClient {
     // Filling in a request takes time.
-    const STARTS_SEND: bool = true;
+    fn starts_send(&self) -> bool {
+        true
+    }
 
-    fn prepare<B: Backend>(&mut self, io: &mut B, stop: &AtomicBool) -> Result<(), RunError> {
+    fn prepare(&mut self, io: &mut dyn Backend, stop: &AtomicBool) -> Result<(), RunError> {
         let feed = Feed::start(&self.recording, self.share);
         let file = &self.recording.file;
         self.feed =
@@ -132,7 +133,7 @@ impl<C: StepClient> Client for ReplayClient<C> {
         self.inner.prepare(io, stop)
     }
 
-    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+    fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos) {
         let Some(request) = self.request(op.lane) else {
             // The file has become shorter.
             return self.completed.push(Completion::at_once(op, now, Outcome::OtherError));
@@ -170,11 +171,11 @@ impl<C: StepClient> Client for ReplayClient<C> {
     }
 
     #[inline]
-    fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
+    fn flush(&mut self, io: &mut dyn Backend, now: &dyn Fn() -> Nanos) {
         self.inner.flush(io, now);
     }
 
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+    fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>, time: EventTime) {
         self.inner.on_event(io, slot, event, time);
         self.advance(io, time.seen);
     }
@@ -192,12 +193,12 @@ impl<C: StepClient> Client for ReplayClient<C> {
         self.inner.oldest_intended()
     }
 
-    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn expire(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.inner.expire(io, now);
         self.advance(io, now);
     }
 
-    fn close<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn close(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.inner.close(io, now);
     }
 
@@ -219,24 +220,8 @@ impl<C: StepClient> Client for ReplayClient<C> {
         self.inner.rate_limit()
     }
 
-    fn take_sampler(&mut self) -> Option<Sampler> {
-        self.inner.take_sampler()
-    }
-
-    fn take_handshakes(&mut self) -> Handshakes {
-        self.inner.take_handshakes()
-    }
-
-    fn first_violation(&self) -> Option<String> {
-        self.inner.first_violation()
-    }
-
-    fn first_stream_fault(&self) -> Option<String> {
-        self.inner.first_stream_fault()
-    }
-
-    fn first_reset(&self) -> Option<String> {
-        self.inner.first_reset()
+    fn finish(&mut self, end: Nanos) -> ClientSummary {
+        self.inner.finish(end)
     }
 
     fn tally(&self) -> Tally {

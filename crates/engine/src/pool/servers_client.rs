@@ -1,20 +1,19 @@
 //! A client of sessions whose steps go to several servers.
 
-use super::client::{Client, Tally};
+use super::client::{Client, ClientSummary, Tally};
 use super::flight::Flight;
 use super::step_client::StepClient;
 use crate::reactor::{Backend, Event, EventTime};
-use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
-use knee_load::measure::{Completion, Handshakes, MessageEvent, Op};
+use knee_load::measure::{Completion, MessageEvent, Op};
 use knee_load::session::{Fills, ResponseReaders, SessionPlan};
 use knee_load::spec::Target;
 use knee_load::time::Nanos;
 
 /// A client for each server, with the connections of all users to it. A user has a connection to
 /// each server that it comes to, unless connections are shared.
-pub(crate) struct ServersClient<C> {
-    clients: Vec<C>,
+pub(crate) struct ServersClient {
+    clients: Vec<Box<dyn StepClient>>,
     /// The slot after the last of each client.
     ends: Vec<u32>,
     /// The server of each request.
@@ -28,10 +27,13 @@ pub(crate) struct ServersClient<C> {
     open_max: u64,
 }
 
-impl<C: StepClient> ServersClient<C> {
+impl ServersClient {
     /// Creates a client of these, one for each server of `target` in their order. The slots of each
     /// begin where those of the one before end, as `ends` says.
-    pub(crate) fn new((clients, ends): (Vec<C>, Vec<u32>), target: &Target) -> ServersClient<C> {
+    pub(crate) fn new(
+        (clients, ends): (Vec<Box<dyn StepClient>>, Vec<u32>),
+        target: &Target,
+    ) -> ServersClient {
         let server_of = (0..target.requests.len()).map(|request| target.server_of(request));
         ServersClient {
             server_of: server_of.collect(),
@@ -42,48 +44,39 @@ impl<C: StepClient> ServersClient<C> {
             ends,
         }
     }
-
-    /// The first answer that a client has.
-    fn first<T>(&self, of: impl Fn(&C) -> Option<T>) -> Option<T> {
-        self.clients.iter().find_map(of)
-    }
-
-    /// The earliest of the clients' times.
-    #[inline]
-    fn earliest(&self, of: impl Fn(&C) -> Nanos) -> Nanos {
-        self.clients.iter().map(of).min().unwrap_or(Nanos::MAX)
-    }
 }
 
-impl<C: StepClient> Client for ServersClient<C> {
-    const STARTS_SEND: bool = C::STARTS_SEND;
+impl Client for ServersClient {
+    fn starts_send(&self) -> bool {
+        self.clients[0].starts_send()
+    }
 
     fn set_epoch(&mut self, realtime_ns: u64) {
         self.clients.iter_mut().for_each(|client| client.set_epoch(realtime_ns));
     }
 
-    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+    fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos) {
         self.clients[0].start(io, op, now);
     }
 
     fn take_completed(&mut self) -> Option<&Completion> {
-        self.clients.iter_mut().find_map(C::take_completed)
+        self.clients.iter_mut().find_map(|client| client.take_completed())
     }
 
     fn take_message(&mut self) -> Option<MessageEvent> {
-        self.clients.iter_mut().find_map(C::take_message)
+        self.clients.iter_mut().find_map(|client| client.take_message())
     }
 
     fn take_established(&mut self) -> Option<u32> {
-        self.clients.iter_mut().find_map(C::take_established)
+        self.clients.iter_mut().find_map(|client| client.take_established())
     }
 
     #[inline]
-    fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
-        self.clients.iter_mut().for_each(|client| client.flush(io, &now));
+    fn flush(&mut self, io: &mut dyn Backend, now: &dyn Fn() -> Nanos) {
+        self.clients.iter_mut().for_each(|client| client.flush(io, now));
     }
 
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+    fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>, time: EventTime) {
         let server = self.ends.partition_point(|end| *end <= slot);
         self.clients[server].on_event(io, slot, event, time);
         let open = self.clients.iter().map(|client| client.tally().open).sum();
@@ -91,22 +84,22 @@ impl<C: StepClient> Client for ServersClient<C> {
     }
 
     fn next_deadline(&self) -> Nanos {
-        self.earliest(C::next_deadline)
+        self.clients.iter().map(|client| client.next_deadline()).min().unwrap_or(Nanos::MAX)
     }
 
     fn next_due(&self) -> Nanos {
-        self.earliest(C::next_due)
+        self.clients.iter().map(|client| client.next_due()).min().unwrap_or(Nanos::MAX)
     }
 
     fn oldest_intended(&self) -> Option<Nanos> {
-        self.clients.iter().filter_map(C::oldest_intended).min()
+        self.clients.iter().filter_map(|client| client.oldest_intended()).min()
     }
 
-    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn expire(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.clients.iter_mut().for_each(|client| client.expire(io, now));
     }
 
-    fn close<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn close(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.clients.iter_mut().for_each(|client| client.close(io, now));
     }
 
@@ -118,30 +111,9 @@ impl<C: StepClient> Client for ServersClient<C> {
         self.clients[0].rate_limit()
     }
 
-    fn take_sampler(&mut self) -> Option<Sampler> {
-        self.clients.iter_mut().find_map(C::take_sampler)
-    }
-
-    fn take_handshakes(&mut self) -> Handshakes {
-        self.clients.iter_mut().map(C::take_handshakes).fold(
-            Handshakes::default(),
-            |mut all, of| {
-                all.merge(of);
-                all
-            },
-        )
-    }
-
-    fn first_violation(&self) -> Option<String> {
-        self.first(C::first_violation)
-    }
-
-    fn first_stream_fault(&self) -> Option<String> {
-        self.first(C::first_stream_fault)
-    }
-
-    fn first_reset(&self) -> Option<String> {
-        self.first(C::first_reset)
+    fn finish(&mut self, end: Nanos) -> ClientSummary {
+        let each = self.clients.iter_mut().map(|client| client.finish(end));
+        each.reduce(ClientSummary::and).unwrap_or_default()
     }
 
     fn tally(&self) -> Tally {
@@ -159,12 +131,14 @@ impl<C: StepClient> Client for ServersClient<C> {
     }
 }
 
-impl<C: StepClient> StepClient for ServersClient<C> {
-    const WAITS: bool = C::WAITS;
+impl StepClient for ServersClient {
+    fn waits(&self) -> bool {
+        self.clients[0].waits()
+    }
 
     fn operations_max(&self) -> u32 {
         // Any session may be with any server.
-        self.clients.iter().map(C::operations_max).min().unwrap_or(0)
+        self.clients.iter().map(|client| client.operations_max()).min().unwrap_or(0)
     }
 
     fn read_for(&mut self, plan: &SessionPlan, sessions: usize) {
@@ -180,7 +154,7 @@ impl<C: StepClient> StepClient for ServersClient<C> {
         &mut self.fills[session as usize]
     }
 
-    fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
+    fn start_step(&mut self, io: &mut dyn Backend, flight: Flight, now: Nanos) {
         let client = &mut self.clients[usize::from(self.server_of[flight.request])];
         let fills = &mut self.fills[flight.session as usize];
         std::mem::swap(client.fills(flight.session), fills);
@@ -195,7 +169,7 @@ impl<C: StepClient> StepClient for ServersClient<C> {
         Some(completion)
     }
 
-    fn close_lane<B: Backend>(&mut self, io: &mut B, lane: u32) {
+    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32) {
         self.clients.iter_mut().for_each(|client| client.close_lane(io, lane));
     }
 }

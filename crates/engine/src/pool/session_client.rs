@@ -7,16 +7,14 @@ mod ending;
 mod programs;
 mod seat;
 
-use super::client::{Client, Completions, Tally};
+use super::client::{Client, ClientSummary, Completions, Tally};
 use super::step_client::StepClient;
 use crate::error::RunError;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
-use knee_load::both_ends::Sampler;
 use knee_load::driver::{Gate, RateLimit, Retries};
 use knee_load::measure::{
-    AttemptsMeasured, Completion, Handshakes, MessageEvent, Op, Outcome, SessionAttempts,
-    SessionsMeasured, Window,
+    Completion, MessageEvent, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
 };
 use knee_load::session::Users;
 use knee_load::spec::{Cut, Part, Target};
@@ -44,8 +42,8 @@ pub(crate) struct SessionConfig {
 /// with branches have numbers for these as well, which follow their own (`branches`). In an
 /// overload each session opens its own connection, fails unless that is established, and closes it
 /// at its end.
-pub(crate) struct SessionClient<C: StepClient> {
-    inner: C,
+pub(crate) struct SessionClient {
+    inner: Box<dyn StepClient>,
     config: SessionConfig,
     /// Seats of a session: the most branches of one.
     width: u32,
@@ -81,20 +79,20 @@ pub(crate) struct SessionClient<C: StepClient> {
     now: Nanos,
 }
 
-impl<C: StepClient> SessionClient<C> {
+impl SessionClient {
     /// Creates a client without sessions. `inner` carries their steps.
     pub(crate) fn new(
-        mut inner: C,
+        mut inner: Box<dyn StepClient>,
         config: SessionConfig,
         users: Users,
         target: &Target,
-    ) -> SessionClient<C> {
+    ) -> SessionClient {
         let sessions = config.sessions_max.max(1);
         let width = users.plan().width();
         let count = sessions.saturating_mul(width);
         inner.read_for(users.plan(), count as usize);
         let measured = SessionsMeasured {
-            attempts: (!C::WAITS).then(SessionAttempts::default),
+            attempts: (!inner.waits()).then(SessionAttempts::default),
             ..SessionsMeasured::new(users.plan())
         };
         let paths = target.requests.iter().map(|request| request.cut(Part::Path));
@@ -138,13 +136,17 @@ impl<C: StepClient> SessionClient<C> {
     }
 }
 
-impl<C: StepClient> Client for SessionClient<C> {
-    const CARRIES_SESSIONS: bool = true;
+impl Client for SessionClient {
+    fn carries_sessions(&self) -> bool {
+        true
+    }
 
     // Filling in a session's first request takes time as well.
-    const STARTS_SEND: bool = true;
+    fn starts_send(&self) -> bool {
+        true
+    }
 
-    fn prepare<B: Backend>(&mut self, io: &mut B, stop: &AtomicBool) -> Result<(), RunError> {
+    fn prepare(&mut self, io: &mut dyn Backend, stop: &AtomicBool) -> Result<(), RunError> {
         let Some(programs) = &mut self.programs else {
             return Ok(());
         };
@@ -156,12 +158,14 @@ impl<C: StepClient> Client for SessionClient<C> {
         Ok(())
     }
 
-    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+    fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos) {
         self.in_flight += 1;
         self.begun += 1;
         match self.free.pop() {
             Some(session) => self.seat(io, session, (op, now), now),
-            None if !C::WAITS => self.turn_away((op, now), Outcome::DescriptorExhausted, now),
+            None if !self.inner.waits() => {
+                self.turn_away((op, now), Outcome::DescriptorExhausted, now)
+            }
             None => self.waiting.push_back((op, now)),
         }
         self.advance(io, now);
@@ -192,19 +196,19 @@ impl<C: StepClient> Client for SessionClient<C> {
         self.established.pop()
     }
 
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+    fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>, time: EventTime) {
         self.inner.on_event(io, slot, event, time);
         self.advance(io, time.seen);
     }
 
-    fn on_readable<B: Backend>(&mut self, io: &mut B, source: u32, now: Nanos) -> bool {
+    fn on_readable(&mut self, io: &mut dyn Backend, source: u32, now: Nanos) -> bool {
         let goes_on = self.hear(source, now);
         self.advance(io, now);
         goes_on
     }
 
     #[inline]
-    fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
+    fn flush(&mut self, io: &mut dyn Backend, now: &dyn Fn() -> Nanos) {
         self.inner.flush(io, now);
     }
 
@@ -235,7 +239,7 @@ impl<C: StepClient> Client for SessionClient<C> {
         self.inner.oldest_intended().into_iter().chain(waits).min()
     }
 
-    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn expire(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.inner.expire(io, now);
         self.expire_waiting(now);
         self.wake(io, now);
@@ -249,7 +253,7 @@ impl<C: StepClient> Client for SessionClient<C> {
         self.inner.set_epoch(realtime_ns);
     }
 
-    fn close<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn close(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.inner.close(io, now);
     }
 
@@ -262,35 +266,15 @@ impl<C: StepClient> Client for SessionClient<C> {
         self.has_run_out
     }
 
-    fn take_sampler(&mut self) -> Option<Sampler> {
-        self.inner.take_sampler()
-    }
-
-    fn take_handshakes(&mut self) -> Handshakes {
-        self.inner.take_handshakes()
-    }
-
-    fn take_sessions(&mut self) -> Option<SessionsMeasured> {
+    fn finish(&mut self, end: Nanos) -> ClientSummary {
         if let Some(programs) = &mut self.programs {
             self.measured.programs = Some(std::mem::take(&mut programs.measured));
         }
-        Some(std::mem::take(&mut self.measured))
-    }
-
-    fn take_attempts(&mut self, end: Nanos) -> Option<AttemptsMeasured> {
-        self.config.retries.take().map(|retries| retries.finish(end))
-    }
-
-    fn first_violation(&self) -> Option<String> {
-        self.inner.first_violation()
-    }
-
-    fn first_stream_fault(&self) -> Option<String> {
-        self.inner.first_stream_fault()
-    }
-
-    fn first_reset(&self) -> Option<String> {
-        self.inner.first_reset()
+        ClientSummary {
+            sessions: Some(std::mem::take(&mut self.measured)),
+            attempts: self.config.retries.take().map(|retries| retries.finish(end)),
+            ..self.inner.finish(end)
+        }
     }
 
     fn tally(&self) -> Tally {

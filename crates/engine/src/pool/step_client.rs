@@ -11,7 +11,7 @@ use knee_load::time::Nanos;
 /// session, or the place of a recorded request.
 pub(crate) trait StepClient: Client {
     /// Whether a step waits for a connection. Otherwise each session opens its own.
-    const WAITS: bool;
+    fn waits(&self) -> bool;
 
     /// Most operations under way at once.
     fn operations_max(&self) -> u32;
@@ -26,11 +26,11 @@ pub(crate) trait StepClient: Client {
     fn fills(&mut self, session: u32) -> &mut Fills;
 
     /// Starts a step.
-    fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos);
+    fn start_step(&mut self, io: &mut dyn Backend, flight: Flight, now: Nanos);
 
     /// The next ended step, in the order of their ends.
     fn take_step(&mut self) -> Option<Completion>;
 
     /// Closes the connection of a lane on which nothing is under way.
-    fn close_lane<B: Backend>(&mut self, io: &mut B, lane: u32);
+    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32);
 }

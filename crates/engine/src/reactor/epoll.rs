@@ -114,7 +114,7 @@ impl EpollBackend {
         })
     }
 
-    fn handle<S: Sink<Self>>(&mut self, event: epoll::EpollEvent, buffer: &mut [u8], sink: &mut S) {
+    fn handle(&mut self, event: epoll::EpollEvent, buffer: &mut [u8], sink: &mut dyn Sink) {
         if event.token() & WATCHED != 0 {
             return self.tell_watched(event.token() as u32, sink);
         }
@@ -153,7 +153,7 @@ impl EpollBackend {
     }
 
     #[cold]
-    fn tell_watched<S: Sink<Self>>(&mut self, source: u32, sink: &mut S) {
+    fn tell_watched(&mut self, source: u32, sink: &mut dyn Sink) {
         let is_watched = |fd: &Option<OwnedFd>| fd.is_some();
         if self.watched.get(source as usize).is_some_and(is_watched)
             && !sink.on_readable(self, source)
@@ -165,12 +165,12 @@ impl EpollBackend {
     }
 
     /// Whether the connection is established. Asks for an error only if the event has one.
-    fn finish_connect<S: Sink<Self>>(
+    fn finish_connect(
         &mut self,
         slot: u32,
         generation: u32,
         failed: bool,
-        sink: &mut S,
+        sink: &mut dyn Sink,
     ) -> bool {
         let connection = &mut self.connections[slot as usize];
         let Some(socket) = &connection.socket else {
@@ -190,7 +190,7 @@ impl EpollBackend {
 
     /// Reads connections whose turn has come. Returns their number.
     #[cold]
-    fn take_turns<S: Sink<Self>>(&mut self, buffer: &mut [u8], sink: &mut S) -> usize {
+    fn take_turns(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) -> usize {
         let waiting = self.turns.len();
         for taken in 0..waiting {
             if self.readable_bytes == 0 {
@@ -211,13 +211,7 @@ impl EpollBackend {
 
     /// Reads a connection to its end, at most for one turn.
     #[inline]
-    fn receive<S: Sink<Self>>(
-        &mut self,
-        token: u64,
-        ending: Ending,
-        buffer: &mut [u8],
-        sink: &mut S,
-    ) {
+    fn receive(&mut self, token: u64, ending: Ending, buffer: &mut [u8], sink: &mut dyn Sink) {
         let (slot, generation) = (token as u32, (token >> 32) as u32);
         let mut turn_bytes = TURN_BYTES_MAX.min(self.readable_bytes);
         loop {
@@ -316,7 +310,9 @@ fn is_closed_by_peer(error: &io::Error) -> bool {
 }
 
 impl Backend for EpollBackend {
-    const NAME: &'static str = "epoll";
+    fn name(&self) -> &'static str {
+        "epoll"
+    }
 
     fn open(&mut self, slot: u32, opening: ConnectOptions<'_>) -> io::Result<()> {
         let socket = opening.socket(Socket::of_kind, self.timestamps)?;
@@ -377,7 +373,7 @@ impl Backend for EpollBackend {
         socket.close();
     }
 
-    fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
+    fn poll(&mut self, timeout: Nanos, sink: &mut dyn Sink) -> io::Result<usize> {
         let mut events = std::mem::take(&mut self.events);
         let timeout = if self.turns.is_empty() { timeout } else { Nanos::ZERO };
         let waited = self.epoll.wait(&mut events, Some(timeout)).map(<[epoll::EpollEvent]>::len);

@@ -109,12 +109,12 @@ fn place(watched: &mut Vec<Option<OwnedFd>>, source: u32, fd: OwnedFd) {
 }
 
 /// Receives the events of a [`Backend`], and may act on it at once.
-pub(crate) trait Sink<B> {
+pub(crate) trait Sink {
     /// Handles an event of connection `slot`.
-    fn on_event(&mut self, backend: &mut B, slot: u32, event: Event<'_>);
+    fn on_event(&mut self, backend: &mut dyn Backend, slot: u32, event: Event<'_>);
 
     /// A watched descriptor has data or its end. Returns whether to go on watching it.
-    fn on_readable(&mut self, _backend: &mut B, _source: u32) -> bool {
+    fn on_readable(&mut self, _backend: &mut dyn Backend, _source: u32) -> bool {
         false
     }
 }
@@ -180,13 +180,15 @@ impl ConnectOptions<'_> {
 
 /// Carries bytes for the connections of one worker, numbered by `slot` from 0. A slot may be opened
 /// again once it is closed. A closed connection has no further events.
-pub(crate) trait Backend: Sized {
+pub(crate) trait Backend {
     /// `epoll` or `io_uring`.
-    const NAME: &'static str;
+    fn name(&self) -> &'static str;
 
     /// Whether payloads leave at once. Otherwise they leave at the next [`Backend::poll`], and
     /// those of several events are better sent together.
-    const SENDS_AT_ONCE: bool = true;
+    fn sends_at_once(&self) -> bool {
+        true
+    }
 
     /// Begins to connect. [`Event::Connected`] or [`Event::Failed`] follows.
     ///
@@ -239,7 +241,7 @@ pub(crate) trait Backend: Sized {
     ///
     /// # Errors
     /// Failure of the wait itself. A signal is no error.
-    fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize>;
+    fn poll(&mut self, timeout: Nanos, sink: &mut dyn Sink) -> io::Result<usize>;
 }
 
 /// Longest body kept behind its head, so that both are sent in one call. Longer bodies are not

@@ -19,8 +19,8 @@ enum Seen {
 #[derive(Default)]
 struct Log(Vec<Seen>);
 
-impl<B> Sink<B> for Log {
-    fn on_event(&mut self, _: &mut B, slot: u32, event: Event<'_>) {
+impl Sink for Log {
+    fn on_event(&mut self, _: &mut dyn Backend, slot: u32, event: Event<'_>) {
         match event {
             Event::Received(b) => self.received(slot, b.bytes),
             Event::ReceivedLast(b) => {
@@ -154,8 +154,8 @@ fn many_datagrams<B: Backend>(mut io: B) {
 #[derive(Default)]
 struct Pieces(Vec<Vec<u8>>, bool);
 
-impl<B> Sink<B> for Pieces {
-    fn on_event(&mut self, _: &mut B, _: u32, event: Event<'_>) {
+impl Sink for Pieces {
+    fn on_event(&mut self, _: &mut dyn Backend, _: u32, event: Event<'_>) {
         if let Event::Received(piece) = event {
             self.1 = piece.realtime_ns.is_some() && (self.1 || self.0.is_empty());
             self.0.push(piece.bytes.to_vec());
@@ -171,8 +171,8 @@ struct Kinds {
     ended: u32,
 }
 
-impl<B> Sink<B> for Kinds {
-    fn on_event(&mut self, _: &mut B, _: u32, event: Event<'_>) {
+impl Sink for Kinds {
+    fn on_event(&mut self, _: &mut dyn Backend, _: u32, event: Event<'_>) {
         match event {
             Event::Received(_) => self.received += 1,
             Event::ReceivedLast(_) => self.last += 1,
@@ -265,8 +265,8 @@ fn many_at_once<B: Backend>(mut io: B, slots: u32) {
         }
     });
     struct Greets(u32, u64, u32);
-    impl<B: Backend> Sink<B> for Greets {
-        fn on_event(&mut self, io: &mut B, slot: u32, event: Event<'_>) {
+    impl Sink for Greets {
+        fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>) {
             match event {
                 Event::Connected => {
                     self.0 += 1;
@@ -299,7 +299,7 @@ fn many_at_once<B: Backend>(mut io: B, slots: u32) {
 }
 
 fn over_a_unix_socket<B: Backend>(mut io: B) {
-    let path = std::env::temp_dir().join(format!("knee-{}-{}", B::NAME, std::process::id()));
+    let path = std::env::temp_dir().join(format!("knee-{}-{}", io.name(), std::process::id()));
     let listener = UnixListener::bind(&path).unwrap();
     let address = RawAddress::new(&Address::Unix(path.clone())).unwrap();
     io.open(0, ConnectOptions::to(&address)).unwrap();
@@ -326,8 +326,8 @@ impl Flood {
     }
 }
 
-impl<B> Sink<B> for Flood {
-    fn on_event(&mut self, _: &mut B, slot: u32, event: Event<'_>) {
+impl Sink for Flood {
+    fn on_event(&mut self, _: &mut dyn Backend, slot: u32, event: Event<'_>) {
         if let Event::Received(piece) = event {
             if slot == 0 {
                 self.bytes += piece.bytes.len();
@@ -364,12 +364,12 @@ fn a_flood_is_read_in_turns<B: Backend>(mut io: B) {
 /// Reads a byte at a time of what is watched, up to its end.
 struct Watches(UnixStream, Vec<u8>, bool);
 
-impl<B: Backend> Sink<B> for Watches {
-    fn on_event(&mut self, _: &mut B, slot: u32, event: Event<'_>) {
+impl Sink for Watches {
+    fn on_event(&mut self, _: &mut dyn Backend, slot: u32, event: Event<'_>) {
         panic!("{slot}: {event:?}");
     }
 
-    fn on_readable(&mut self, _: &mut B, source: u32) -> bool {
+    fn on_readable(&mut self, _: &mut dyn Backend, source: u32) -> bool {
         assert_eq!(source, 3);
         let mut byte = [0];
         let count = self.0.read(&mut byte).unwrap();

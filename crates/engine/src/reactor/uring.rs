@@ -208,7 +208,7 @@ impl UringBackend {
         allow_timeout(entered.map(drop))
     }
 
-    fn handle<S: Sink<Self>>(&mut self, completed: Completed, sink: &mut S) {
+    fn handle(&mut self, completed: Completed, sink: &mut dyn Sink) {
         let Completed { user_data, result, flags } = completed;
         let slot = (user_data >> 32) as u32;
         if user_data & 0xFF == KIND_WATCH {
@@ -245,13 +245,13 @@ impl UringBackend {
     }
 
     #[cold]
-    fn tell_watched<S: Sink<Self>>(&mut self, source: u32, sink: &mut S) {
+    fn tell_watched(&mut self, source: u32, sink: &mut dyn Sink) {
         if !sink.on_readable(self, source) || self.arm_watch(source).is_err() {
             self.watched[source as usize] = None;
         }
     }
 
-    fn on_connect<S: Sink<Self>>(&mut self, slot: u32, result: i32, sink: &mut S) {
+    fn on_connect(&mut self, slot: u32, result: i32, sink: &mut dyn Sink) {
         let outcome = match result {
             0.. => self.arm_receive(slot),
             _ => Err(io::Error::from_raw_os_error(-result)),
@@ -261,7 +261,7 @@ impl UringBackend {
     }
 
     /// Handles the report of a send: it has failed, or a long request has gone.
-    fn on_sent<S: Sink<Self>>(&mut self, slot: u32, result: i32, sink: &mut S) {
+    fn on_sent(&mut self, slot: u32, result: i32, sink: &mut dyn Sink) {
         let connection = &mut self.connections[slot as usize];
         if let Some(buffer) = connection.sending.take() {
             connection.unsent = buffer.len();
@@ -303,13 +303,13 @@ impl UringBackend {
         }
     }
 
-    fn on_receive<S: Sink<Self>>(
+    fn on_receive(
         &mut self,
         slot: u32,
         result: i32,
         buffer: Option<u16>,
         more: bool,
-        sink: &mut S,
+        sink: &mut dyn Sink,
     ) {
         let generation = self.connections[slot as usize].generation;
         match result {
@@ -351,8 +351,13 @@ impl UringBackend {
 }
 
 impl Backend for UringBackend {
-    const NAME: &'static str = "io_uring";
-    const SENDS_AT_ONCE: bool = false;
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+
+    fn sends_at_once(&self) -> bool {
+        false
+    }
 
     fn open(&mut self, slot: u32, opening: ConnectOptions<'_>) -> io::Result<()> {
         // Blocking: on a non-blocking socket io_uring gives EAGAIN back instead of waiting itself.
@@ -455,7 +460,7 @@ impl Backend for UringBackend {
         debug_assert!(queued.is_ok(), "the ring takes submissions");
     }
 
-    fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
+    fn poll(&mut self, timeout: Nanos, sink: &mut dyn Sink) -> io::Result<usize> {
         let idle = self.completions.is_empty() && self.ring.completion().is_empty();
         self.enter(if idle { timeout } else { Nanos::ZERO })?;
         self.completions.extend(self.ring.completion().map(Completed::from));

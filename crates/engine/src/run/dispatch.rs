@@ -1,5 +1,6 @@
-//! Chooses the types that a worker runs with, one axis per function: policy and conversation,
-//! link, sessions, backend. Everything behind [`Dispatch::run`] is compiled for one combination.
+//! Chooses the parts that a worker runs with, one axis per function: policy and conversation,
+//! servers, sessions, backend. Only a client is compiled once for each kind, of its policy and its
+//! conversation. All else is called through an interface.
 
 use super::{RunPlan, connections_of};
 use crate::confine;
@@ -8,7 +9,7 @@ use crate::exchange::{
     Conversation, TargetConversation, WithConversation, WorkerSetup, with_conversation,
 };
 use crate::kernel::host;
-use crate::link::{Cleartext, Link, Tls, TlsTarget};
+use crate::link::{ServerLink, TlsTarget};
 use crate::pool::client::Client;
 use crate::pool::diverting_client::DivertingClient;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
@@ -17,7 +18,7 @@ use crate::pool::requests::RequestSet;
 use crate::pool::servers_client::ServersClient;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::pool::step_client::StepClient;
-use crate::reactor::{EpollBackend, UringBackend, WireRequests};
+use crate::reactor::{Backend, EpollBackend, UringBackend, WireRequests};
 use crate::worker::WorkerResult;
 use knee_load::driver::{RateLimit, Retries};
 use knee_load::measure::IntervalPart;
@@ -72,44 +73,7 @@ impl Dispatch<'_> {
         with_conversation(target, PolicyRun { dispatch: self, config, policy, requests })
     }
 
-    /// Chooses the link.
-    fn with_exchange<X: Conversation, P: Policy>(
-        &self,
-        config: ClientConfig,
-        policy: P,
-        requests: RequestSet,
-        exchange: X::Shared,
-    ) -> io::Result<WorkerResult> {
-        match &self.plan.servers[0].tls {
-            Some(tls) => {
-                let tls = tls.with_own_sessions();
-                self.with_client(HttpClient::<Tls, X, P>::new(
-                    config, policy, requests, tls, exchange,
-                ))
-            }
-            None => self.with_client(HttpClient::<Cleartext, X, P>::new(
-                config,
-                policy,
-                requests,
-                (),
-                exchange,
-            )),
-        }
-    }
-
-    /// Follows the connections of a client, and reads its streams.
-    fn with_client<L: Link, X: Conversation, P: Policy>(
-        &self,
-        client: HttpClient<L, X, P>,
-    ) -> io::Result<WorkerResult> {
-        let slots = client.slots();
-        let client = client.followed(self.plan.one_of).within(self.rate_limit());
-        let client = client.of_streams(&self.plan.spec.target);
-        self.with_steps(client, slots)
-    }
-
-    /// Has a client for each server of the target. Of the first alone an observer follows
-    /// connections.
+    /// A client for each server of the target. Of the first alone an observer follows connections.
     fn with_servers<X: Conversation, P: Policy + Clone>(
         &self,
         (config, policy): (ClientConfig, P),
@@ -118,7 +82,7 @@ impl Dispatch<'_> {
     ) -> io::Result<WorkerResult> {
         let target = &self.plan.spec.target;
         let (limit, mut one_of) = (self.rate_limit(), self.plan.one_of);
-        let (mut clients, mut ends) = (Vec::new(), Vec::new());
+        let (mut clients, mut ends): (Vec<Box<dyn StepClient>>, _) = (Vec::new(), Vec::new());
         for server in &self.plan.servers {
             let config = ClientConfig {
                 address: server.address.clone(),
@@ -126,31 +90,30 @@ impl Dispatch<'_> {
                 ..config.clone()
             };
             let tls = server.tls.as_ref().map(TlsTarget::with_own_sessions);
-            let client = HttpClient::<Option<Tls>, X, P>::new(
-                config,
-                policy.clone(),
-                requests.clone(),
-                tls,
-                exchange(),
-            );
+            let (policy, requests) = (policy.clone(), requests.clone());
+            let client =
+                HttpClient::<ServerLink, X, P>::new(config, policy, requests, tls, exchange());
             ends.push(client.slots() as u32);
             let client = client.followed(one_of.take()).within(limit.clone());
-            clients.push(client.of_streams(target));
+            clients.push(Box::new(client.of_streams(target)));
         }
         let slots = ends.last().map_or(0, |end| *end as usize);
-        self.with_steps(ServersClient::new((clients, ends), target), slots)
+        match clients.len() {
+            1 => self.with_steps(clients.remove(0), slots),
+            _ => self.with_steps(Box::new(ServersClient::new((clients, ends), target)), slots),
+        }
     }
 
     /// Chooses whether operations are requests, of a recording too, or sessions.
-    fn with_steps<C: StepClient>(&self, client: C, slots: usize) -> io::Result<WorkerResult> {
+    fn with_steps(&self, client: Box<dyn StepClient>, slots: usize) -> io::Result<WorkerResult> {
         let spec = self.plan.spec;
         if let Some(recording) = &spec.target.recording {
             let recording = Arc::clone(recording);
             let client = ReplayClient::new(client, recording, self.share, spec.timeout);
-            return self.with_backend(client, slots);
+            return self.over_backend(Box::new(client), slots);
         }
         let Some(sessions) = &spec.target.sessions else {
-            return self.with_backend(client, slots);
+            return self.over_backend(client, slots);
         };
         let worker = (self.share.index, self.share.of);
         let users =
@@ -162,23 +125,22 @@ impl Dispatch<'_> {
             retries: spec.retry.as_ref().map(|policy| Retries::new(policy, spec, self.share)),
         };
         let client = SessionClient::new(client, config, users, &spec.target);
-        self.with_backend(client, slots)
+        self.over_backend(Box::new(client), slots)
     }
 
     /// Chooses the backend.
-    fn with_backend<C: Client>(&self, client: C, slots: usize) -> io::Result<WorkerResult> {
+    fn over_backend(&self, client: Box<dyn Client>, slots: usize) -> io::Result<WorkerResult> {
         let requests = self.plan.requests.clone();
         let timestamps = self.plan.timestamps.is_some();
-        match self.plan.backend {
-            BackendChoice::IoUring => {
-                let io = UringBackend::new(slots, requests, timestamps);
-                self.plan.work_over(io, client, self.share, self.parts)
-            }
+        let io: io::Result<Box<dyn Backend>> = match self.plan.backend {
+            BackendChoice::IoUring => UringBackend::new(slots, requests, timestamps)
+                .map(|io| Box::new(io) as Box<dyn Backend>),
             BackendChoice::Epoll | BackendChoice::Auto => {
-                let io = EpollBackend::new(slots, requests, timestamps);
-                self.plan.work_over(io, client, self.share, self.parts)
+                EpollBackend::new(slots, requests, timestamps)
+                    .map(|io| Box::new(io) as Box<dyn Backend>)
             }
-        }
+        };
+        self.plan.work_over(io, client, self.share, self.parts)
     }
 
     fn worker_setup(&self, config: &ClientConfig) -> WorkerSetup<'_> {
@@ -275,12 +237,8 @@ impl<P: Policy + Clone> WithConversation for PolicyRun<'_, P> {
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> io::Result<WorkerResult> {
         let PolicyRun { dispatch, config, policy, requests } = self;
         let worker = dispatch.worker_setup(&config);
-        if !worker.target.further.is_empty() {
-            let exchange = || X::shared(settings, &worker);
-            return dispatch.with_servers::<X, P>((config.clone(), policy), requests, exchange);
-        }
-        let exchange = X::shared(settings, &worker);
-        dispatch.with_exchange::<X, _>(config, policy, requests, exchange)
+        let exchange = || X::shared(settings, &worker);
+        dispatch.with_servers::<X, P>((config.clone(), policy), requests, exchange)
     }
 
     fn with_diversion<X: TargetConversation>(
@@ -297,6 +255,6 @@ impl<P: Policy + Clone> WithConversation for PolicyRun<'_, P> {
         let client = DivertingClient::<X, P>::new(config, policy, kinds);
         let client = client.followed(dispatch.plan.one_of).within(dispatch.rate_limit());
         let slots = client.slots();
-        dispatch.with_steps(client, slots)
+        dispatch.with_steps(Box::new(client), slots)
     }
 }

@@ -12,7 +12,7 @@ use super::{Worker, WorkerResult};
 use crate::exchange::Conversation;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
-use crate::link::Cleartext;
+use crate::link::ServerLink;
 use crate::pool::client::Client;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
@@ -109,7 +109,7 @@ impl World {
             let http1 = http1::Shared::new(&self.spec.target);
             let client = self.client::<Http1, _>(0, policy, set, http1);
             let slots = client.slots();
-            return self.over_kernel(client, slots, requests);
+            return self.over_kernel(Box::new(client), slots, requests);
         }
         if self.is_multiplexed {
             self.of_users::<Http2>(set, Http2Shared::new, requests);
@@ -124,7 +124,7 @@ impl World {
         policy: P,
         set: RequestSet,
         shared: X::Shared,
-    ) -> HttpClient<Cleartext, X, P> {
+    ) -> HttpClient<ServerLink, X, P> {
         let spec = &self.spec;
         let keeps_lanes =
             matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
@@ -151,7 +151,7 @@ impl World {
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
         };
-        HttpClient::new(config, policy, set, (), shared)
+        HttpClient::new(config, policy, set, None, shared)
     }
 
     fn of_users<X: Conversation>(
@@ -164,19 +164,20 @@ impl World {
         let first = self.client::<X, _>(0, Pooled, set.clone(), shared(target));
         let slots = first.slots();
         if target.sessions.is_none() {
-            return self.over_kernel(first, slots, requests);
+            return self.over_kernel(Box::new(first), slots, requests);
         }
         if target.further.is_empty() {
-            return self.of_sessions(first, slots, requests);
+            return self.of_sessions(Box::new(first), slots, requests);
         }
         let second = self.client::<X, _>(slots as u32, Pooled, set, shared(target));
         let ends = vec![slots as u32, second.slots() as u32];
         let slots = second.slots();
-        let client = ServersClient::new((vec![first, second], ends), target);
-        self.of_sessions(client, slots, requests);
+        let clients: Vec<Box<dyn StepClient>> = vec![Box::new(first), Box::new(second)];
+        let client = ServersClient::new((clients, ends), target);
+        self.of_sessions(Box::new(client), slots, requests);
     }
 
-    fn of_sessions<C: StepClient>(self, client: C, slots: usize, requests: WireRequests) {
+    fn of_sessions(self, client: Box<dyn StepClient>, slots: usize, requests: WireRequests) {
         let Some(plan) = &self.spec.target.sessions else { return };
         let config = SessionConfig {
             sessions_max: client.operations_max() / self.lanes_per_user(),
@@ -186,7 +187,7 @@ impl World {
         };
         let users = Users::new(Arc::clone(plan), (0, 1), self.seed);
         let client = SessionClient::new(client, config, users, &self.spec.target);
-        self.over_kernel(client, slots, requests);
+        self.over_kernel(Box::new(client), slots, requests);
     }
 
     fn lanes_per_user(&self) -> u32 {
@@ -194,35 +195,23 @@ impl World {
         plan.map_or(1, |plan| plan.width())
     }
 
-    fn over_kernel<C: Client>(mut self, client: C, slots: usize, requests: WireRequests) {
-        if chance(&mut self.rng, 50) {
-            self.check::<true, C>(client, slots, requests);
-        } else {
-            self.check::<false, C>(client, slots, requests);
-        }
-    }
-
     fn window(&self) -> Window {
         Window { start: Nanos::ZERO, end: self.spec.window_end() }
     }
 
-    fn check<const AT_ONCE: bool, C: Client>(
-        self,
-        client: C,
-        slots: usize,
-        requests: WireRequests,
-    ) {
+    fn over_kernel(mut self, client: Box<dyn Client>, slots: usize, requests: WireRequests) {
+        let at_once = chance(&mut self.rng, 50);
         let spec = &self.spec;
         let clock = VirtualClock::default();
         let kernel_rng = rng::stream(self.seed, 1);
         let shape = (slots, self.is_multiplexed);
-        let mut kernel = FakeKernel::<AT_ONCE>::new(clock.clone(), kernel_rng, shape, requests);
-        let (client, books) = Audit::new(client);
+        let mut kernel = FakeKernel::new(at_once, clock.clone(), kernel_rng, shape, requests);
+        let (audit, books) = Audit::new(client);
         let window = self.window();
         let give_up = window.end + spec.timeout + spec.connect_timeout;
         let worker = Worker {
             driver: AnyDriver::new(spec, Share::WHOLE),
-            client,
+            client: Box::new(audit),
             recorder: Recorder::new(RecorderConfig::of(spec, 10_000)),
             clock: clock.clone(),
             receive_clock: ReceiveClock::new(0),

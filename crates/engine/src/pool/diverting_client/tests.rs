@@ -35,14 +35,14 @@ impl Bench {
 
     fn event(&mut self, at: u64, slot: u32, event: Event<'_>) {
         self.client.on_event(&mut self.io, slot, event, EventTime::seen(Nanos(at)));
-        self.client.flush(&mut self.io, || Nanos(at));
+        self.client.flush(&mut self.io, &|| Nanos(at));
     }
 
     /// Starts an operation, and returns its query.
     fn start(&mut self, at: u64) -> Vec<u8> {
         let op = Op { intended: Nanos(at), lane: Op::ANY_LANE };
         self.client.start(&mut self.io, op, Nanos(at));
-        self.client.flush(&mut self.io, || Nanos(at));
+        self.client.flush(&mut self.io, &|| Nanos(at));
         self.last_query()
     }
 
@@ -56,7 +56,7 @@ impl Bench {
 
     fn expire(&mut self, at: u64) {
         self.client.expire(&mut self.io, Nanos(at));
-        self.client.flush(&mut self.io, || Nanos(at));
+        self.client.flush(&mut self.io, &|| Nanos(at));
     }
 
     fn completed(&mut self) -> Option<Completion> {

@@ -15,9 +15,9 @@ const SEAL_MAX: usize = 128 << 10;
 impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Begins an operation on an open connection with room for it since `free_from`.
     #[inline]
-    pub(super) fn begin<B: Backend>(
+    pub(super) fn begin(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         slot: u32,
         mut flight: Flight,
         (free_from, now): (Nanos, Nanos),
@@ -98,7 +98,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Passes the outbox to the kernel, in one go.
     #[inline]
-    pub(super) fn send_out<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn send_out(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         if connection.send_error.is_some() || io.is_busy(slot) {
             return;
@@ -186,7 +186,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// The kernel has taken the whole payload.
-    pub(super) fn on_written<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn on_written(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         if connection.sealing.is_some() {
             return self.send_out(io, slot, now);
@@ -213,9 +213,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     #[inline]
-    pub(super) fn on_bytes<B: Backend>(
+    pub(super) fn on_bytes(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         slot: u32,
         bytes: &[u8],
         time: EventTime,
@@ -260,7 +260,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Opens bytes of a secured connection and feeds the exchange.
     #[inline]
-    fn open_plain<B: Backend>(&mut self, io: &mut B, slot: u32, wire: &[u8], time: EventTime) {
+    fn open_plain(&mut self, io: &mut dyn Backend, slot: u32, wire: &[u8], time: EventTime) {
         let connection = &mut self.connections[slot as usize];
         let (Some(link), Some(exchange)) = (&mut connection.link, &mut connection.exchange) else {
             return;

@@ -40,7 +40,7 @@ pub(super) struct Connection<L, X> {
 
 // Ten thousand connections have one each, whether they are open or not.
 const _: () =
-    assert!(size_of::<Connection<crate::link::Cleartext, crate::exchange::http1::Http1>>() <= 256);
+    assert!(size_of::<Connection<crate::link::ServerLink, crate::exchange::http1::Http1>>() <= 256);
 
 impl State {
     /// Whether operations are under way, and not only waiting for the connection.

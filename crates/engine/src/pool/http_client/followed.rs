@@ -39,7 +39,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 }
 
 impl Followed {
-    pub(super) fn connected<B: Backend>(&mut self, io: &B, slot: u32, now: Nanos) {
+    pub(super) fn connected(&mut self, io: &dyn Backend, slot: u32, now: Nanos) {
         if let Some(Following { sampler, .. }) = self.0.as_deref_mut() {
             match io.local_port(slot) {
                 Some(port) => sampler.established(slot, port, now),

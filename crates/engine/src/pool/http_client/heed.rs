@@ -12,7 +12,7 @@ use knee_load::time::Nanos;
 impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Handles the events of a connection's exchange, then the state of the connection.
     #[inline]
-    pub(super) fn heed<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
+    pub(super) fn heed(&mut self, io: &mut dyn Backend, slot: u32, time: EventTime) {
         let mut all = std::mem::take(&mut *self.events);
         let mut is_in_step = true;
         for event in all.drain(..) {
@@ -83,9 +83,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Ends an operation whose response is complete. Returns whether the connection may carry
     /// another.
     #[inline]
-    fn on_answer<B: Backend>(
+    fn on_answer(
         &mut self,
-        io: &B,
+        io: &dyn Backend,
         slot: u32,
         (op, status, is_in_step): (FlightId, Status, bool),
         time: EventTime,
@@ -117,9 +117,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         is_whole
     }
 
-    fn on_failed<B: Backend>(
+    fn on_failed(
         &mut self,
-        io: &B,
+        io: &dyn Backend,
         slot: u32,
         op: FlightId,
         outcome: Outcome,
@@ -144,7 +144,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Whether the kernel has not taken all that is to be sent.
-    pub(super) fn is_sending<B: Backend>(&self, io: &B, slot: u32) -> bool {
+    pub(super) fn is_sending(&self, io: &dyn Backend, slot: u32) -> bool {
         io.is_sending(slot) || self.connections[slot as usize].sealing.is_some()
     }
 
@@ -164,9 +164,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Decides the further use of an open connection.
     #[inline]
-    pub(super) fn settle<B: Backend>(
+    pub(super) fn settle(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         slot: u32,
         time: EventTime,
         is_in_step: bool,
@@ -216,7 +216,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Calls a conversation whose time has come.
-    pub(super) fn on_timer<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn on_timer(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         self.timers.clear(slot);
         let connection = &mut self.connections[slot as usize];
         let (State::Open, Some(exchange)) = (connection.state, &mut connection.exchange) else {

@@ -14,13 +14,7 @@ use std::io;
 
 impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Opens a connection for an operation.
-    pub(super) fn open<B: Backend>(
-        &mut self,
-        io: &mut B,
-        slot: u32,
-        mut flight: Flight,
-        now: Nanos,
-    ) {
+    pub(super) fn open(&mut self, io: &mut dyn Backend, slot: u32, mut flight: Flight, now: Nanos) {
         if flight.placed == Nanos::ZERO {
             flight.placed = now;
         }
@@ -35,9 +29,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Begins to connect, at a time and up to a limit.
-    fn connect<B: Backend>(
+    fn connect(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         slot: u32,
         lane: u32,
         (now, limit): (Nanos, Nanos),
@@ -76,7 +70,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Opens one of the connections that are opened at the start. If it cannot be opened, that is
     /// left to the operation that needs it.
-    pub(super) fn open_idle<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    pub(super) fn open_idle(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.unopened -= 1;
         let has_room = self.tally.open < u64::from(self.config.connections_max);
         if let Some(slot) = has_room.then(|| self.free.pop()).flatten() {
@@ -85,7 +79,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    pub(super) fn on_connected<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn on_connected(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         if connection.state != State::Connecting {
             return;
@@ -118,7 +112,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             && (self.requests).is_safe(self.flights.get(connection.first).request)
     }
 
-    fn begin_early<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    fn begin_early(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Early;
         connection.began_early = true;
@@ -137,7 +131,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Has the conversation of an open connection say that the generator closes it.
-    pub(super) fn say_farewell<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn say_farewell(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         let (State::Open, Some(exchange)) = (connection.state, &mut connection.exchange) else {
             return;
@@ -148,7 +142,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Handles the end of the handshake on a connection that carries an operation already.
-    fn on_secured_early<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    fn on_secured_early(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         let op = connection.first;
         if !connection.link.as_ref().is_some_and(Link::is_early_taken) {
@@ -166,7 +160,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Handles the end of the handshake: the opening operation begins, then others that wait.
-    pub(super) fn on_secured<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn on_secured(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         connection.secured = now;
         let before = std::mem::replace(&mut connection.state, State::Open);
@@ -221,7 +215,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    pub(super) fn on_end<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
+    pub(super) fn on_end(&mut self, io: &mut dyn Backend, slot: u32, time: EventTime) {
         let now = time.seen;
         let connection = &mut self.connections[slot as usize];
         match connection.state {
@@ -246,7 +240,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Handles an announced end, once the operations are settled. Waits for the FIN, so that the
     /// server's port is in TIME_WAIT. No operation waits for that.
-    pub(super) fn on_announced_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn on_announced_end(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         if self.connections[slot as usize].state != State::Draining {
             return;
         }
@@ -258,9 +252,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    pub(super) fn on_failure<B: Backend>(
+    pub(super) fn on_failure(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         slot: u32,
         error: &io::Error,
         now: Nanos,
@@ -280,13 +274,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Handles a fault of TLS on either side.
-    pub(super) fn on_bad_link<B: Backend>(
-        &mut self,
-        io: &mut B,
-        slot: u32,
-        why: String,
-        now: Nanos,
-    ) {
+    pub(super) fn on_bad_link(&mut self, io: &mut dyn Backend, slot: u32, why: String, now: Nanos) {
         let state = self.connections[slot as usize].state;
         // The peer learns what is wrong, where that is possible.
         self.send_out(io, slot, now);
@@ -305,7 +293,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Handles the timeout of a connection that is being established.
-    pub(super) fn expire_connect<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn expire_connect(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         let is_over =
             |first| P::WAITS && first != flights::NONE && self.flights.get(first).until <= now;
@@ -329,9 +317,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Handles the timeout of an operation, with an outcome of its own if not that of a late
     /// response. Its connection goes on if the exchange permits.
-    pub(super) fn expire_operation<B: Backend>(
+    pub(super) fn expire_operation(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         op: u32,
         outcome: Option<Outcome>,
         now: Nanos,
@@ -357,7 +345,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Ends all operations of a connection with `outcome`, then closes it.
-    pub(super) fn fail<B: Backend>(&mut self, io: &mut B, slot: u32, outcome: Outcome, now: Nanos) {
+    pub(super) fn fail(&mut self, io: &mut dyn Backend, slot: u32, outcome: Outcome, now: Nanos) {
         let is_sending = io.is_sending(slot);
         loop {
             let connection = &mut self.connections[slot as usize];
@@ -388,7 +376,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Closes a connection that must not be used again.
-    pub(super) fn break_off<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn break_off(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         if self.connections[slot as usize].carries > 0 {
             return self.fail(io, slot, Outcome::Closed, now);
         }
@@ -396,7 +384,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Closes a connection. Operations that go again or wait take its place.
-    pub(super) fn retire<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+    pub(super) fn retire(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         self.discard(io, slot);
         self.begin_again(io, now);
         if let Some(flight) = self.waiting.take(now) {
@@ -404,7 +392,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    pub(super) fn discard<B: Backend>(&mut self, io: &mut B, slot: u32) {
+    pub(super) fn discard(&mut self, io: &mut dyn Backend, slot: u32) {
         let connection = &self.connections[slot as usize];
         if connection.state == State::Free {
             return;

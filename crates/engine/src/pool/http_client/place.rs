@@ -11,9 +11,9 @@ use knee_load::time::Nanos;
 impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Gives the room of an open connection to waiting operations.
     #[inline]
-    pub(super) fn fill<B: Backend>(
+    pub(super) fn fill(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         slot: u32,
         (happened, now): (Nanos, Nanos),
     ) {
@@ -51,7 +51,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Places operations again that the server has not processed.
-    pub(super) fn begin_again<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    pub(super) fn begin_again(&mut self, io: &mut dyn Backend, now: Nanos) {
         while let Some(mut flight) = self.again.pop() {
             flight.repeated = true;
             flight.connected = Nanos::ZERO;
@@ -63,7 +63,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Finds a connection for an operation, or queues it.
     #[inline]
-    pub(super) fn place<B: Backend>(&mut self, io: &mut B, mut flight: Flight, now: Nanos) {
+    pub(super) fn place(&mut self, io: &mut dyn Backend, mut flight: Flight, now: Nanos) {
         let lane = flight.lane;
         let found = match self.lanes.get(lane as usize) {
             Some(&slot) => (slot != super::NONE).then_some(slot),
@@ -87,7 +87,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Begins an operation on a connection that was found for it.
     #[inline]
-    fn carry<B: Backend>(&mut self, io: &mut B, slot: u32, flight: Flight, now: Nanos) {
+    fn carry(&mut self, io: &mut dyn Backend, slot: u32, flight: Flight, now: Nanos) {
         self.begin(io, slot, flight, (now, now));
         if !self.lanes.is_empty() || !self.config.keep_alive {
             return;
@@ -112,7 +112,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// A slot for a new connection of this lane. If there is none, takes that of the connection
     /// which has waited longest for the server to close it.
-    fn free_slot<B: Backend>(&mut self, io: &mut B, lane: u32) -> Option<u32> {
+    fn free_slot(&mut self, io: &mut dyn Backend, lane: u32) -> Option<u32> {
         let most = u64::from(self.config.connections_max);
         let is_pooled = lane == Op::ANY_LANE || self.lanes.is_empty();
         while P::WAITS && (self.free.is_empty() || (is_pooled && self.tally.open >= most)) {

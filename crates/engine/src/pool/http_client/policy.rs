@@ -10,7 +10,7 @@ use knee_load::spec::CloseKind;
 use std::io;
 
 /// How a client deals with connections.
-pub(crate) trait Policy {
+pub(crate) trait Policy: 'static {
     /// An operation without a connection waits for one, and its own time limit ends it whatever it
     /// waits for. Otherwise it ends for want of a descriptor, and only the connect timeout ends a
     /// connect.

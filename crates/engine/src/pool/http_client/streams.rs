@@ -123,7 +123,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Ends streams without a message in time.
-    pub(super) fn expire_streams<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    pub(super) fn expire_streams(&mut self, io: &mut dyn Backend, now: Nanos) {
         while let Some((op, at)) = self.streams.quiet.first()
             && at <= now
         {

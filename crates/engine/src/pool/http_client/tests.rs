@@ -10,7 +10,7 @@ pub(in crate::pool) use remembers::Remembers;
 
 use super::*;
 use crate::exchange::http1::{self, Http1};
-use crate::link::Cleartext;
+use crate::link::ServerLink;
 use crate::pool::requests::serialise_all;
 use crate::reactor::{Close, Piece};
 use crate::sys::socket::{Address, RawAddress, TcpState};
@@ -22,7 +22,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 struct Bench {
-    client: HttpClient<Cleartext, Http1>,
+    client: HttpClient<ServerLink, Http1>,
     io: Remembers,
 }
 
@@ -75,7 +75,7 @@ pub(in crate::pool) fn parts(
 fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
     let (config, requests, target) = parts(connections_max, lanes, method);
     Bench {
-        client: HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target)),
+        client: HttpClient::new(config, Pooled, requests, None, http1::Shared::new(&target)),
         io: Remembers::default(),
     }
 }

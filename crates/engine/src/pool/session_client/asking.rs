@@ -4,7 +4,6 @@ use super::SessionClient;
 use super::branches::InformedWalk;
 use super::programs::ProgramReply;
 use super::seat::{STEPS_AT_ONCE_MAX, SessionEnd};
-use crate::pool::step_client::StepClient;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome};
 use knee_load::session::{Next, PendingAction, PendingStep, UnfitValue};
@@ -14,7 +13,7 @@ use std::cmp::Reverse;
 /// Pause after a step that could not be sent.
 pub(super) const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
 
-impl<C: StepClient> SessionClient<C> {
+impl SessionClient {
     /// Fails the next step of a session because of a value. The session ends or goes on after a
     /// pause: without one, a step that takes no time would repeat at once.
     pub(super) fn fail_unfit(
@@ -27,7 +26,7 @@ impl<C: StepClient> SessionClient<C> {
         let seat = &mut self.seats[session as usize];
         let step = seat.walk.reads_as(request, self.users.plan());
         let due = std::mem::replace(&mut seat.due, now + AFTER_FAILURE);
-        let is_there = C::WAITS || seat.is_established;
+        let is_there = self.inner.waits() || seat.is_established;
         let goes_on = is_there && self.users.plan().requests[step as usize].goes_on;
         seat.ends = (!goes_on).then_some(SessionEnd::Failed(step, Outcome::UnfitValue));
         self.end_unsent(session, (step, due), Outcome::UnfitValue, now);
@@ -45,9 +44,9 @@ impl<C: StepClient> SessionClient<C> {
 
     /// Continues a session. Its next step is settled before its pause begins, so that the program
     /// of the step can answer during the pause.
-    pub(super) fn go_on_asking<B: Backend>(
+    pub(super) fn go_on_asking(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         session: u32,
         times: (Nanos, Nanos),
     ) {
@@ -210,7 +209,7 @@ impl<C: StepClient> SessionClient<C> {
     /// Continues a session whose program has answered, or never will. Returns whether there was
     /// one.
     #[inline]
-    pub(super) fn settle<B: Backend>(&mut self, io: &mut B, now: Nanos) -> bool {
+    pub(super) fn settle(&mut self, io: &mut dyn Backend, now: Nanos) -> bool {
         let Some(session) = self.programs.as_mut().and_then(|p| p.settled.pop()) else {
             return false;
         };
@@ -244,7 +243,7 @@ impl<C: StepClient> SessionClient<C> {
     }
 
     /// Sends a step whose program has answered. Its wait is the generator's delay.
-    fn send_answered<B: Backend>(&mut self, io: &mut B, session: u32, request: u32, now: Nanos) {
+    fn send_answered(&mut self, io: &mut dyn Backend, session: u32, request: u32, now: Nanos) {
         let realtime_ns = self.realtime(now);
         match self.fill_waiting(session, request, realtime_ns) {
             Ok(request) => {
@@ -257,7 +256,7 @@ impl<C: StepClient> SessionClient<C> {
     }
 
     /// Ends a step that is never sent. Its session ends too, or goes on.
-    fn fail<B: Backend>(&mut self, io: &mut B, session: u32, request: u32, now: Nanos) {
+    fn fail(&mut self, io: &mut dyn Backend, session: u32, request: u32, now: Nanos) {
         let due = std::mem::replace(&mut self.seats[session as usize].due, now);
         self.end_unsent(session, (request, due), Outcome::ProgramFailed, now);
         if !self.users.plan().requests[request as usize].goes_on {

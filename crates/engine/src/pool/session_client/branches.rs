@@ -6,7 +6,6 @@
 
 use super::SessionClient;
 use super::seat::{SessionEnd, SessionSeat};
-use crate::pool::step_client::StepClient;
 use crate::reactor::Backend;
 use knee_load::session::{Instruction, Walk};
 use knee_load::time::Nanos;
@@ -72,7 +71,7 @@ impl Drop for InformedWalk<'_> {
     }
 }
 
-impl<C: StepClient> SessionClient<C> {
+impl SessionClient {
     /// The first seat of a session.
     fn first_seat(&self, seat: u32) -> u32 {
         if self.width == 1 { seat } else { seat - seat % self.width }
@@ -94,9 +93,9 @@ impl<C: StepClient> SessionClient<C> {
 
     /// Begins the branches of the instruction `at` beside the first one, which the caller walks
     /// through.
-    pub(super) fn fork<B: Backend>(
+    pub(super) fn fork(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         session: u32,
         at: u32,
         times: (Nanos, Nanos),
@@ -120,12 +119,7 @@ impl<C: StepClient> SessionClient<C> {
 
     /// Ends the branch of a seat. Returns whether the seat itself goes on: it was the last branch,
     /// and is the first one.
-    pub(super) fn join<B: Backend>(
-        &mut self,
-        io: &mut B,
-        seat: u32,
-        times: (Nanos, Nanos),
-    ) -> bool {
+    pub(super) fn join(&mut self, io: &mut dyn Backend, seat: u32, times: (Nanos, Nanos)) -> bool {
         match self.end_branch(seat, None) {
             None => return false,
             Some((session, Some(end))) => self.leave(io, session, end, times.1),

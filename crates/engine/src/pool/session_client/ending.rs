@@ -2,16 +2,15 @@
 
 use super::SessionClient;
 use super::seat::SessionEnd;
-use crate::pool::step_client::StepClient;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome};
 use knee_load::time::Nanos;
 
-impl<C: StepClient> SessionClient<C> {
+impl SessionClient {
     /// Ends a session. The next one that waits takes its seat.
-    pub(super) fn leave<B: Backend>(
+    pub(super) fn leave(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         session: u32,
         end: SessionEnd,
         now: Nanos,
@@ -23,7 +22,7 @@ impl<C: StepClient> SessionClient<C> {
             return;
         }
         let kind = self.seats[session as usize].walk.kind();
-        if !C::WAITS || self.users.plan().kinds[usize::from(kind)].new_connection {
+        if !self.inner.waits() || self.users.plan().kinds[usize::from(kind)].new_connection {
             for lane in session..session + self.width {
                 self.inner.close_lane(io, lane);
             }

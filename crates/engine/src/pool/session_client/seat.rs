@@ -3,7 +3,6 @@
 use super::SessionClient;
 use super::branches::{InformedWalk, SessionBranches};
 use crate::pool::flight::Flight;
-use crate::pool::step_client::StepClient;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome, RanOut};
 use knee_load::session::{
@@ -82,11 +81,11 @@ pub(super) enum SessionEnd {
     Unfinished,
 }
 
-impl<C: StepClient> SessionClient<C> {
+impl SessionClient {
     /// Seats a session at `now`; the generator came to it at `started`.
-    pub(super) fn seat<B: Backend>(
+    pub(super) fn seat(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         session: u32,
         (op, started): (Op, Nanos),
         now: Nanos,
@@ -121,7 +120,7 @@ impl<C: StepClient> SessionClient<C> {
     }
 
     /// Handles ended steps, and continues their sessions, until nothing is left to do at `now`.
-    pub(super) fn advance<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    pub(super) fn advance(&mut self, io: &mut dyn Backend, now: Nanos) {
         loop {
             loop {
                 self.note_established(now);
@@ -164,7 +163,7 @@ impl<C: StepClient> SessionClient<C> {
     }
 
     /// Handles the end of a step.
-    fn on_step<B: Backend>(&mut self, io: &mut B, mut completion: Completion, now: Nanos) {
+    fn on_step(&mut self, io: &mut dyn Backend, mut completion: Completion, now: Nanos) {
         let session = completion.lane;
         let request = completion.target;
         let realtime_ns = self.realtime(now);
@@ -208,7 +207,7 @@ impl<C: StepClient> SessionClient<C> {
         if let AfterResponse::Redirected(to) = follows {
             return self.send(io, session, to, (now, now));
         }
-        let is_there = C::WAITS || self.seats[session as usize].is_established;
+        let is_there = self.inner.waits() || self.seats[session as usize].is_established;
         let goes_on =
             outcome.is_good() || is_there && self.users.plan().requests[step as usize].goes_on;
         if outcome == Outcome::InFlight {
@@ -241,7 +240,7 @@ impl<C: StepClient> SessionClient<C> {
     }
 
     /// Continues a session.
-    pub(super) fn go_on<B: Backend>(&mut self, io: &mut B, session: u32, times: (Nanos, Nanos)) {
+    pub(super) fn go_on(&mut self, io: &mut dyn Backend, session: u32, times: (Nanos, Nanos)) {
         if let Some(end) = self.seats[session as usize].ends.take() {
             return self.leave(io, session, end, times.1);
         }
@@ -306,9 +305,9 @@ impl<C: StepClient> SessionClient<C> {
 
     /// Sends a request as the next step of a session, once the limit permits.
     #[inline]
-    pub(super) fn send<B: Backend>(
+    pub(super) fn send(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         session: u32,
         request: u32,
         times: (Nanos, Nanos),
@@ -320,7 +319,7 @@ impl<C: StepClient> SessionClient<C> {
 
     /// Sends requests that the limit permits now. After the end of the window none begins: their
     /// sessions stay unfinished.
-    pub(super) fn release<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    pub(super) fn release(&mut self, io: &mut dyn Backend, now: Nanos) {
         if now >= self.config.window.end {
             return self.give_up_limited(io, now);
         }
@@ -334,7 +333,7 @@ impl<C: StepClient> SessionClient<C> {
         }
     }
 
-    fn give_up_limited<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn give_up_limited(&mut self, io: &mut dyn Backend, now: Nanos) {
         for (session, request) in self.limited.give_up() {
             self.end_held(session, request, now);
             self.leave(io, session, SessionEnd::Unfinished, now);
@@ -350,9 +349,9 @@ impl<C: StepClient> SessionClient<C> {
         }
     }
 
-    fn send_now<B: Backend>(
+    fn send_now(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         session: u32,
         request: u32,
         times: (Nanos, Nanos),
@@ -396,9 +395,9 @@ impl<C: StepClient> SessionClient<C> {
     /// Starts the next step of a session, which the generator came to at `started`. Its time limit
     /// counts from `from`.
     #[inline]
-    pub(super) fn start_step<B: Backend>(
+    pub(super) fn start_step(
         &mut self,
-        io: &mut B,
+        io: &mut dyn Backend,
         (session, request): (u32, u32),
         from: Nanos,
         (started, now): (Nanos, Nanos),
@@ -430,7 +429,7 @@ impl<C: StepClient> SessionClient<C> {
     }
 
     /// Continues sessions whose pause is over.
-    pub(super) fn wake<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    pub(super) fn wake(&mut self, io: &mut dyn Backend, now: Nanos) {
         while let Some(&Reverse((at, session))) = self.thinking.peek()
             && at <= now
         {

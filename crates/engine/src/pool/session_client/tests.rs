@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::exchange::http1::{self, Http1};
-use crate::link::Cleartext;
+use crate::link::ServerLink;
 use crate::pool::http_client::tests::{Remembers, parts};
 use crate::pool::http_client::{HttpClient, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
@@ -39,7 +39,7 @@ fn plan() -> SessionPlan {
 }
 
 struct Bench {
-    client: SessionClient<HttpClient<Cleartext, Http1, Pooled>>,
+    client: SessionClient,
     io: Remembers,
 }
 
@@ -57,7 +57,13 @@ impl Bench {
         let plan = Arc::new(plan);
         target.sessions = Some(Arc::clone(&plan));
         let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
-        let inner = HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target));
+        let inner = HttpClient::<ServerLink, Http1>::new(
+            config,
+            Pooled,
+            requests,
+            None,
+            http1::Shared::new(&target),
+        );
         let config = SessionConfig {
             sessions_max,
             window: Window { start: Nanos::ZERO, end: Nanos(1_000) },
@@ -66,7 +72,7 @@ impl Bench {
         };
         let users = Users::new(plan, (0, 1), 1);
         Bench {
-            client: SessionClient::new(inner, config, users, &target),
+            client: SessionClient::new(Box::new(inner), config, users, &target),
             io: Remembers::default(),
         }
     }
@@ -123,7 +129,7 @@ fn sessions_that_wait_too_long_fail_at_their_first_step() {
     assert!(waited[&0] > 30 && waited[&1] > 30, "{waited:?}");
     // Each request is the first of the kind of its number.
     assert_eq!(bench.steps(Outcome::Timeout), waited);
-    let measured = bench.client.take_sessions().unwrap();
+    let measured = bench.client.finish(Nanos::ZERO).sessions.unwrap();
     for (request, kind) in (0..).zip(&measured.kinds) {
         assert_eq!((kind.completed, kind.unfinished), (0, 0));
         assert_eq!((kind.failed, kind.unanswered), (waited[&request], waited[&request]));
@@ -147,7 +153,7 @@ fn a_session_that_waited_counts_from_when_it_was_intended() {
     }
     assert_eq!(bench.steps(Outcome::Ok).values().sum::<u64>(), 2);
     assert_eq!(bench.sessions(Outcome::Ok).values().sum::<u64>(), 2);
-    let measured = bench.client.take_sessions().unwrap();
+    let measured = bench.client.finish(Nanos::ZERO).sessions.unwrap();
     let longest = measured.kinds.iter().map(|kind| kind.time.max());
     assert_eq!(longest.max(), Some(Nanos(now - 20)));
 }
@@ -160,7 +166,7 @@ fn sessions_that_wait_when_the_load_ends_are_unfinished() {
     assert_eq!(bench.client.tally().in_flight, 0);
     let ended = bench.sessions(Outcome::InFlight);
     assert_eq!(ended.values().sum::<u64>(), 41);
-    let measured = bench.client.take_sessions().unwrap();
+    let measured = bench.client.finish(Nanos::ZERO).sessions.unwrap();
     let unfinished = measured.kinds.iter().map(|kind| kind.unfinished);
     assert_eq!(unfinished.collect::<Vec<_>>(), [ended[&0], ended[&1]]);
     assert!(measured.kinds.iter().all(|kind| kind.failed == 0));

@@ -1,10 +1,9 @@
 //! A client that counts what goes in and out of another.
 
 use crate::error::RunError;
-use crate::pool::client::{Client, Tally};
+use crate::pool::client::{Client, ClientSummary, Tally};
 use crate::reactor::{Backend, Event, EventTime};
-use knee_load::both_ends::Sampler;
-use knee_load::measure::{Completion, Handshakes, Op, SessionsMeasured};
+use knee_load::measure::{Completion, Op};
 use knee_load::time::Nanos;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,13 +21,13 @@ pub(super) struct Counted {
 
 pub(super) type Books = Rc<RefCell<Counted>>;
 
-pub(super) struct Audit<C> {
-    inner: C,
+pub(super) struct Audit {
+    inner: Box<dyn Client>,
     books: Books,
 }
 
-impl<C: Client> Audit<C> {
-    pub(super) fn new(inner: C) -> (Audit<C>, Books) {
+impl Audit {
+    pub(super) fn new(inner: Box<dyn Client>) -> (Audit, Books) {
         let books = Books::default();
         let audit = Audit { inner, books: Rc::clone(&books) };
         (audit, books)
@@ -42,22 +41,28 @@ impl Counted {
     }
 }
 
-impl<C: Client> Client for Audit<C> {
-    const CARRIES_SESSIONS: bool = C::CARRIES_SESSIONS;
-    const STARTS_SEND: bool = C::STARTS_SEND;
+impl Client for Audit {
+    fn carries_sessions(&self) -> bool {
+        self.inner.carries_sessions()
+    }
 
-    fn prepare<B: Backend>(&mut self, io: &mut B, stop: &AtomicBool) -> Result<(), RunError> {
+    fn starts_send(&self) -> bool {
+        self.inner.starts_send()
+    }
+
+    fn prepare(&mut self, io: &mut dyn Backend, stop: &AtomicBool) -> Result<(), RunError> {
         self.inner.prepare(io, stop)
     }
 
-    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+    fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos) {
         self.books.borrow_mut().begun += 1;
         self.inner.start(io, op, now);
     }
 
     fn take_completed(&mut self) -> Option<&Completion> {
+        let carries_sessions = self.inner.carries_sessions();
         let completion = self.inner.take_completed()?;
-        if !C::CARRIES_SESSIONS {
+        if !carries_sessions {
             self.books.borrow_mut().ended(completion);
         }
         Some(completion)
@@ -77,15 +82,15 @@ impl<C: Client> Client for Audit<C> {
         self.inner.take_established()
     }
 
-    fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
+    fn flush(&mut self, io: &mut dyn Backend, now: &dyn Fn() -> Nanos) {
         self.inner.flush(io, now);
     }
 
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+    fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>, time: EventTime) {
         self.inner.on_event(io, slot, event, time);
     }
 
-    fn on_readable<B: Backend>(&mut self, io: &mut B, source: u32, now: Nanos) -> bool {
+    fn on_readable(&mut self, io: &mut dyn Backend, source: u32, now: Nanos) -> bool {
         self.inner.on_readable(io, source, now)
     }
 
@@ -105,7 +110,7 @@ impl<C: Client> Client for Audit<C> {
         self.inner.oldest_intended()
     }
 
-    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn expire(&mut self, io: &mut dyn Backend, now: Nanos) {
         self.inner.expire(io, now);
     }
 
@@ -113,24 +118,8 @@ impl<C: Client> Client for Audit<C> {
         self.inner.abandon(now);
     }
 
-    fn take_sampler(&mut self) -> Option<Sampler> {
-        self.inner.take_sampler()
-    }
-
-    fn take_handshakes(&mut self) -> Handshakes {
-        self.inner.take_handshakes()
-    }
-
-    fn take_sessions(&mut self) -> Option<SessionsMeasured> {
-        self.inner.take_sessions()
-    }
-
-    fn first_violation(&self) -> Option<String> {
-        self.inner.first_violation()
-    }
-
-    fn first_reset(&self) -> Option<String> {
-        self.inner.first_reset()
+    fn finish(&mut self, end: Nanos) -> ClientSummary {
+        self.inner.finish(end)
     }
 
     fn tally(&self) -> Tally {

@@ -56,9 +56,11 @@ struct Slot {
     last: Nanos,
 }
 
-/// A simulated kernel. `AT_ONCE`: what is sent is with the kernel at once, as over epoll. Otherwise
-/// a buffer is busy until the kernel has taken it, as over io_uring.
-pub(super) struct FakeKernel<const AT_ONCE: bool> {
+/// A simulated kernel.
+pub(super) struct FakeKernel {
+    /// What is sent is with the kernel at once, as over epoll. Otherwise a buffer is busy until the
+    /// kernel has taken it, as over io_uring.
+    at_once: bool,
     clock: VirtualClock,
     rng: Rng,
     is_multiplexed: bool,
@@ -69,14 +71,16 @@ pub(super) struct FakeKernel<const AT_ONCE: bool> {
     polls: u64,
 }
 
-impl<const AT_ONCE: bool> FakeKernel<AT_ONCE> {
+impl FakeKernel {
     pub(super) fn new(
+        at_once: bool,
         clock: VirtualClock,
         rng: Rng,
         (slots, is_multiplexed): (usize, bool),
         requests: WireRequests,
-    ) -> FakeKernel<AT_ONCE> {
+    ) -> FakeKernel {
         FakeKernel {
+            at_once,
             clock,
             rng,
             is_multiplexed,
@@ -103,7 +107,7 @@ impl<const AT_ONCE: bool> FakeKernel<AT_ONCE> {
         }
     }
 
-    fn tell<S: Sink<Self>>(&mut self, slot: u32, happens: Happens, sink: &mut S) {
+    fn tell(&mut self, slot: u32, happens: Happens, sink: &mut dyn Sink) {
         let of = &mut self.slots[slot as usize];
         match happens {
             Happens::Connected => {
@@ -130,9 +134,14 @@ impl<const AT_ONCE: bool> FakeKernel<AT_ONCE> {
     }
 }
 
-impl<const AT_ONCE: bool> Backend for FakeKernel<AT_ONCE> {
-    const NAME: &'static str = "fake";
-    const SENDS_AT_ONCE: bool = AT_ONCE;
+impl Backend for FakeKernel {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn sends_at_once(&self) -> bool {
+        self.at_once
+    }
 
     fn open(&mut self, slot: u32, _: ConnectOptions<'_>) -> io::Result<()> {
         if chance(&mut self.rng, 2) {
@@ -169,7 +178,7 @@ impl<const AT_ONCE: bool> Backend for FakeKernel<AT_ONCE> {
             }
             Payload::Owned(bytes) => {
                 assert!(!bytes.is_empty());
-                self.slots[slot as usize].is_busy = !AT_ONCE;
+                self.slots[slot as usize].is_busy = !self.at_once;
                 bytes
             }
         };
@@ -203,7 +212,7 @@ impl<const AT_ONCE: bool> Backend for FakeKernel<AT_ONCE> {
         *of = Slot { generation: of.generation + 1, ..Slot::default() };
     }
 
-    fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
+    fn poll(&mut self, timeout: Nanos, sink: &mut dyn Sink) -> io::Result<usize> {
         self.polls += 1;
         assert!(self.polls < POLLS_MAX, "the load never ends");
         let now = self.clock.read();

@@ -115,7 +115,7 @@ impl<X: Conversation> Early<X> {
     fn event(&mut self, at: u64, event: Event<'_>) {
         let time = EventTime::seen(Nanos(at));
         self.client.on_event(&mut self.io, 0, event, time);
-        self.client.flush(&mut self.io, || Nanos(at));
+        self.client.flush(&mut self.io, &|| Nanos(at));
     }
 
     fn receive(&mut self, at: u64, bytes: &[u8]) {
@@ -243,7 +243,7 @@ fn a_handshake_that_fails_is_named_though_the_request_went_out() {
     let mut e = begun();
     e.event(9, Event::Ended);
     assert_eq!(e.outcomes(), [Outcome::HandshakeFailed]);
-    let events = e.client.take_handshakes();
+    let events = e.client.finish(Nanos::ZERO).handshakes;
     assert_eq!(events.failed_because.as_deref(), Some(crate::link::HUNG_UP));
     let mut e = begun();
     let reset = io::Error::from_raw_os_error(libc::ECONNRESET);

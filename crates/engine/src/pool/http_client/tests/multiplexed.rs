@@ -94,7 +94,7 @@ impl Conversation for Letters {
 }
 
 struct Shared {
-    client: HttpClient<Cleartext, Letters>,
+    client: HttpClient<ServerLink, Letters>,
     io: Remembers,
 }
 
@@ -103,7 +103,7 @@ fn shared(connections_max: u32, permitted: u32) -> Shared {
     let (config, requests, _) = parts(connections_max, 0, "GET");
     let config = ClientConfig { streams_max: permitted, ..config };
     Shared {
-        client: HttpClient::new(config, Pooled, requests, (), permitted),
+        client: HttpClient::new(config, Pooled, requests, None, permitted),
         io: Remembers::default(),
     }
 }
@@ -125,7 +125,7 @@ impl Shared {
     }
 
     fn flush(&mut self, at: u64) {
-        self.client.flush(&mut self.io, || Nanos(at));
+        self.client.flush(&mut self.io, &|| Nanos(at));
     }
 
     fn ended(&mut self) -> Vec<Completion> {
@@ -315,7 +315,7 @@ fn the_end_of_a_connection_ends_all_that_it_carries() {
 /// Where the operations lie that were followed: the end of the request, begin and end of the
 /// response.
 fn places(s: &mut Shared) -> Vec<[u64; 3]> {
-    let sampled = Sampled::of(s.client.take_sampler().into_iter().collect());
+    let sampled = Sampled::of(s.client.finish(Nanos::ZERO).sampler.into_iter().collect());
     let of = |s: &Sample| [s.request_end, s.response_begin, s.response_end];
     sampled.samples.iter().map(of).collect()
 }

@@ -9,7 +9,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\
 const OK_KEEP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 struct Bench {
-    client: HttpClient<Cleartext, Http1, OnePerOperation>,
+    client: HttpClient<ServerLink, Http1, OnePerOperation>,
     io: Remembers,
 }
 
@@ -19,7 +19,7 @@ fn bench(close: CloseKind) -> Bench {
     let policy = OnePerOperation::new(Vec::new(), close, 100);
     let exchange = http1::Shared::new(&target);
     Bench {
-        client: HttpClient::new(config, policy, requests, (), exchange),
+        client: HttpClient::new(config, policy, requests, None, exchange),
         io: Remembers { state: Some(phase(TcpPhase::Connecting)), ..Remembers::default() },
     }
 }

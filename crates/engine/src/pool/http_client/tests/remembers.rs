@@ -24,7 +24,9 @@ pub(in crate::pool) struct Remembers {
 }
 
 impl Backend for Remembers {
-    const NAME: &'static str = "none";
+    fn name(&self) -> &'static str {
+        "none"
+    }
 
     fn open(&mut self, slot: u32, options: ConnectOptions<'_>) -> io::Result<()> {
         if let Some(code) = self.open_error {
@@ -70,7 +72,7 @@ impl Backend for Remembers {
         self.how.push(how);
     }
 
-    fn poll<S: Sink<Self>>(&mut self, _: Nanos, _: &mut S) -> io::Result<usize> {
+    fn poll(&mut self, _: Nanos, _: &mut dyn Sink) -> io::Result<usize> {
         Ok(0)
     }
 }

@@ -90,13 +90,13 @@ impl<X: Conversation, P: Policy> Secured<X, P> {
     fn start(&mut self, at: u64) {
         let op = Op { intended: Nanos(at), lane: if P::WAITS { Op::ANY_LANE } else { 0 } };
         self.client.start(&mut self.io, op, Nanos(at));
-        self.client.flush(&mut self.io, || Nanos(at));
+        self.client.flush(&mut self.io, &|| Nanos(at));
     }
 
     fn event(&mut self, at: u64, slot: u32, event: Event<'_>) {
         let time = EventTime::seen(Nanos(at));
         self.client.on_event(&mut self.io, slot, event, time);
-        self.client.flush(&mut self.io, || Nanos(at));
+        self.client.flush(&mut self.io, &|| Nanos(at));
     }
 
     fn receive(&mut self, at: u64, slot: u32, bytes: &[u8]) {
