@@ -33,8 +33,6 @@ pub(super) enum Pairs {
     Query,
     /// `&` alone, as in a form.
     Form,
-    /// `;` and blanks, as in cookies.
-    Cookies,
 }
 
 /// All secrets of a text, in ascending order, apart from each other.
@@ -72,14 +70,13 @@ pub(super) fn is_form(text: &str) -> bool {
 
 /// Every cookie of these.
 pub(super) fn cookies(text: &str) -> Vec<FoundSecret> {
-    let mut found = Vec::new();
-    for (at, _) in text.match_indices('=') {
-        let from = text[..at].rfind(';').map_or(0, |sign| sign + 1);
-        let name = text[from..at].trim();
-        if !name.contains('=') {
-            let value = value_at(text, at + 1, Pairs::Cookies);
-            push(&mut found, value, name);
+    let (mut found, mut from) = (Vec::new(), 0);
+    for cookie in text.split(';') {
+        let end = from + cookie.len();
+        if let Some((name, _)) = cookie.split_once('=') {
+            push(&mut found, from + name.len() + 1..end, name.trim());
         }
+        from = end + 1;
     }
     found
 }
@@ -143,9 +140,14 @@ fn pairs(names: &SecretNames, text: &str, pairs: Pairs) -> Vec<FoundSecret> {
     let mut from = 0;
     while let Some(sign) = text[from..].find('=').map(|sign| from + sign) {
         let name = name_before(text, sign, pairs);
-        let value = value_at(text, sign + 1, pairs);
         from = sign + 1;
-        if is_secret(names.class(name), &text[value.clone()]) {
+        let class = names.class(name);
+        if class.is_none() {
+            // Without a look at the value, which may go on for the whole text.
+            continue;
+        }
+        let value = value_at(text, from, pairs);
+        if is_secret(class, &text[value.clone()]) {
             from = value.end;
             push(&mut found, value, name);
         }
@@ -157,7 +159,7 @@ fn pairs(names: &SecretNames, text: &str, pairs: Pairs) -> Vec<FoundSecret> {
 fn name_before(text: &str, end: usize, pairs: Pairs) -> &str {
     let is_part = |c: char| match pairs {
         Pairs::Text => c.is_alphanumeric() || "-_.[]%$".contains(c),
-        Pairs::Query | Pairs::Form | Pairs::Cookies => !"&?#;=".contains(c),
+        Pairs::Query | Pairs::Form => !"&?#;=".contains(c),
     };
     let begin = text[..end].rfind(|c| !is_part(c));
     &text[begin.map_or(0, |at| after(text, at))..end]
@@ -174,7 +176,6 @@ fn value_at(text: &str, begin: usize, pairs: Pairs) -> Range<usize> {
         Pairs::Text => c.is_whitespace() || c == '…' || ENDS.contains(&c),
         Pairs::Query => c == '&' || c == '#',
         Pairs::Form => c == '&',
-        Pairs::Cookies => c == ';',
     };
     let end = rest.find(ends).unwrap_or(rest.len());
     begin..begin + end
