@@ -41,32 +41,27 @@ pub(crate) trait Client {
 
     /// The next message of an operation under way, if any. Comes before the operation is reported
     /// as completed.
-    #[inline]
     fn take_message(&mut self) -> Option<MessageEvent> {
         None
     }
 
     /// Steps of sessions that have begun since the last call.
-    #[inline]
     fn take_begun(&mut self) -> u64 {
         0
     }
 
     /// The next ended session, if any, as the driver's operation.
-    #[inline]
     fn take_ended(&mut self) -> Option<Completion> {
         None
     }
 
     /// The lane of an operation whose own connection was established since the last call, if
     /// any. Comes before the operation is reported as completed.
-    #[inline]
     fn take_established(&mut self) -> Option<u32> {
         None
     }
 
     /// Sends what has waited until all due operations were started.
-    #[inline]
     fn flush(&mut self, _io: &mut dyn Backend, _now: &dyn Fn() -> Nanos) {}
 
     /// Handles an event of a connection.
@@ -82,13 +77,11 @@ pub(crate) trait Client {
 
     /// Time at which [`Client::expire`] is to start something. Must be met to the microsecond,
     /// unlike a deadline.
-    #[inline]
     fn next_due(&self) -> Nanos {
         Nanos::MAX
     }
 
     /// Whether nothing can be started any more.
-    #[inline]
     fn has_run_out(&self) -> bool {
         false
     }

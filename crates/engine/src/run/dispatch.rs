@@ -76,7 +76,8 @@ impl Dispatch<'_> {
     /// A client for each server of the target. Of the first alone an observer follows connections.
     fn with_servers<X: Conversation, P: Policy + Clone>(
         &self,
-        (config, policy): (ClientConfig, P),
+        config: ClientConfig,
+        policy: P,
         requests: RequestSet,
         exchange: impl Fn() -> X::Shared,
     ) -> io::Result<WorkerResult> {
@@ -128,19 +129,20 @@ impl Dispatch<'_> {
         self.over_backend(Box::new(client), slots)
     }
 
-    /// Chooses the backend.
     fn over_backend(&self, client: Box<dyn Client>, slots: usize) -> io::Result<WorkerResult> {
+        self.plan.work_over(self.backend(slots), client, self.share, self.parts)
+    }
+
+    /// Chooses the backend.
+    fn backend(&self, slots: usize) -> io::Result<Box<dyn Backend>> {
         let requests = self.plan.requests.clone();
         let timestamps = self.plan.timestamps.is_some();
-        let io: io::Result<Box<dyn Backend>> = match self.plan.backend {
-            BackendChoice::IoUring => UringBackend::new(slots, requests, timestamps)
-                .map(|io| Box::new(io) as Box<dyn Backend>),
+        Ok(match self.plan.backend {
+            BackendChoice::IoUring => Box::new(UringBackend::new(slots, requests, timestamps)?),
             BackendChoice::Epoll | BackendChoice::Auto => {
-                EpollBackend::new(slots, requests, timestamps)
-                    .map(|io| Box::new(io) as Box<dyn Backend>)
+                Box::new(EpollBackend::new(slots, requests, timestamps)?)
             }
-        };
-        self.plan.work_over(io, client, self.share, self.parts)
+        })
     }
 
     fn worker_setup(&self, config: &ClientConfig) -> WorkerSetup<'_> {
@@ -238,7 +240,7 @@ impl<P: Policy + Clone> WithConversation for PolicyRun<'_, P> {
         let PolicyRun { dispatch, config, policy, requests } = self;
         let worker = dispatch.worker_setup(&config);
         let exchange = || X::shared(settings, &worker);
-        dispatch.with_servers::<X, P>((config.clone(), policy), requests, exchange)
+        dispatch.with_servers::<X, P>(config, policy, requests, exchange)
     }
 
     fn with_diversion<X: TargetConversation>(
