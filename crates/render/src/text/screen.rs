@@ -31,10 +31,13 @@ pub(super) fn laid_out(doc: &Document, width: usize, unicode: bool) -> TextPage 
     let mut end = empty();
     show_end(&mut end, &doc.head);
     let all = doc.findings.as_deref().unwrap_or_default();
-    // The figures have precedence over findings beyond the first two.
-    let least = show_findings(empty(), all, 2).lines();
     let room = doc.screen_lines.saturating_sub(end.lines() + 1);
-    let mut page = show_figures(doc, &empty, room.saturating_sub(least));
+    // Sentences of the figures are cut for a second finding, and lines left out only for the first.
+    let [wished, most] = [2, 1].map(|findings| {
+        let lines = show_findings(empty(), all, findings).lines();
+        room.saturating_sub(lines)
+    });
+    let mut page = show_figures(doc, &empty, wished, most);
     let room = room.saturating_sub(page.lines());
     let most = FINDINGS_MAX.min(all.len());
     let fitting = (0..=most).rev().find(|n| show_findings(empty(), all, *n).lines() <= room);
@@ -45,15 +48,21 @@ pub(super) fn laid_out(doc: &Document, width: usize, unicode: bool) -> TextPage 
     page
 }
 
-/// The blocks of the first screen, in at most `room` lines.
-fn show_figures(doc: &Document, empty: &dyn Fn() -> TextPage, room: usize) -> TextPage {
+/// The blocks of the first screen: in `wished` lines where that leaves none out, or else in at most
+/// `most`.
+fn show_figures(
+    doc: &Document,
+    empty: &dyn Fn() -> TextPage,
+    wished: usize,
+    most: usize,
+) -> TextPage {
     let blocks: Vec<&Block> =
         doc.sections.iter().flat_map(|section| section.blocks_for(Medium::Screen)).collect();
     let tables = blocks.iter().filter_map(|block| match block {
         Block::Table(_, table) => Some(table.rows()),
         _ => None,
     });
-    let most = tables.max().unwrap_or(TABLE_ROWS_MIN).max(TABLE_ROWS_MIN);
+    let rows_max = tables.max().unwrap_or(TABLE_ROWS_MIN).max(TABLE_ROWS_MIN);
     let figures = |is_tight: bool, rows: usize| {
         let mut page = empty();
         if !doc.head.made.is_empty() {
@@ -64,15 +73,15 @@ fn show_figures(doc: &Document, empty: &dyn Fn() -> TextPage, room: usize) -> Te
         page
     };
     // Sentences are cut before rows are left out.
-    let tight = (TABLE_ROWS_MIN..=most).rev().map(|rows| figures(true, rows));
-    let mut pages = std::iter::once(figures(false, most)).chain(tight);
-    let page = pages.find(|page| page.lines() <= room);
-    let mut page = page.unwrap_or_else(|| figures(true, TABLE_ROWS_MIN).begin(room));
+    let tight = (TABLE_ROWS_MIN..=rows_max).rev().map(|rows| figures(true, rows));
+    let mut pages = std::iter::once(figures(false, rows_max)).chain(tight);
+    let page = pages.find(|page| page.lines() <= wished);
+    let mut page = page.unwrap_or_else(|| figures(true, TABLE_ROWS_MIN).begin(most));
     let plots = blocks.into_iter().filter_map(|block| match block {
         Block::Plots(plots, _) => Some(plots),
         _ => None,
     });
-    plots.flatten().for_each(|plot| show_plot(&mut page, plot, room));
+    plots.flatten().for_each(|plot| show_plot(&mut page, plot, wished));
     page
 }
 
@@ -146,4 +155,28 @@ fn show_end(page: &mut TextPage, head: &DocumentHead) {
         page.cut(0, Line::of(Ink::Warn, INTERRUPTED));
     }
     show_answer(page, head);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn second_finding_leaves_no_figure_out() {
+        let mut doc = Document::of(&fixtures::run_errors());
+        let finding = doc.findings.as_ref().unwrap()[0].clone();
+        let mut has_outcomes = |lines: usize, findings: usize| {
+            doc.screen_lines = lines;
+            doc.findings = Some(vec![finding.clone(); findings]);
+            let mut bytes = Vec::new();
+            laid_out(&doc, 80, true).write(false, &mut bytes).unwrap();
+            let text = String::from_utf8(bytes).unwrap();
+            assert!(text.lines().count() <= lines, "{lines}:\n{text}");
+            text.contains("  outcomes ")
+        };
+        let shown: Vec<bool> = (8..=24).map(|lines| has_outcomes(lines, 1)).collect();
+        assert!(shown.contains(&true) && shown.contains(&false), "{shown:?}");
+        assert_eq!(shown, Vec::from_iter((8..=24).map(|lines| has_outcomes(lines, 2))));
+    }
 }
