@@ -5,9 +5,10 @@ use crate::bus::{Bus, Stores, chain, parse};
 use crate::clocks::chrony_error_ns_max;
 use crate::protocol::{AgentFacts, COORDINATORS_INBOX, CoordinatorFacts, PROTOCOL};
 use crate::{FleetError, NatsAccess};
-use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::{Stream, TryStreamExt};
 use knee_load::measure::AgentClock;
+use std::collections::BTreeSet;
 
 /// An agent that holds a lease.
 #[derive(Clone, Debug)]
@@ -44,16 +45,20 @@ pub fn present(
 /// Agents that hold a lease, by name.
 async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, FleetError> {
     let unreachable = |why: String| FleetError::Gone(format!("the agents cannot be listed: {why}"));
-    let mut keys = stores.agents.keys().await.map_err(|e| unreachable(chain(&e)))?;
+    let keys = stores.agents.keys().await.map_err(|e| unreachable(chain(&e)))?;
+    let names = each_once(keys).await.map_err(|e| unreachable(chain(&e)))?;
     let mut agents = Vec::new();
-    while let Some(key) = keys.next().await {
-        let key = key.map_err(|e| unreachable(chain(&e)))?;
-        let held = stores.agents.get(&key).await.map_err(|e| unreachable(chain(&e)))?;
+    for name in names {
+        let held = stores.agents.get(&name).await.map_err(|e| unreachable(chain(&e)))?;
         let facts = held.as_deref().and_then(parse::<AgentFacts>);
-        agents.extend(facts.map(|facts| AgentFacts { name: key, ..facts }));
+        agents.extend(facts.map(|facts| AgentFacts { name, ..facts }));
     }
-    agents.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(agents)
+}
+
+/// The keys in their order. One that is written while they are listed is listed twice.
+async fn each_once<E>(keys: impl Stream<Item = Result<String, E>>) -> Result<BTreeSet<String>, E> {
+    keys.try_collect().await
 }
 
 /// Agents that take part: they are selected, answer, and are of this version.
@@ -170,6 +175,18 @@ impl Selector {
 mod tests {
     use super::*;
     use crate::protocol::facts_of_test;
+
+    #[test]
+    fn agent_that_renews_its_lease_meanwhile_is_listed_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let listed = |keys: &[Result<&str, ()>]| {
+            let keys: Vec<_> = keys.iter().map(|key| key.map(String::from)).collect();
+            runtime.block_on(each_once(futures_util::stream::iter(keys)))
+        };
+        let names = listed(&[Ok("loader2"), Ok("loader1"), Ok("loader2")]).unwrap();
+        assert_eq!(Vec::from_iter(names), ["loader1", "loader2"]);
+        assert_eq!(listed(&[Ok("loader1"), Err(())]), Err(()));
+    }
 
     #[test]
     fn labels_of_one_key_are_alternatives() {
