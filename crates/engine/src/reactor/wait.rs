@@ -68,7 +68,7 @@ impl Waiter {
             bucket: 0,
             until: Nanos::ZERO,
             polled_ns: 0,
-            lateness: Histogram::default(),
+            lateness: Histogram::ready(),
             polling: Polling::new(0, 0),
         }
     }

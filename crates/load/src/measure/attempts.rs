@@ -95,7 +95,8 @@ impl AttemptsRecorder {
         let slot = slot.max(Nanos(1));
         let slots = window.length().0.div_ceil(slot.0).min(SLOTS_MAX) as usize;
         let slots = vec![AttemptsSlot::default(); slots];
-        let totals = AttemptsMeasured { slot, slots, ..AttemptsMeasured::default() };
+        let served = Histogram::ready();
+        let totals = AttemptsMeasured { served, slot, slots, ..AttemptsMeasured::default() };
         AttemptsRecorder { window, totals }
     }
 

@@ -5,12 +5,22 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
+
+type Hdr = hdrhistogram::Histogram<u64>;
 
 /// Times from 1 ns to 1 h with 3 significant digits; merges are exact. Longer ones count as 1 h.
+/// Takes its 270 KB with the first time that is recorded, unless it is made [`Histogram::ready`].
 ///
 /// Serialised as the standard HdrHistogram V2 encoding in base64.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Histogram(hdrhistogram::Histogram<u64>);
+#[derive(Clone, Debug, Default)]
+pub struct Histogram(Option<Hdr>);
+
+/// What a histogram without memory reads as.
+static EMPTY: LazyLock<Hdr> = LazyLock::new(|| {
+    let empty = Hdr::new_with_bounds(1, HIGHEST_NS, 3);
+    empty.expect("the bounds are constants that the library accepts")
+});
 
 /// Times with their counts, without room for times that were not counted. A histogram of few
 /// operations in a hundredth of its 270 KB. Times ascend.
@@ -107,29 +117,46 @@ pub fn band_start(band: u16) -> Nanos {
 /// The longest time that is distinguished: 1 h.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
-impl Default for Histogram {
-    fn default() -> Histogram {
-        let inner = hdrhistogram::Histogram::new_with_bounds(1, HIGHEST_NS, 3);
-        Histogram(inner.expect("the bounds are constants that the library accepts"))
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Histogram) -> bool {
+        self.as_hdr() == other.as_hdr()
     }
 }
 
 impl Histogram {
+    /// An empty one that has its memory: for those who must not wait for it at the first time.
+    pub fn ready() -> Histogram {
+        Histogram(Some(EMPTY.clone()))
+    }
+
+    #[inline]
+    fn counting(&mut self) -> &mut Hdr {
+        self.0.get_or_insert_with(|| EMPTY.clone())
+    }
+
     /// Counts one time.
     #[inline]
     pub fn record(&mut self, t: Nanos) {
-        self.0.saturating_record(t.0);
+        self.counting().saturating_record(t.0);
     }
 
     /// Counts one time as `n`.
     #[inline]
     pub fn record_n(&mut self, t: Nanos, n: u64) {
-        self.0.saturating_record_n(t.0, n);
+        if n > 0 {
+            self.counting().saturating_record_n(t.0, n);
+        }
     }
 
     /// Adds another's counts.
     pub fn merge(&mut self, other: &Histogram) {
-        self.0.add(&other.0).expect("all histograms have the same bounds");
+        match (&mut self.0, &other.0) {
+            (_, None) => {}
+            (Some(mine), Some(theirs)) => {
+                mine.add(theirs).expect("all histograms have the same bounds");
+            }
+            (mine @ None, theirs) => mine.clone_from(theirs),
+        }
     }
 
     /// The counts without the rest.
@@ -144,27 +171,29 @@ impl Histogram {
 
     /// Forgets everything, keeps the memory.
     pub fn clear(&mut self) {
-        self.0.reset();
+        if let Some(counts) = &mut self.0 {
+            counts.reset();
+        }
     }
 
     /// Number of observations.
     pub fn count(&self) -> u64 {
-        self.0.len()
+        self.as_hdr().len()
     }
 
     /// Whether it has no observation.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.count() == 0
     }
 
     /// The mean, in nanoseconds; 0 where empty.
     pub fn mean_ns(&self) -> f64 {
-        self.0.mean()
+        self.as_hdr().mean()
     }
 
     /// The standard deviation, in nanoseconds.
     pub fn std_dev_ns(&self) -> f64 {
-        self.0.stdev()
+        self.as_hdr().stdev()
     }
 
     /// Root of the mean of the squares; 0 of none.
@@ -174,17 +203,17 @@ impl Histogram {
 
     /// The smallest; 0 where empty.
     pub fn min(&self) -> Nanos {
-        Nanos(self.0.min())
+        Nanos(self.as_hdr().min())
     }
 
     /// The largest; 0 where empty.
     pub fn max(&self) -> Nanos {
-        Nanos(self.0.max())
+        Nanos(self.as_hdr().max())
     }
 
     /// The time that a share `q` (0 to 1) of them did not exceed; 0 where empty.
     pub fn quantile(&self, q: f64) -> Nanos {
-        Nanos(self.0.value_at_quantile(q))
+        Nanos(self.as_hdr().value_at_quantile(q))
     }
 
     /// The time that a share `q` of them did not exceed. A percentile needs at least 1/(1 − q)
@@ -226,20 +255,22 @@ impl Histogram {
     }
 
     /// As the library's own type, for those who write it in its formats.
-    pub fn as_hdr(&self) -> &hdrhistogram::Histogram<u64> {
-        &self.0
+    pub fn as_hdr(&self) -> &Hdr {
+        self.0.as_ref().unwrap_or(&EMPTY)
     }
 
     /// The recorded values with their counts, ascending.
     pub fn iter_recorded(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
-        self.0.iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value()))
+        self.as_hdr().iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value()))
     }
 }
 
 impl Serialize for Histogram {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::new();
-        V2Serializer::new().serialize(&self.0, &mut bytes).map_err(serde::ser::Error::custom)?;
+        V2Serializer::new()
+            .serialize(self.as_hdr(), &mut bytes)
+            .map_err(serde::ser::Error::custom)?;
         s.serialize_str(&BASE64.encode(bytes))
     }
 }
@@ -249,11 +280,16 @@ impl<'de> Deserialize<'de> for Histogram {
         let text = String::deserialize(d)?;
         let bytes = BASE64.decode(text).map_err(serde::de::Error::custom)?;
         let read = Deserializer::new().deserialize::<u64, _>(&mut bytes.as_slice());
+        let read = read.map_err(serde::de::Error::custom)?;
+        let bounds = |of: &Hdr| (of.low(), of.high(), of.sigfig());
+        if read.is_empty() {
+            return Ok(Histogram::default());
+        }
+        if bounds(&read) == bounds(&EMPTY) {
+            return Ok(Histogram(Some(read)));
+        }
         let mut histogram = Histogram::default();
-        histogram
-            .0
-            .add(read.map_err(serde::de::Error::custom)?)
-            .map_err(serde::de::Error::custom)?;
+        histogram.counting().add(read).map_err(serde::de::Error::custom)?;
         Ok(histogram)
     }
 }

@@ -100,6 +100,20 @@ pub const BURST_GAP: Nanos = Nanos::from_millis(50);
 pub const BURST_MIN: u32 = 4;
 
 impl MessagesMeasured {
+    /// None yet, with the memory for all times.
+    fn ready() -> MessagesMeasured {
+        MessagesMeasured {
+            first_message: Histogram::ready(),
+            gap: Histogram::ready(),
+            per_message: Histogram::ready(),
+            stream: Histogram::ready(),
+            longest_gap: Histogram::ready(),
+            sent_late: Histogram::ready(),
+            answer: Histogram::ready(),
+            ..MessagesMeasured::default()
+        }
+    }
+
     /// Adds another worker's, exactly.
     pub fn merge(&mut self, other: MessagesMeasured) {
         let counts = [
@@ -174,7 +188,10 @@ impl MessageRecorder {
         bounds: Option<StreamBounds>,
         targets: Vec<bool>,
     ) -> MessageRecorder {
-        let (streams, measured) = (Vec::new(), MessagesMeasured::default());
+        let streams = Vec::new();
+        let has_streams = targets.contains(&true);
+        let measured =
+            if has_streams { MessagesMeasured::ready() } else { MessagesMeasured::default() };
         MessageRecorder { window, bounds, targets, answered: Vec::new(), streams, measured }
     }
 

@@ -74,6 +74,15 @@ pub struct ProgramsMeasured {
 }
 
 impl ProgramsMeasured {
+    /// None yet, with the memory for their times.
+    pub fn ready() -> ProgramsMeasured {
+        ProgramsMeasured {
+            answer: Histogram::ready(),
+            late: Histogram::ready(),
+            ..ProgramsMeasured::default()
+        }
+    }
+
     fn merge(&mut self, other: ProgramsMeasured) {
         self.answer.merge(&other.answer);
         self.late.merge(&other.late);
@@ -104,12 +113,13 @@ pub struct SessionMeasured {
 }
 
 impl SessionsMeasured {
-    /// None yet.
+    /// None yet, with the memory for their times.
     pub fn new(plan: &SessionPlan) -> SessionsMeasured {
+        let none = SessionMeasured { time: Histogram::ready(), ..SessionMeasured::default() };
         SessionsMeasured {
-            kinds: vec![SessionMeasured::default(); plan.kinds.len()],
-            groups: vec![Histogram::default(); plan.groups.len()],
-            programs: (!plan.programs.is_empty()).then(ProgramsMeasured::default),
+            kinds: vec![none; plan.kinds.len()],
+            groups: vec![Histogram::ready(); plan.groups.len()],
+            programs: (!plan.programs.is_empty()).then(ProgramsMeasured::ready),
             ..SessionsMeasured::default()
         }
     }

@@ -85,12 +85,13 @@ pub struct TargetMeasured {
 }
 
 impl TargetMeasured {
-    /// One for each target. A single target has none, as all is of it; a single step of sessions
-    /// has one, as there are sessions beside it.
+    /// One for each target, with its memory. A single target has none, as all is of it; a single
+    /// step of sessions has one, as there are sessions beside it.
     pub fn each(targets: usize, are_steps: bool) -> Vec<TargetMeasured> {
+        let none = TargetMeasured { response: Histogram::ready(), ..TargetMeasured::default() };
         match targets {
             0 | 1 if !are_steps => Vec::new(),
-            n => vec![TargetMeasured::default(); n.clamp(1, TARGETS_MAX)],
+            n => vec![none; n.clamp(1, TARGETS_MAX)],
         }
     }
 

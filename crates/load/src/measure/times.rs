@@ -115,8 +115,8 @@ impl TimesRecorder {
 /// in one piece have equal times.
 #[derive(Debug, Default)]
 pub(super) struct RunLengthRecorder {
-    /// What was counted before the present run; made when it is needed, unless it is there already.
-    counted: Option<Histogram>,
+    /// What was counted before the present run.
+    counted: Histogram,
     time: Nanos,
     count: u64,
 }
@@ -124,7 +124,7 @@ pub(super) struct RunLengthRecorder {
 impl RunLengthRecorder {
     /// With its memory, so that the first time does not have to wait for that.
     pub(super) fn ready() -> RunLengthRecorder {
-        RunLengthRecorder { counted: Some(Histogram::default()), ..RunLengthRecorder::default() }
+        RunLengthRecorder { counted: Histogram::ready(), ..RunLengthRecorder::default() }
     }
 
     /// Counts one time.
@@ -140,15 +140,15 @@ impl RunLengthRecorder {
     #[inline]
     fn count_run(&mut self) {
         if self.count > 0 {
-            let counted = self.counted.get_or_insert_default();
-            counted.record_n(self.time, std::mem::take(&mut self.count));
+            self.counted.record_n(self.time, std::mem::take(&mut self.count));
         }
     }
 
     /// All that was counted; nothing is afterwards. `None`: nothing was.
     pub(super) fn take(&mut self) -> Option<Histogram> {
         self.count_run();
-        self.counted.take().filter(|counted| !counted.is_empty())
+        let counted = std::mem::take(&mut self.counted);
+        (!counted.is_empty()).then_some(counted)
     }
 }
 

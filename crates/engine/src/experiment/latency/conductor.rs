@@ -84,7 +84,7 @@ impl<'a> Conductor<'a> {
         };
         let window_end = settling.as_ref().map_or(Nanos::MAX, |s| s.1);
         Conductor {
-            current: (first(spec.interval), Histogram::default()),
+            current: (first(spec.interval), Histogram::ready()),
             spec,
             course,
             desk,
@@ -279,7 +279,7 @@ impl<'a> Conductor<'a> {
         let mut next = first(self.spec.interval);
         next.start_ns = self.current.0.end_ns;
         next.end_ns = next.start_ns.saturating_add(self.spec.interval.0.max(1));
-        let next = (next, Histogram::default());
+        let next = (next, Histogram::ready());
         let (mut ended, response) = std::mem::replace(&mut self.current, next);
         let quantile = |q| response.quantile(q).0;
         ended.p50_ns = quantile(0.5);

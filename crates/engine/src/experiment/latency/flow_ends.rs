@@ -5,6 +5,7 @@ use super::payload::{HEADER_BYTES, RECORD_MAX, RECORD_MIN, RecordHeader};
 use super::wire::{ReceivedSide, SentSide};
 use crate::sys::{clock, stream};
 use knee_load::experiment::latency::FlowLost;
+use knee_load::measure::Histogram;
 use knee_load::time::Nanos;
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
@@ -44,7 +45,7 @@ impl FlowReceiver {
             last: Nanos::ZERO,
             slot: 0,
             slot_end: Nanos::ZERO,
-            side: ReceivedSide::default(),
+            side: ReceivedSide { inside: Histogram::ready(), ..ReceivedSide::default() },
         }
     }
 

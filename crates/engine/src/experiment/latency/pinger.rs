@@ -10,6 +10,7 @@ use crate::sys::clock::{self, ThreadUse};
 use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
 use crate::sys::thread as sys_thread;
 use knee_load::experiment::latency::{Probe, ProbeBack, ProbeSpec, ProbesMeasured};
+use knee_load::measure::Histogram;
 use knee_load::time::Nanos;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -119,8 +120,8 @@ impl Pinger {
             epoll.add(udp, 2, flags::READ)?;
         }
         let mut round = PingerState {
-            tcp: ProbeLog::default(),
-            udp: ProbeLog { timeout: Some(self.probes.timeout), ..ProbeLog::default() },
+            tcp: ProbeLog::new(None),
+            udp: ProbeLog::new(Some(self.probes.timeout)),
             due_ns: self.origin_ns,
             heard_ns: clock::monotonic_ns(),
             out: Vec::new(),
@@ -366,7 +367,7 @@ impl Pinger {
 const PROBES_MAX: usize = 1_000_000;
 
 /// Probes of one kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ProbeLog {
     pub(super) measured: ProbesMeasured,
     /// All before this index have come back.
@@ -378,6 +379,12 @@ struct ProbeLog {
 }
 
 impl ProbeLog {
+    fn new(timeout: Option<Nanos>) -> ProbeLog {
+        let pacing_error = Histogram::ready();
+        let measured = ProbesMeasured { pacing_error, ..ProbesMeasured::default() };
+        ProbeLog { measured, oldest: 0, back: 0, timeout }
+    }
+
     /// Notes a probe that was sent. Returns its number.
     pub(super) fn sent(&mut self, intended: Nanos, sent: Nanos) -> u64 {
         let n = self.measured.sent;

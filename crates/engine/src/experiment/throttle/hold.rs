@@ -6,6 +6,7 @@ use crate::error::RunError;
 use crate::sys::clock::{self, MonotonicClock, TimerFd, thread_cpu_ns};
 use knee_load::arrival::{ArrivalProcess, Arrivals};
 use knee_load::experiment::throttle::{HoldMethod, HoldSpec, HoldStats};
+use knee_load::measure::Histogram;
 use knee_load::spec::{OpenLoad, Rate, Share};
 use knee_load::throttle::{Throttle, Turn};
 use knee_load::time::{Clock, Nanos};
@@ -25,7 +26,7 @@ pub(super) fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<HoldStats, RunE
     let mut work = OpenChore::open(&spec.chore)?;
     let mut pace = pacer(spec, schedule(spec))?;
     let mut asked = schedule(spec);
-    let mut holds = HoldStats::default();
+    let mut holds = HoldStats { error: Histogram::ready(), ..HoldStats::default() };
     let cpu_before = thread_cpu_ns();
     let course = HoldRun { clock: MonotonicClock::start(), end: spec.duration, stop };
     'run: while course.goes_on() {

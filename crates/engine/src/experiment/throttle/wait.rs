@@ -8,6 +8,7 @@ use crate::reactor::{COVERED, Waiter};
 use crate::sys::clock::{self, MonotonicClock, TimerFd, UringTimer, monotonic_ns, thread_cpu_ns};
 use crate::sys::epoll::{Epoll, EpollEvent};
 use knee_load::experiment::throttle::{WaitMethod, WaitSpec, WaitStats};
+use knee_load::measure::Histogram;
 use knee_load::spec::{Margins, WaitPolicy};
 use knee_load::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +81,11 @@ impl WaitRow<'_> {
     }
 
     fn measure(&mut self) -> Result<WaitStats, RunError> {
-        let mut waits = WaitStats::default();
+        let mut waits = WaitStats {
+            overshoot: Histogram::ready(),
+            chore: Histogram::ready(),
+            ..WaitStats::default()
+        };
         let mut steal = StealWatch::new(self.clock.now());
         // Processor time is read within the time that it is a share of.
         let started = self.clock.now();

@@ -80,7 +80,7 @@ impl Programs {
             settled: Vec::new(),
             limits: BinaryHeap::new(),
             line: Vec::new(),
-            measured: ProgramsMeasured::default(),
+            measured: ProgramsMeasured::ready(),
         }))
     }
 

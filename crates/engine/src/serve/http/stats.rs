@@ -329,6 +329,8 @@ impl ServerTally {
         ServerTally {
             arrivals: Vec::with_capacity(arrivals_max),
             arrivals_max,
+            sojourn: Histogram::ready(),
+            write_lateness: Histogram::ready(),
             ..ServerTally::default()
         }
     }

@@ -1,6 +1,7 @@
 //! Counts the datagrams that reach a service: which are new, which came again, which came late.
 
 use crate::experiment::udp::UdpReceived;
+use crate::measure::Histogram;
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
@@ -61,7 +62,11 @@ impl DatagramRecorder {
             duration,
             arrivals_max,
             memory: MEMORY_MAX,
-            received: UdpReceived { arrivals_until: Nanos::MAX, ..UdpReceived::default() },
+            received: UdpReceived {
+                arrivals_until: Nanos::MAX,
+                one_way_delay: Histogram::ready(),
+                ..UdpReceived::default()
+            },
             discarded: BTreeMap::new(),
         }
     }

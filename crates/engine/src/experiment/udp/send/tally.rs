@@ -1,6 +1,7 @@
 //! Counts of senders, as a whole and by interval.
 
 use knee_load::experiment::udp::{UdpSent, UdpTrialSpec};
+use knee_load::measure::Histogram;
 use knee_load::time::Nanos;
 use std::collections::BTreeMap;
 
@@ -33,6 +34,8 @@ impl SendTally {
             sent: UdpSent {
                 by_interval: vec![0; intervals],
                 starts_until: Nanos::MAX,
+                pacing_error: Histogram::ready(),
+                round_trip: Histogram::ready(),
                 ..UdpSent::default()
             },
             refused: BTreeMap::new(),
