@@ -4,6 +4,7 @@
 mod bench;
 mod dist;
 mod repo;
+mod tests;
 mod tidy;
 mod tools;
 
@@ -72,23 +73,13 @@ const STEPS: &[Step] = &[
     ("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
     ("tidy", tidy::run),
     ("build, lint", || cargo(&["test", "--workspace", "--no-run"], LINTED)),
-    ("test", run_tests),
+    ("test", tests::run),
     ("small bench", bench::run_small),
     ("doc", || {
         let deny = [("RUSTDOCFLAGS", "-D warnings")];
         cargo(&["doc", "--workspace", "--no-deps"], &deny)
     }),
 ];
-
-/// Twice as many tests at a time as there are processors: most of them wait most of the time. None
-/// depends on its speed.
-fn run_tests() -> Result<(), String> {
-    const THREADS: &str = "RUST_TEST_THREADS";
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = std::env::var(THREADS).unwrap_or_else(|_| (2 * processors).to_string());
-    let environment = [LINTED, &[(THREADS, threads.as_str())]].concat();
-    cargo(&["test", "--workspace", "--no-fail-fast"], &environment)
-}
 
 /// Runs all steps and prints the time that each took. `install`: installs what the tests need.
 ///

@@ -1,10 +1,11 @@
 //! Where things are in this repository, and what a shell script would do with them: run programs,
 //! make folders, write and copy files. An error says which of them it was.
 
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Output};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 /// The repository's root.
 pub fn root() -> PathBuf {
@@ -73,6 +74,35 @@ pub const LINTED: &[(&str, &str)] = &[
     ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
     ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
 ];
+
+/// Tests in a program of their own.
+pub struct TestProgram {
+    /// The name of the crate or of the file that they are built from.
+    pub name: String,
+    /// Where the program is.
+    pub program: PathBuf,
+    /// The folder of their package, where they expect to run.
+    pub folder: PathBuf,
+}
+
+/// Builds what `cargo test` with these arguments would run, and runs nothing.
+pub fn built_tests(args: &[&str], env: &[(&str, &str)]) -> Result<Vec<TestProgram>, String> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["test", "--no-run", "--quiet", "--message-format=json"]).args(args);
+    command.current_dir(root()).envs(env.iter().copied()).stderr(Stdio::inherit());
+    let built = command.output().map_err(|e| format!("cargo: {e}"))?;
+    succeeded(built.status, "cargo test --no-run", args)?;
+    let lines = String::from_utf8_lossy(&built.stdout);
+    let tests = lines.lines().filter_map(|line| {
+        let artifact: Value = serde_json::from_str(line).ok()?;
+        let is_test = artifact["profile"]["test"] == true;
+        let program = artifact["executable"].as_str().filter(|_| is_test)?.into();
+        let manifest = Path::new(artifact["manifest_path"].as_str()?);
+        let name = artifact["target"]["name"].as_str()?.to_owned();
+        Some(TestProgram { name, program, folder: manifest.parent()?.to_path_buf() })
+    });
+    Ok(tests.collect())
+}
 
 /// Prints a command line and runs it.
 pub fn step(program: &str, args: &[&str], folder: &Path) -> Result<(), String> {

@@ -279,20 +279,13 @@ fn knees(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
 /// The tests of the fleet's crate. A small run takes those that are built. For this crate alone
 /// cargo would build the crates below it again, with fewer of their features.
 fn fleet_tests(lab: &Lab) -> Result<PathBuf, String> {
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    build.args(["test", "--no-run", "--quiet", "--message-format=json"]).current_dir(repo::root());
-    if lab.small {
-        build.arg("--workspace").envs(LINTED.iter().copied());
+    let built = if lab.small {
+        repo::built_tests(&["--workspace"], LINTED)
     } else {
-        build.args(["--release", "--package", "knee-fleet", "--lib"]);
-    }
-    let built = process::run(build, Duration::from_secs(1_800))?;
-    let binary = built.stdout.lines().find_map(|line| {
-        let artifact: Value = serde_json::from_str(line).ok()?;
-        let is_wanted = artifact["target"]["name"] == "knee_fleet";
-        artifact["executable"].as_str().filter(|_| is_wanted).map(PathBuf::from)
-    });
-    binary.ok_or_else(|| format!("the tests of the fleet are not built: {}", built.stderr))
+        repo::built_tests(&["--release", "--package", "knee-fleet", "--lib"], &[])
+    };
+    let tests = built?.into_iter().find(|tests| tests.name == "knee_fleet");
+    tests.map(|tests| tests.program).ok_or_else(|| "the tests of the fleet are not built".into())
 }
 
 /// What a coordinator takes by the number of agents, as a test of the crate measures it.

@@ -36,7 +36,10 @@ fn under_constant_load(options: &[&str]) -> Value {
     assert!((120 * MS..300 * MS).contains(&response("p90")), "{times:#}");
     assert!(response("p75") < 100 * MS, "{times:#}");
     let findings = report["findings"].as_array().unwrap();
-    let said = findings.iter().any(|f| f["code"] == "server_stalled");
+    // Where the generator was late itself, it says that instead.
+    let said = findings
+        .iter()
+        .any(|f| f["code"] == "server_stalled" || f["code"] == "figures_undetermined");
     assert!(said, "{findings:#?}");
     trial
 }

@@ -87,6 +87,10 @@ impl Drop for KneeServer {
             // It may have ended by itself, which the test has noticed.
             let _ = child.kill();
             let _ = child.wait();
+            // A server that is killed leaves it.
+            if let Some(certificate) = &self.certificate {
+                let _ = std::fs::remove_file(certificate);
+            }
         }
     }
 }
