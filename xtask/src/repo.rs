@@ -62,10 +62,14 @@ fn collect(root: &Path, dir: &Path, found: &mut Vec<RepoFile>) -> Result<(), Str
 
 /// Runs cargo in the repository.
 pub fn cargo(args: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
+    let status = cargo_command(args, env).status().map_err(|e| format!("cargo: {e}"))?;
+    succeeded(status, "cargo", args)
+}
+
+fn cargo_command(args: &[&str], env: &[(&str, &str)]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root()).envs(env.iter().copied());
-    let status = command.status().map_err(|e| format!("cargo: {e}"))?;
-    succeeded(status, "cargo", args)
+    command
 }
 
 /// Environment in which cargo compiles this workspace with clippy, as `cargo clippy` does, and a
@@ -87,11 +91,10 @@ pub struct TestProgram {
 
 /// Builds what `cargo test` with these arguments would run, and runs nothing.
 pub fn built_tests(args: &[&str], env: &[(&str, &str)]) -> Result<Vec<TestProgram>, String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["test", "--no-run", "--quiet", "--message-format=json"]).args(args);
-    command.current_dir(root()).envs(env.iter().copied()).stderr(Stdio::inherit());
-    let built = command.output().map_err(|e| format!("cargo: {e}"))?;
-    succeeded(built.status, "cargo test --no-run", args)?;
+    let args = [&["test", "--no-run", "--quiet", "--message-format=json"], args].concat();
+    let built = cargo_command(&args, env).stderr(Stdio::inherit()).output();
+    let built = built.map_err(|e| format!("cargo: {e}"))?;
+    succeeded(built.status, "cargo", &args)?;
     let lines = String::from_utf8_lossy(&built.stdout);
     let tests = lines.lines().filter_map(|line| {
         let artifact: Value = serde_json::from_str(line).ok()?;

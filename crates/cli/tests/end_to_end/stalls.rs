@@ -16,7 +16,12 @@ fn under_constant_load(options: &[&str]) -> Value {
         let server = KneeServer::start(&STALL);
         let url = server.url();
         let always = ["run", &url, "--rate", "200", "-d", "3s", "--warmup", "0"];
-        let ended = run(&[&always, options, &["--json", "-"]].concat());
+        let mut ended = run(&[&always, options, &["--json", "-"]].concat());
+        let says = |code: &str| ended.stdout.contains(&format!("\"{code}\""));
+        // Where the generator was late itself, it says that and may say nothing of the server.
+        if says("figures_undetermined") && !says("server_stalled") {
+            ended.status = Some(3);
+        }
         (ended, server.served())
     });
     let trial = report["trials"][0].clone();
@@ -36,10 +41,7 @@ fn under_constant_load(options: &[&str]) -> Value {
     assert!((120 * MS..300 * MS).contains(&response("p90")), "{times:#}");
     assert!(response("p75") < 100 * MS, "{times:#}");
     let findings = report["findings"].as_array().unwrap();
-    // Where the generator was late itself, it says that instead.
-    let said = findings
-        .iter()
-        .any(|f| f["code"] == "server_stalled" || f["code"] == "figures_undetermined");
+    let said = findings.iter().any(|f| f["code"] == "server_stalled");
     assert!(said, "{findings:#?}");
     trial
 }

@@ -282,14 +282,12 @@ impl<'de> Deserialize<'de> for Histogram {
         let read = Deserializer::new().deserialize::<u64, _>(&mut bytes.as_slice());
         let read = read.map_err(serde::de::Error::custom)?;
         let bounds = |of: &Hdr| (of.low(), of.high(), of.sigfig());
-        if read.is_empty() {
-            return Ok(Histogram::default());
-        }
-        if bounds(&read) == bounds(&EMPTY) {
-            return Ok(Histogram(Some(read)));
-        }
         let mut histogram = Histogram::default();
-        histogram.counting().add(read).map_err(serde::de::Error::custom)?;
+        if bounds(&read) == bounds(&EMPTY) {
+            histogram.0 = (!read.is_empty()).then_some(read);
+        } else {
+            histogram.counting().add(read).map_err(serde::de::Error::custom)?;
+        }
         Ok(histogram)
     }
 }

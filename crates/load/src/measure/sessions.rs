@@ -119,7 +119,7 @@ impl SessionsMeasured {
         SessionsMeasured {
             kinds: vec![none; plan.kinds.len()],
             groups: vec![Histogram::ready(); plan.groups.len()],
-            programs: (!plan.programs.is_empty()).then(ProgramsMeasured::ready),
+            programs: (!plan.programs.is_empty()).then(ProgramsMeasured::default),
             ..SessionsMeasured::default()
         }
     }

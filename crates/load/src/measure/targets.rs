@@ -88,11 +88,11 @@ impl TargetMeasured {
     /// One for each target, with its memory. A single target has none, as all is of it; a single
     /// step of sessions has one, as there are sessions beside it.
     pub fn each(targets: usize, are_steps: bool) -> Vec<TargetMeasured> {
-        let none = TargetMeasured { response: Histogram::ready(), ..TargetMeasured::default() };
-        match targets {
-            0 | 1 if !are_steps => Vec::new(),
-            n => vec![none; n.clamp(1, TARGETS_MAX)],
+        if targets <= 1 && !are_steps {
+            return Vec::new();
         }
+        let none = TargetMeasured { response: Histogram::ready(), ..TargetMeasured::default() };
+        vec![none; targets.clamp(1, TARGETS_MAX)]
     }
 
     /// Which of `count` a target's number falls to.
