@@ -1,10 +1,10 @@
 //! The tasks of this repository.
 #![forbid(unsafe_code)]
 
-mod all_tests;
 mod bench;
 mod dist;
 mod repo;
+mod testing;
 mod tidy;
 mod tools;
 
@@ -73,7 +73,7 @@ const STEPS: &[Step] = &[
     ("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
     ("tidy", tidy::run),
     ("build, lint", || cargo(&["test", "--workspace", "--no-run"], LINTED)),
-    ("test", all_tests::run),
+    ("test", testing::run),
     ("small bench", bench::run_small),
     ("doc", || {
         let deny = [("RUSTDOCFLAGS", "-D warnings")];
