@@ -3,6 +3,7 @@
 
 use crate::confined;
 use crate::failure::{Failure, of_command_line_and};
+use crate::whole_file::folder_of;
 use knee_engine::error::reason;
 use knee_engine::input::{self, Unreadable};
 use knee_scenario::{Scenario, ScenarioInputs, parse_scenario};
@@ -85,12 +86,8 @@ fn is_there(argument: &str) -> bool {
 pub fn read_scenario(file: &str) -> Result<Scenario, Failure> {
     let told = |wrong: String| Failure::argument(file, wrong);
     let bytes = read_file(file, knee_scenario::FILE_MAX as u64).map_err(told)?;
-    let folder = match Path::new(file).parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
     let unreadable = |e: io::Error| told(format!("its folder cannot be read: {e}"));
-    let folder = folder.canonicalize().map_err(unreadable)?;
+    let folder = folder_of(Path::new(file)).canonicalize().map_err(unreadable)?;
     parse_scenario(&bytes, file, &mut Folder(folder)).map_err(|wrong| {
         let secrets = of_command_line_and(&String::from_utf8_lossy(&bytes));
         Failure::input(wrong.0).without_secrets(&secrets)
@@ -100,24 +97,28 @@ pub fn read_scenario(file: &str) -> Result<Scenario, Failure> {
 /// The folder of a scenario.
 struct Folder(PathBuf);
 
+impl Folder {
+    /// The path of a file, with all links followed, so that none leads out.
+    fn find(&self, name: &str, failed: impl Fn(io::Error) -> String) -> Result<PathBuf, String> {
+        let path = self.0.join(name).canonicalize().map_err(failed)?;
+        if path.starts_with(&self.0) {
+            Ok(path)
+        } else {
+            Err("is a link out of the folder of the scenario: copy the file".to_owned())
+        }
+    }
+}
+
 impl ScenarioInputs for Folder {
     fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
-        let unreadable = |e: io::Error| format!("cannot be read: {e}");
-        // With all links followed, so that none leads out.
-        let path = self.0.join(name).canonicalize().map_err(unreadable)?;
-        if !path.starts_with(&self.0) {
-            return Err("is a link out of the folder of the scenario: copy the file".to_owned());
-        }
+        let path = self.find(name, |e| format!("cannot be read: {e}"))?;
         let path = path.to_str().ok_or("is not UTF-8: rename it")?;
         read_file(path, FILE_MAX)
     }
 
     fn program(&mut self, name: &str) -> Result<(String, String), String> {
         let not_startable = |e: io::Error| format!("cannot be started: {}", reason(&e));
-        let path = self.0.join(name).canonicalize().map_err(not_startable)?;
-        if !path.starts_with(&self.0) {
-            return Err("is a link out of the folder of the scenario: copy the file".to_owned());
-        }
+        let path = self.find(name, not_startable)?;
         let about = path.metadata().map_err(not_startable)?;
         if !about.is_file() {
             return Err("is no file: expected a program".to_owned());

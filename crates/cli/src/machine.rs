@@ -1,9 +1,13 @@
-//! This machine: what it permits, as far as arguments depend on it, and its time of day.
+//! This machine: what it permits, as far as arguments depend on it, its time of day and signals.
 
 use crate::failure::Failure;
-use knee_engine::OpenFiles;
+use knee_engine::{OpenFiles, interrupt};
 use knee_load::time;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What this machine permits; a value, so that what depends on it can be tested.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +46,36 @@ impl Machine {
     }
 }
 
+/// A directory of the user's, by the XDG Base Directory Specification: the one that a variable
+/// names, or else `below` the home directory. A path that is not absolute counts as not set.
+pub fn user_directory(
+    named: Option<OsString>,
+    home: Option<OsString>,
+    below: &str,
+) -> Option<PathBuf> {
+    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    named.and_then(absolute).or_else(|| Some(absolute(home?)?.join(below)))
+}
+
 /// Now, as RFC 3339 in UTC, to the second.
 pub fn now() -> String {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ns = since_1970.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-    time::rfc3339(ns)
+    time::rfc3339(now_unix_ns())
+}
+
+/// The time of day, in nanoseconds since 1970-01-01 UTC.
+pub fn now_unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What is set once a signal asks for the end. `signal`: the one that an error names.
+pub fn stop_flag(signal: &str) -> Result<&'static AtomicBool, Failure> {
+    interrupt::install().map_err(|e| Failure::input(format!("{signal} cannot be handled: {e}")))
+}
+
+/// Waits until a signal asks for the end.
+pub fn wait_for_stop(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -18,7 +18,6 @@ mod whole_file;
 
 use command::raw::RawArgs;
 use failure::{Exit, Failure};
-use std::io::Write;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -38,8 +37,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             let failure = failure.without_secrets(&failure::of_command_line());
-            // Nobody to tell where standard error is closed.
-            let _ = writeln!(std::io::stderr(), "{failure}");
+            stdio::say(&failure.to_string());
             failure.exit.into()
         }
     }

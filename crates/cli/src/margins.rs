@@ -11,7 +11,6 @@ use knee_engine::input;
 use knee_load::spec::Margins;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -104,10 +103,11 @@ struct Store {
 }
 
 impl Store {
+    /// Where programs keep what should outlive a run and may be lost.
     fn of_user() -> Store {
-        let directory =
-            state_directory(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
-        Store { path: directory.map(|d| d.join("knee").join("margins.json")) }
+        let [named, home] = ["XDG_STATE_HOME", "HOME"].map(std::env::var_os);
+        let directory = machine::user_directory(named, home, ".local/state");
+        Store { path: directory.map(|d| d.join("knee/margins.json")) }
     }
 
     /// What was kept of a machine, if anything; else why the file cannot be used, in one line.
@@ -141,14 +141,6 @@ impl Store {
             format!("this machine's margins cannot be kept in {}: {e}", path.display())
         })
     }
-}
-
-/// Where programs keep what should outlive a run and may be lost, by the XDG Base Directory
-/// Specification. A path that is not absolute is ignored.
-fn state_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
-    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
-    let of_home = || Some(absolute(home?)?.join(".local/state"));
-    xdg.and_then(absolute).or_else(of_home)
 }
 
 /// The file's content; empty where there is no file. Else what is wrong with it.

@@ -1,6 +1,5 @@
 //! Options after their defaults are settled, as they can be typed again. They go to the report,
-//! which
-//! makes the line of them that repeats a run.
+//! which makes the line of them that repeats a run.
 //!
 //! A group of options declares each once: the field that clap fills is the one that is serialized
 //! under its option's name.
@@ -38,24 +37,9 @@ impl ResolvedOptions {
         self.0.insert(option.to_string(), value.into());
     }
 
-    /// Adds an option that has a value.
-    pub fn put_some(&mut self, option: &str, value: Option<impl Into<Value>>) {
-        if let Some(value) = value {
-            self.put(option, value);
-        }
-    }
-
     /// Removes an option.
     pub fn leave_out(&mut self, option: &str) {
         self.0.remove(option);
-    }
-
-    /// Adds an option that may be repeated, unless it has no value.
-    pub fn put_list(&mut self, option: &str, values: impl IntoIterator<Item = String>) {
-        let list: Vec<Value> = values.into_iter().map(Value::from).collect();
-        if !list.is_empty() {
-            self.put(option, list);
-        }
     }
 }
 
@@ -68,6 +52,14 @@ pub trait Typed {
 /// Serializes a field as its option is typed.
 pub fn typed<T: Typed, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     value.typed().serialize(serializer)
+}
+
+/// Serializes a field that is typed as it is displayed.
+pub fn displayed<T: ToString, S: Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    value.as_ref().map(T::to_string).serialize(serializer)
 }
 
 /// Serializes a list as one value with commas.

@@ -1,7 +1,7 @@
 //! Standard output and standard error: what is written there, and what their terminal can show.
 
 use crate::failure::Failure;
-use crate::whole_file::settle;
+use crate::whole_file::{OutputPlace, settle};
 use knee_load::time::Nanos;
 use std::env;
 use std::fs::File;
@@ -14,6 +14,18 @@ pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(
     let mut out = BufWriter::new(io::stdout().lock());
     let written = content(&mut out).and_then(|()| out.flush());
     outcome(written.and_then(|()| end()))
+}
+
+/// Writes to the file that `option` names; without a name, or to `-`, as [`write()`] does.
+pub fn write_to(
+    option: &'static str,
+    path: Option<&str>,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    match path {
+        None | Some("-") => write(content),
+        Some(path) => OutputPlace::open(option, path)?.write(content),
+    }
 }
 
 /// What became of standard output: a reader or a terminal that went away is no error.
@@ -34,6 +46,12 @@ fn end() -> io::Result<()> {
     settle(&File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
+/// Says a line on standard error.
+pub fn say(line: &str) {
+    // Nobody to tell where standard error is closed.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Says things on standard error, unless `--quiet`.
 #[derive(Clone, Copy, Debug)]
 pub struct Notes {
@@ -45,8 +63,7 @@ impl Notes {
     /// Says a line.
     pub fn tell(self, line: &str) {
         if !self.quiet {
-            // Nobody to tell where standard error is closed.
-            let _ = writeln!(io::stderr(), "{line}");
+            say(line);
         }
     }
 }
@@ -77,7 +94,7 @@ pub fn stdout_width() -> usize {
 
 /// Columns of standard error.
 pub fn stderr_width() -> usize {
-    width(terminal_size_of(io::stderr()))
+    stderr_size().map_or(WIDTH, |(columns, _)| usize::from(columns))
 }
 
 /// Whether standard output is a terminal.
@@ -110,7 +127,7 @@ pub fn refuses_color() -> bool {
 
 /// Whether standard output may be coloured: on a terminal, unless NO_COLOR is set.
 pub fn colors_stdout() -> bool {
-    io::stdout().is_terminal() && !refuses_color()
+    is_stdout() && !refuses_color()
 }
 
 /// Whether characters beyond ASCII may be used: unless the locale says otherwise.
@@ -123,10 +140,6 @@ pub fn is_unicode() -> bool {
 fn speaks_utf8(locale: &str) -> bool {
     let locale = locale.to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
-}
-
-fn width(size: Option<(Width, Height)>) -> usize {
-    size.map_or(WIDTH, |(Width(columns), _)| usize::from(columns))
 }
 
 #[cfg(test)]

@@ -76,7 +76,8 @@ fn text(error: &clap::Error, kind: ContextKind) -> String {
     }
 }
 
-fn first_line(error: &clap::Error) -> String {
+/// The first line of what clap prints, without `error:`.
+pub fn first_line(error: &clap::Error) -> String {
     let message = error.render().to_string();
     let line = message.lines().next().unwrap_or_default();
     line.trim_start_matches("error: ").to_string()

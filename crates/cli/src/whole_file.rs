@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Symbolic links followed to a target; as many as Linux follows (path_resolution(7)).
 const LINKS_MAX: usize = 40;
@@ -29,6 +30,7 @@ pub struct OutputPlace {
     option: &'static str,
     path: String,
     target: Target,
+    claim: Option<ClaimedFile>,
 }
 
 impl OutputPlace {
@@ -36,11 +38,18 @@ impl OutputPlace {
     /// changed yet.
     ///
     /// # Errors
-    /// The file or its folder cannot be written.
+    /// The file or its folder cannot be written, or it is another option's file.
     pub fn open(option: &'static str, path: &str) -> Result<OutputPlace, Failure> {
         let target = Target::open(Path::new(path))
             .map_err(|e| Failure::argument(option, format!("'{path}' cannot be written: {e}")))?;
-        Ok(OutputPlace { option, path: path.to_owned(), target })
+        let claim = match &target {
+            Target::File(file) => Some(ClaimedFile::of(option, file).map_err(|other| {
+                let wrong = format!("'{path}' is the file of {other}: name another");
+                Failure::argument(option, wrong)
+            })?),
+            Target::Stream(_) => None,
+        };
+        Ok(OutputPlace { option, path: path.to_owned(), target, claim })
     }
 
     /// Begins the new content.
@@ -59,11 +68,41 @@ impl OutputPlace {
         self,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let OutputPlace { option, path, target } = self;
+        let OutputPlace { option, path, target, claim: _claim } = self;
         target.write(content).map_err(|e| {
             let wrong = format!("'{path}' could not be written: {e}");
             Failure::argument(option, wrong)
         })
+    }
+}
+
+/// The files that are to be written, and the options that name them.
+static CLAIMED: Mutex<Vec<(PathBuf, &'static str)>> = Mutex::new(Vec::new());
+
+/// A file that is one option's alone, until this is dropped.
+#[derive(Debug)]
+struct ClaimedFile(PathBuf);
+
+impl ClaimedFile {
+    /// # Errors
+    /// The option whose file it is.
+    fn of(option: &'static str, path: &Path) -> Result<ClaimedFile, &'static str> {
+        let name = path.file_name().unwrap_or_default();
+        let folder = folder_of(path);
+        let file = folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).join(name);
+        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, other)) = claimed.iter().find(|(of_other, _)| *of_other == file) {
+            return Err(other);
+        }
+        claimed.push((file.clone(), option));
+        Ok(ClaimedFile(file))
+    }
+}
+
+impl Drop for ClaimedFile {
+    fn drop(&mut self) {
+        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+        claimed.retain(|(file, _)| *file != self.0);
     }
 }
 
@@ -273,7 +312,8 @@ fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

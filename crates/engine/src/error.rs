@@ -4,12 +4,12 @@ use std::fmt;
 use std::io;
 
 /// Why a trial could not be run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum RunError {
     /// The target could not be reached: attempts and results, in one line.
     Unreachable(String),
-    /// This machine does not permit what was asked (descriptors, io_uring, …): one line with the
-    /// remedy.
+    /// What was asked is not permitted or not possible, on this machine (descriptors, io_uring, …)
+    /// or in the fleet: one line with the remedy.
     NotPermitted(String),
     /// A helper of the load could not be started: one line.
     NotStarted(String),

@@ -134,30 +134,14 @@ fn amount(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch_for_tests::ScratchPath;
     use std::ffi::CString;
     use std::fs::File;
-    use std::path::PathBuf;
 
-    /// A file that is removed after the test.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Scratch {
-            let name = format!("knee-input-{}-{name}", std::process::id());
-            Scratch(std::env::temp_dir().join(name))
-        }
-
-        fn with(name: &str, bytes: &[u8]) -> Scratch {
-            let scratch = Scratch::new(name);
-            fs::write(&scratch.0, bytes).unwrap();
-            scratch
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_file(&self.0);
-        }
+    fn written(name: &str, bytes: &[u8]) -> ScratchPath {
+        let file = ScratchPath::new(name);
+        fs::write(&file.0, bytes).unwrap();
+        file
     }
 
     fn why(path: impl AsRef<Path>, max: u64) -> String {
@@ -166,7 +150,7 @@ mod tests {
 
     #[test]
     fn file_at_the_limit_is_read_and_one_beyond_is_not() {
-        let file = Scratch::with("limit", b"12345");
+        let file = written("input-limit", b"12345");
         assert_eq!(read(&file.0, 5), Ok(b"12345".to_vec()));
         let expected = "has 5 bytes, which is more than the 4 bytes that are read at most";
         assert_eq!(why(&file.0, 4), expected);
@@ -175,7 +159,7 @@ mod tests {
     /// A sparse file needs no room on the disk.
     #[test]
     fn huge_file_is_refused_unread() {
-        let file = Scratch::with("huge", b"");
+        let file = written("input-huge", b"");
         File::create(&file.0).unwrap().set_len(1 << 40).unwrap();
         let expected = "has 1099511627776 bytes, which is more than the 256 MiB that are read at \
                         most";
@@ -184,7 +168,7 @@ mod tests {
 
     #[test]
     fn pipes_devices_and_sockets_are_refused_unopened() {
-        let fifo = Scratch::new("fifo");
+        let fifo = ScratchPath::new("input-fifo");
         let name = CString::new(fifo.0.to_str().unwrap()).unwrap();
         // SAFETY: the name is a string that ends with 0 and outlives the call.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
@@ -192,7 +176,7 @@ mod tests {
         for device in ["/dev/zero", "/dev/random", "/dev/null"] {
             assert_eq!(why(device, 9), "is a device: expected a regular file");
         }
-        let socket = Scratch::new("socket");
+        let socket = ScratchPath::new("input-socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket.0).unwrap();
         assert_eq!(why(&socket.0, 9), "is a socket: expected a regular file");
     }

@@ -1,12 +1,13 @@
 //! Ctrl-C, SIGTERM and SIGHUP, as a flag that a run looks at.
 
-use crate::sys::terminal;
+use crate::sys::{clock, terminal};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// Raised by the first SIGINT, SIGTERM or SIGHUP after [`install`]. A second SIGINT or SIGTERM ends
-/// the process at once, with the status that a shell gives a process that such a signal killed. A
-/// further SIGHUP changes nothing: a terminal that goes away sends several. SIGHUP stays ignored
+/// the process at once, with the status that a shell gives a process that such a signal killed. One
+/// within 0.1 s is taken for the first: timeout(1) signals a process and then its group.
+/// A further SIGHUP changes nothing: a terminal that goes away sends several. SIGHUP stays ignored
 /// where it was ignored before, as nohup(1) asks.
 ///
 /// After this call a file that may not grow any more (RLIMIT_FSIZE) is an error of that write.
@@ -65,13 +66,14 @@ pub fn is_hang_up(error: &io::Error) -> bool {
 }
 
 /// Does what SIGINT does after [`install`]: for a Ctrl-C that a terminal in raw mode hands over as
-/// a key.
+/// a key. Each key is a wish of its own.
 pub fn raise() {
-    on_signal(libc::SIGINT);
+    on_wish(libc::SIGINT, 0);
 }
 
 /// Ends what runs as the first signal does, by the user's wish and not by a signal.
 pub fn end() {
+    let _ = FIRST_NS.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed);
     RAISED.store(true, Ordering::Relaxed);
 }
 
@@ -88,19 +90,34 @@ pub fn is_raised() -> bool {
     RAISED.load(Ordering::Relaxed)
 }
 
+/// Time within which signals are one wish, in nanoseconds: too short for two by hand.
+const SAME_WISH_NS: u64 = 100_000_000;
+
+/// When the first one came, in nanoseconds of the monotonic clock; 0: none has.
+static FIRST_NS: AtomicU64 = AtomicU64::new(0);
 static RAISED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// Only atomics, what [`terminal::put_back`] does and `_exit(2)`: all async-signal-safe
+/// Only atomics, the clock, what [`terminal::put_back`] does and `_exit(2)`: all async-signal-safe
 /// (signal-safety(7)).
 extern "C" fn on_signal(signal: libc::c_int) {
-    if RAISED.swap(true, Ordering::Relaxed) {
-        if signal == libc::SIGHUP {
-            return;
+    on_wish(signal, SAME_WISH_NS);
+}
+
+/// Does the same for a signal or a key. One within `same_ns` of the first belongs to that.
+fn on_wish(signal: libc::c_int, same_ns: u64) {
+    let now_ns = clock::monotonic_ns();
+    match FIRST_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => {
+            SIGNAL.store(signal, Ordering::Relaxed);
+            RAISED.store(true, Ordering::Relaxed);
         }
-        terminal::put_back();
-        // SAFETY: _exit takes any status and does not return.
-        unsafe { libc::_exit(128 + signal) }
+        Err(_) if signal == libc::SIGHUP => {}
+        Err(first_ns) if now_ns.saturating_sub(first_ns) < same_ns => {}
+        Err(_) => {
+            terminal::put_back();
+            // SAFETY: _exit takes any status and does not return.
+            unsafe { libc::_exit(128 + signal) }
+        }
     }
-    SIGNAL.store(signal, Ordering::Relaxed);
 }

@@ -21,6 +21,8 @@ pub mod push;
 mod reactor;
 mod resolve;
 mod run;
+#[cfg(test)]
+mod scratch_for_tests;
 pub mod serve;
 pub mod sys;
 mod threads;

@@ -71,7 +71,10 @@ impl ChildProgram {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let running = ChildProgram {
+        process::set_nonblocking(&stdin)?;
+        process::set_nonblocking(&stdout)?;
+        process::set_nonblocking(&stderr)?;
+        Ok(ChildProgram {
             name: program.name.clone(),
             child,
             lifeline: Some(lifeline),
@@ -83,13 +86,7 @@ impl ChildProgram {
             is_skipping: false,
             said: Vec::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
-        };
-        if let Some(stdin) = &running.stdin {
-            process::set_nonblocking(stdin)?;
-        }
-        process::set_nonblocking(&running.stdout)?;
-        process::set_nonblocking(&running.stderr)?;
-        Ok(running)
+        })
     }
 
     /// Its name in the scenario.
@@ -192,11 +189,7 @@ impl ChildProgram {
     /// it wrote to its standard error.
     pub(crate) fn ended(&mut self) -> String {
         self.stdin = None;
-        let begin = Instant::now();
-        while !process::has_ended(self.child.id()) && begin.elapsed() < END_KNOWN {
-            thread::sleep(Duration::from_millis(1));
-        }
-        let how = if process::has_ended(self.child.id()) {
+        let how = if self.await_end(END_KNOWN) {
             match self.child.wait() {
                 Ok(status) => format!("ended ({status})"),
                 Err(e) => format!("ended ({})", reason(&e)),
@@ -206,6 +199,20 @@ impl ChildProgram {
         };
         while self.listen() && process::has_input(&self.stderr) {}
         format!("{how}{}", self.last_words())
+    }
+
+    /// Waits for its end, for `limit` at most. Returns whether it has ended.
+    fn await_end(&mut self, limit: Duration) -> bool {
+        let begin = Instant::now();
+        while !process::has_ended(self.child.id()) {
+            if begin.elapsed() >= limit {
+                return false;
+            }
+            // What it has to say must not keep it.
+            while self.listen() && process::has_input(&self.stderr) {}
+            thread::sleep(Duration::from_millis(1));
+        }
+        true
     }
 
     /// The last line that it wrote to its standard error, as the end of a sentence.
@@ -223,17 +230,9 @@ impl ChildProgram {
 impl Drop for ChildProgram {
     fn drop(&mut self) {
         self.stdin = None;
-        let begin = Instant::now();
-        while !process::has_ended(self.child.id()) && begin.elapsed() < GRACE {
-            // What it has to say must not keep it.
-            while self.listen() && process::has_input(&self.stderr) {}
-            thread::sleep(Duration::from_millis(1));
-        }
+        self.await_end(GRACE);
         self.lifeline = None;
-        let begin = Instant::now();
-        while !process::has_ended(self.child.id()) && begin.elapsed() < KILLED {
-            thread::sleep(Duration::from_millis(1));
-        }
+        self.await_end(KILLED);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

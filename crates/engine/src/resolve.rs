@@ -1,18 +1,17 @@
 //! From an endpoint to an address that answers.
 
 use crate::confine;
-use crate::error::RunError;
-use crate::error::reason;
-use crate::link::{CallResponse, Greeting, TlsTarget, call, greet, tls_target};
+use crate::error::{RunError, reason};
+use crate::link::{CallResponse, Greeting, call, greet, tls_target};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
+use crate::sys::udp;
 use knee_load::spec::{Endpoint, HttpVersion, Target};
 use knee_load::time::Nanos;
 use std::borrow::Cow;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where the operations on a target go: the first address that accepts a connection, or that a
@@ -23,28 +22,16 @@ use std::time::Duration;
 pub(crate) fn reach_target(target: &Target, patience: Duration) -> Result<RawAddress, RunError> {
     match &target.endpoint {
         Endpoint::Tcp { host, port } if target.protocol.is_in_datagrams() => {
-            let address = Address::Tcp(lookup_one(host, *port, patience)?);
-            RawAddress::new(&address).map_err(|e| RunError::Unreachable(reason(&e)))
+            Ok(lookup_one(host, *port, patience)?.into())
         }
-        endpoint => reach(endpoint, patience).map(|(address, _)| address),
+        endpoint => reach(endpoint, patience),
     }
 }
 
 /// The first address of a host that a datagram may be sent to. Whether it answers only a query
 /// tells.
 fn lookup_one(host: &str, port: u16, patience: Duration) -> Result<SocketAddr, RunError> {
-    let mut tried = Vec::new();
-    for address in names::lookup(host, port, patience)? {
-        let any: IpAddr = match address {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        match UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address)) {
-            Ok(()) => return Ok(address),
-            Err(error) => tried.push(format!("{address}: {}", reason(&error))),
-        }
-    }
-    Err(unreachable(host, &tried))
+    first_of(host, port, patience, udp::connected).map(|(_, address)| address)
 }
 
 /// The first address of the endpoint that accepts a connection, tried in the order in which the
@@ -52,16 +39,10 @@ fn lookup_one(host: &str, port: u16, patience: Duration) -> Result<SocketAddr, R
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: what was tried and what came of it.
-fn reach(endpoint: &Endpoint, patience: Duration) -> Result<(RawAddress, String), RunError> {
+fn reach(endpoint: &Endpoint, patience: Duration) -> Result<RawAddress, RunError> {
     match endpoint {
         Endpoint::Unix { path } => reach_unix(path, patience),
-        Endpoint::Tcp { host, port } => {
-            let (_, address) = connect(host, *port, patience)?;
-            let address = Address::Tcp(address);
-            let raw = RawAddress::new(&address);
-            let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
-            Ok((raw, address.to_string()))
-        }
+        Endpoint::Tcp { host, port } => Ok(connect(host, *port, patience)?.1.into()),
     }
 }
 
@@ -87,19 +68,18 @@ pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Gre
 
 /// Does [`preflight`] with a target of one server.
 fn meet(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), RunError> {
+    let patience = Duration::from_nanos(connect_timeout.0);
     if let (Endpoint::Tcp { host, port }, true) =
         (&target.endpoint, target.protocol.is_in_datagrams())
     {
-        let address = lookup_one(host, *port, Duration::from_nanos(connect_timeout.0))?;
+        let address = lookup_one(host, *port, patience)?;
         let greeting = Greeting { version: target.version(), agreed: None };
-        return Ok((Address::Tcp(address).to_string(), greeting));
+        return Ok((address.to_string(), greeting));
     }
-    let mut greeting = None;
-    let address = over_one_connection(target, connect_timeout, &mut |stream, tls, patience| {
-        greeting = Some(greet(stream, target, tls, patience)?);
-        Ok(())
-    })?;
-    Ok((address, greeting.unwrap_or_default()))
+    // A faulty file is an error whether or not the target answers.
+    let tls = tls_target(target)?;
+    let (mut stream, address) = first_connection(target, patience)?;
+    Ok((address, greet(&mut *stream, target, tls, patience)?))
 }
 
 /// Makes the first request of a target of gRPC over a connection of its own, within `timeout`.
@@ -107,13 +87,11 @@ fn meet(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), R
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
 pub fn call_once(target: &Target, timeout: Nanos) -> Result<CallResponse, RunError> {
-    let mut response = Err(RunError::Unreachable(String::new()));
-    over_one_connection(target, timeout, &mut |stream, tls, patience| {
-        let wrong = |why| RunError::Unreachable(format!("{}: {why}", target.endpoint));
-        response = call(stream, target, tls, patience).map_err(wrong);
-        Ok(())
-    })?;
-    response
+    let patience = Duration::from_nanos(timeout.0);
+    let tls = tls_target(target)?;
+    let (mut stream, _) = first_connection(target, patience)?;
+    let wrong = |why| RunError::Unreachable(format!("{}: {why}", target.endpoint));
+    call(&mut *stream, target, tls, patience).map_err(wrong)
 }
 
 /// A connected stream, blocking with a time limit.
@@ -121,35 +99,25 @@ trait FirstStream: io::Read + io::Write {}
 
 impl<S: io::Read + io::Write> FirstStream for S {}
 
-/// What is done over the first connection: with it, its TLS and a time limit.
-type FirstUse<'a> =
-    &'a mut dyn FnMut(&mut dyn FirstStream, Option<TlsTarget>, Duration) -> Result<(), RunError>;
-
-/// Connects to a target and does something over that. Returns the address.
-fn over_one_connection(
+/// Connects to a target. Returns the stream, and the address as text.
+fn first_connection(
     target: &Target,
-    timeout: Nanos,
-    each: FirstUse<'_>,
-) -> Result<String, RunError> {
-    let patience = Duration::from_nanos(timeout.0);
-    // A faulty file is an error whether or not the target answers.
-    let tls = tls_target(target)?;
+    patience: Duration,
+) -> Result<(Box<dyn FirstStream>, String), RunError> {
     let unreachable = |error: io::Error| RunError::Unreachable(reason(&error));
     match &target.endpoint {
         Endpoint::Unix { path } => {
-            let (_, address) = reach_unix(path, patience)?;
-            let mut stream = UnixStream::connect(path).map_err(unreachable)?;
+            reach_unix(path, patience)?;
+            let stream = UnixStream::connect(path).map_err(unreachable)?;
             stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
             stream.set_write_timeout(Some(patience)).map_err(unreachable)?;
-            each(&mut stream, tls, patience)?;
-            Ok(address)
+            Ok((Box::new(stream), Address::Unix(path.into()).to_string()))
         }
         Endpoint::Tcp { host, port } => {
-            let (mut stream, address) = connect(host, *port, patience)?;
+            let (stream, address) = connect(host, *port, patience)?;
             stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
             stream.set_write_timeout(Some(patience)).map_err(unreachable)?;
-            each(&mut stream, tls, patience)?;
-            Ok(Address::Tcp(address).to_string())
+            Ok((Box::new(stream), address.to_string()))
         }
     }
 }
@@ -157,7 +125,7 @@ fn over_one_connection(
 /// How long to wait before a Unix socket whose queue is full is tried again.
 const RETRY_UNIX: Duration = Duration::from_millis(10);
 
-fn reach_unix(path: &str, patience: Duration) -> Result<(RawAddress, String), RunError> {
+fn reach_unix(path: &str, patience: Duration) -> Result<RawAddress, RunError> {
     confine::permit_unix_socket(path)?;
     let refused = |error: io::Error| {
         RunError::Unreachable(format!(
@@ -165,12 +133,11 @@ fn reach_unix(path: &str, patience: Duration) -> Result<(RawAddress, String), Ru
             reason(&error)
         ))
     };
-    let address = Address::Unix(PathBuf::from(path));
-    let raw = RawAddress::new(&address).map_err(refused)?;
+    let raw = RawAddress::new(&Address::Unix(path.into())).map_err(refused)?;
     let mut waited = Duration::ZERO;
     loop {
         match Socket::new(&raw).and_then(|socket| socket.connect(&raw)) {
-            Ok(_) => return Ok((raw, address.to_string())),
+            Ok(_) => return Ok(raw),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited < patience => {
                 std::thread::sleep(RETRY_UNIX);
                 waited += RETRY_UNIX;
@@ -181,10 +148,21 @@ fn reach_unix(path: &str, patience: Duration) -> Result<(RawAddress, String), Ru
 }
 
 fn connect(host: &str, port: u16, patience: Duration) -> Result<(TcpStream, SocketAddr), RunError> {
+    first_of(host, port, patience, |address| TcpStream::connect_timeout(&address, patience))
+}
+
+/// The first address of a host that `attempt` succeeds with, and what it made. The lookup has
+/// `patience`.
+fn first_of<T>(
+    host: &str,
+    port: u16,
+    patience: Duration,
+    mut attempt: impl FnMut(SocketAddr) -> io::Result<T>,
+) -> Result<(T, SocketAddr), RunError> {
     let mut tried = Vec::new();
     for address in names::lookup(host, port, patience)? {
-        match TcpStream::connect_timeout(&address, patience) {
-            Ok(stream) => return Ok((stream, address)),
+        match attempt(address) {
+            Ok(made) => return Ok((made, address)),
             Err(error) => tried.push(format!("{address}: {}", reason(&error))),
         }
     }
@@ -223,9 +201,7 @@ pub fn preflight_overload(
     } else {
         probe(host, *port, PREFLIGHT_PATIENCE)?
     };
-    let raw = RawAddress::new(&Address::Tcp(address));
-    let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
-    self::sources(sources, &raw)?;
+    self::sources(sources, &address.into())?;
     Ok((address, answers))
 }
 
@@ -235,20 +211,18 @@ pub fn preflight_overload(
 /// # Errors
 /// [`RunError::Unreachable`]: the name has no address, or every address refuses.
 fn probe(host: &str, port: u16, patience: Duration) -> Result<(SocketAddr, bool), RunError> {
-    let mut tried = Vec::new();
     let mut silent = None;
-    for address in names::lookup(host, port, patience)? {
-        match TcpStream::connect_timeout(&address, patience) {
-            Ok(_) => return Ok((address, true)),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                silent = silent.or(Some(address));
+    let answered = first_of(host, port, patience, |address| {
+        TcpStream::connect_timeout(&address, patience).inspect_err(|error| {
+            if error.kind() == io::ErrorKind::TimedOut {
+                silent.get_or_insert(address);
             }
-            Err(error) => tried.push(format!("{address}: {}", reason(&error))),
-        }
-    }
-    match silent {
-        Some(address) => Ok((address, false)),
-        None => Err(unreachable(host, &tried)),
+        })
+    });
+    match (answered, silent) {
+        (Ok((_, address)), _) => Ok((address, true)),
+        (Err(_), Some(address)) => Ok((address, false)),
+        (Err(error), None) => Err(error),
     }
 }
 
@@ -269,14 +243,14 @@ pub(crate) fn overload_address(
     };
     let addresses = names::lookup(host, *port, names::PATIENCE)?;
     if addresses.len() > 1
-        && let Ok((address, _)) = reach(endpoint, patience)
+        && let Ok(address) = reach(endpoint, patience)
     {
         return Ok(address);
     }
-    let Some(&first) = addresses.first() else {
-        return Err(RunError::Unreachable(format!("'{host}' has no address")));
-    };
-    RawAddress::new(&Address::Tcp(first)).map_err(|e| RunError::Unreachable(reason(&e)))
+    match addresses.first() {
+        Some(&first) => Ok(first.into()),
+        None => Err(unreachable(host, &[])),
+    }
 }
 
 /// The local addresses that connections to `target` are to come from.
@@ -291,8 +265,7 @@ pub(crate) fn sources(texts: &[String], target: &RawAddress) -> Result<Vec<RawAd
             ))
         };
         let ip: IpAddr = text.parse().map_err(|_| wrong("it is no IP address"))?;
-        let raw = RawAddress::new(&Address::Tcp(SocketAddr::new(ip, 0)));
-        let raw = raw.map_err(|e| wrong(&reason(&e)))?;
+        let raw = RawAddress::from(SocketAddr::new(ip, 0));
         if raw.family() != target.family() {
             return Err(wrong("the target's address is of another kind (IPv4, IPv6)"));
         }

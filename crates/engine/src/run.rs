@@ -23,8 +23,8 @@ use dispatch::{Dispatch, choose_backend};
 use knee_load::both_ends::{ObservedStreams, Sampled, host_times};
 use knee_load::driver::AnyDriver;
 use knee_load::measure::{
-    GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
-    Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
+    GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Observed,
+    Recorder, RecorderConfig, Trial, WaitUse, Window,
 };
 use knee_load::rng;
 use knee_load::spec::{BackendChoice, Load, Share, TimestampsChoice, TrialSpec, WorkerRange};
@@ -89,7 +89,7 @@ pub fn run_observed(
     let users_max = connections_of(spec) / spec.target.lanes_per_user();
     let workers = spec.engine.workers.clamp(1, users_max.max(1));
     let mut show = |interval: &Interval, part: &IntervalPart| {
-        observer.on_interval(interval, part.response.as_ref());
+        observer.on_interval(interval, &part.response);
     };
     run_crew(spec, (WorkerRange::whole(workers), None), &mut show, stop, vantage)
 }
@@ -226,16 +226,20 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
         wait: Some(wait_of(spec, &done)),
         woken_by_target: side
             .waits_only_for_target
-            .then(|| done.iter().map(|d| d.used.sleeps).sum()),
+            .then(|| done.iter().map(|d| d.cost.used.sleeps).sum()),
         ..generator_use(
             done.first().map_or("", |d| d.backend),
-            &done.iter().map(WorkerResult::cost).collect::<Vec<_>>(),
+            &done.iter().map(|d| d.cost).collect::<Vec<_>>(),
             side.steal_percent,
         )
     };
     let parts = done.into_iter().map(|d| (d.measurement, d.sampler));
     let (measured, samplers): (Vec<_>, Vec<_>) = parts.unzip();
-    let mut measurement = merge(measured.into_iter());
+    let merged = measured.into_iter().reduce(|mut sum, part| {
+        sum.merge(part);
+        sum
+    });
+    let mut measurement = merged.unwrap_or_default();
     measurement.intervals = side.intervals;
     let mut observed = side.observed;
     if let (Some(observed), Some(seen)) = (&mut observed, side.seen) {
@@ -443,14 +447,6 @@ fn merge_intervals(
     merger.finish()
 }
 
-fn merge(parts: impl Iterator<Item = Measurement>) -> Measurement {
-    let merged = parts.reduce(|mut sum, part| {
-        sum.merge(part);
-        sum
-    });
-    merged.unwrap_or_default()
-}
-
 /// Waits of the workers over the window; late wake-ups count from the start.
 fn wait_of(spec: &TrialSpec, done: &[WorkerResult]) -> WaitUse {
     let mean = |share: fn(&WorkerResult) -> f64| {
@@ -468,7 +464,9 @@ fn wait_of(spec: &TrialSpec, done: &[WorkerResult]) -> WaitUse {
         policy: spec.engine.wait,
         polling_percent: mean(|d| d.waiter.polling_share(d.measurement.window)),
         realtime_percent: mean(|d| d.waiter.realtime_share(d.measurement.window)),
-        polled_percent: mean(|d| d.polled.0 as f64 / d.measurement.window.length().0.max(1) as f64),
+        polled_percent: mean(|d| {
+            d.cost.polled.0 as f64 / d.measurement.window.length().0.max(1) as f64
+        }),
         changes,
         lateness,
     }

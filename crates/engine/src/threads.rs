@@ -2,7 +2,9 @@
 
 use crate::error::{RunError, reason};
 use crate::sys::epoll::EventFd;
+use crate::sys::socket::Address;
 use std::io;
+use std::net::SocketAddr;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -56,6 +58,39 @@ impl<T> StoppableThread<T> {
 impl<T> Drop for StoppableThread<T> {
     fn drop(&mut self) {
         let _ = self.end();
+    }
+}
+
+/// A running server; it ends when it is stopped or dropped.
+#[derive(Debug)]
+pub struct RunningServer<A, S> {
+    address: A,
+    thread: StoppableThread<S>,
+}
+
+impl<A, S> RunningServer<A, S> {
+    /// A server at this address, which serves on this thread.
+    pub(crate) fn new(address: A, thread: StoppableThread<S>) -> RunningServer<A, S> {
+        RunningServer { address, thread }
+    }
+
+    /// Stops it, ending what it serves, and returns its counts.
+    pub fn stop(self) -> S {
+        self.thread.stop()
+    }
+}
+
+impl<S> RunningServer<SocketAddr, S> {
+    /// Address that it listens on, with the port that the kernel picked where 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl<S> RunningServer<Address, S> {
+    /// Address that it listens on, with the port that the kernel picked where 0 was asked for.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 }
 

@@ -52,25 +52,14 @@ pub(crate) struct WorkerResult {
     pub backend: &'static str,
     /// The measurement.
     pub measurement: Measurement,
-    /// Processor time over the window.
-    pub used: ThreadUse,
-    /// Time between the two readings of it.
-    pub used_over: Nanos,
-    /// Time spent polling in vain over the window.
-    pub polled: Nanos,
+    /// Its cost over the window.
+    pub cost: WorkerUse,
     /// Record of its waits.
     pub waiter: Waiter,
     /// Positions of operations in followed connections.
     pub sampler: Option<Sampler>,
     /// It was stopped before its load was complete.
     pub interrupted: bool,
-}
-
-impl WorkerResult {
-    /// Its cost over the window.
-    pub(crate) fn cost(&self) -> WorkerUse {
-        WorkerUse { used: self.used, polled: self.polled, over: self.used_over }
-    }
 }
 
 impl<K: Clock + Clone> Worker<K> {
@@ -134,19 +123,10 @@ impl<K: Clock + Clone> Worker<K> {
             }
             expected = session.wait(io, &mut waiter)?;
         };
-        let (used, used_over, polled) = usage.finish(waiter.polled_total());
+        let cost = usage.finish(waiter.polled_total());
         session.say_farewell(io)?;
         let (measurement, sampler) = session.finish(emit);
-        Ok(WorkerResult {
-            backend: io.name(),
-            sampler,
-            measurement,
-            used,
-            used_over,
-            polled,
-            waiter,
-            interrupted,
-        })
+        Ok(WorkerResult { backend: io.name(), sampler, measurement, cost, waiter, interrupted })
     }
 }
 
@@ -218,19 +198,15 @@ impl<K: Clock> WorkerLoop<K> {
                 return;
             }
             match self.driver.poll(now) {
-                Action::Start(op) => {
+                action @ (Action::Start(op) | Action::Retry(op)) => {
                     if self.starts_send && started > 0 {
                         // What starting the one before took delays this one, and no other.
                         now = self.clock.now();
                     }
-                    self.recorder.on_start(op, now);
-                    self.client.start(io, op, now);
-                }
-                Action::Retry(op) => {
-                    if self.starts_send && started > 0 {
-                        now = self.clock.now();
+                    match action {
+                        Action::Retry(_) => self.recorder.on_retry(op, now),
+                        _ => self.recorder.on_start(op, now),
                     }
-                    self.recorder.on_retry(op, now);
                     self.client.start(io, op, now);
                 }
                 Action::Shed(op) => {
@@ -381,13 +357,14 @@ fn note(pace: &mut DelayStats, completion: &Completion, reading_delays: bool) {
     }
 }
 
-/// Processor time over the window. A worker may pass the window's ends late, so the time between
-/// the readings is kept as well.
+/// Cost over the window. A worker may pass the window's ends late, so the time between the readings
+/// is kept as well.
 struct WindowUsage<K> {
     window: Window,
     clock: K,
+    /// Processor time, the time, and that spent polling.
     at_start: Option<(ThreadUse, Nanos, Nanos)>,
-    over_window: Option<(ThreadUse, Nanos, Nanos)>,
+    over_window: Option<WorkerUse>,
 }
 
 impl<K: Clock> WindowUsage<K> {
@@ -405,17 +382,19 @@ impl<K: Clock> WindowUsage<K> {
         }
     }
 
-    /// Processor time, the time that it was used in, and the part of that spent polling. Nothing
-    /// before the window has begun.
-    fn so_far(&self, polled: Nanos) -> (ThreadUse, Nanos, Nanos) {
+    /// The cost since the window began; nothing before that.
+    fn so_far(&self, polled: Nanos) -> WorkerUse {
         let Some((used, since, polled_before)) = self.at_start else {
-            return Default::default();
+            return WorkerUse::default();
         };
-        let used = ThreadUse::now().since(used);
-        (used, self.clock.now() - since, polled - polled_before)
+        WorkerUse {
+            used: ThreadUse::now().since(used),
+            over: self.clock.now() - since,
+            polled: polled - polled_before,
+        }
     }
 
-    fn finish(self, polled: Nanos) -> (ThreadUse, Nanos, Nanos) {
+    fn finish(self, polled: Nanos) -> WorkerUse {
         self.over_window.unwrap_or_else(|| self.so_far(polled))
     }
 }

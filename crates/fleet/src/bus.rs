@@ -1,17 +1,17 @@
 //! The connection to NATS, and the runtime that it lives in: all that is asynchronous begins here.
 
-use crate::FleetError;
 use crate::nats_access::NatsAccess;
 use crate::protocol::{
     AGENTS, COORDINATOR, CoordinatorFacts, KEPT, LEASE, LEASE_KEY, PLANS, RESULTS, inbox_prefix,
 };
 use async_nats::jetstream::{self, ErrorCode, kv, stream};
 use async_nats::{Client, Event};
+use knee_engine::error::RunError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -24,8 +24,9 @@ const MADE_ELSEWHERE: Duration = Duration::from_millis(250);
 /// State of the connection to NATS.
 #[derive(Debug, Default)]
 pub(crate) struct NatsLink {
-    is_down: AtomicBool,
-    /// Time at which it came back last, by the monotonic clock; 0: it never went.
+    /// Time since which it is down, by the monotonic clock; 0: it is up.
+    down_ns: AtomicU64,
+    /// See [`NatsLink::back_ns`].
     back_ns: AtomicU64,
     refused: OnceLock<String>,
 }
@@ -33,10 +34,15 @@ pub(crate) struct NatsLink {
 impl NatsLink {
     fn note(&self, event: &Event) {
         match event {
-            Event::Disconnected | Event::Closed => self.is_down.store(true, Ordering::Relaxed),
+            Event::Disconnected | Event::Closed => {
+                // The first of several counts.
+                let at_ns = now_ns();
+                let _ =
+                    self.down_ns.compare_exchange(0, at_ns, Ordering::Relaxed, Ordering::Relaxed);
+            }
             Event::Connected => {
                 self.back_ns.store(now_ns(), Ordering::Relaxed);
-                self.is_down.store(false, Ordering::Relaxed);
+                self.down_ns.store(0, Ordering::Relaxed);
             }
             Event::ServerError(error) => {
                 let _ = self.refused.set(error.to_string());
@@ -50,10 +56,14 @@ impl NatsLink {
         self.refused.get().cloned()
     }
 
-    /// Time since which it is up, by the monotonic clock; `None`: it is down.
-    pub(crate) fn up_since_ns(&self) -> Option<u64> {
-        let is_up = !self.is_down.load(Ordering::Relaxed);
-        is_up.then(|| self.back_ns.load(Ordering::Relaxed))
+    /// Time at which it came back last, by the monotonic clock; 0: it never went.
+    pub(crate) fn back_ns(&self) -> u64 {
+        self.back_ns.load(Ordering::Relaxed)
+    }
+
+    /// Time since which it is down, by the monotonic clock; `None`: it is up.
+    pub(crate) fn down_since_ns(&self) -> Option<u64> {
+        Some(self.down_ns.load(Ordering::Relaxed)).filter(|&at_ns| at_ns > 0)
     }
 }
 
@@ -62,6 +72,7 @@ pub(crate) fn now_ns() -> u64 {
 }
 
 /// A thread with the async runtime, until this is dropped.
+#[derive(Debug)]
 struct Background {
     handle: Handle,
     /// Ends the thread; tasks are dropped.
@@ -96,6 +107,7 @@ impl Drop for Background {
 }
 
 /// A connection to NATS with JetStream.
+#[derive(Debug)]
 pub(crate) struct Bus {
     runtime: Background,
     pub(crate) client: Client,
@@ -105,19 +117,13 @@ pub(crate) struct Bus {
     pub(crate) place: String,
 }
 
-impl std::fmt::Debug for Bus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bus").field("place", &self.place).finish_non_exhaustive()
-    }
-}
-
 impl Bus {
     /// Connects; `name` is what the server's lists show. `inbox`: whose answers come here, which
     /// nobody else can be permitted to read.
-    pub(crate) fn connect(access: &NatsAccess, name: &str, inbox: &str) -> Result<Bus, FleetError> {
+    pub(crate) fn connect(access: &NatsAccess, name: &str, inbox: &str) -> Result<Bus, RunError> {
         let place = access.place();
         let runtime = Background::start()
-            .map_err(|e| FleetError::Refused(format!("cannot start a thread for NATS: {e}")))?;
+            .map_err(|e| RunError::NotPermitted(format!("cannot start a thread for NATS: {e}")))?;
         let link = Arc::new(NatsLink::default());
         let told = link.clone();
         let options = access.options(name)?.custom_inbox_prefix(inbox_prefix(inbox));
@@ -129,7 +135,7 @@ impl Bus {
         let client = runtime
             .handle
             .block_on(async { options.connect(urls).await })
-            .map_err(|e| FleetError::Gone(format!("no NATS at {place}: {}", chain(&e))))?;
+            .map_err(|e| RunError::FleetLost(format!("no NATS at {place}: {}", chain(&e))))?;
         let stream = {
             // It starts a task of its own.
             let _entered = runtime.handle.enter();
@@ -155,9 +161,9 @@ impl Bus {
     }
 
     /// Opens the buckets and the stream, and makes those that are missing.
-    pub(crate) fn stores(&self) -> Result<Stores, FleetError> {
+    pub(crate) fn stores(&self) -> Result<Stores, RunError> {
         self.run(Stores::open(&self.stream)).map_err(|why| {
-            FleetError::Gone(format!(
+            RunError::FleetLost(format!(
                 "the NATS at {} has no JetStream for us ({why}): start it with -js, or permit it \
                  to this account",
                 self.place
@@ -167,13 +173,12 @@ impl Bus {
 }
 
 /// Buckets and streams in JetStream.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stores {
     pub(crate) agents: kv::Store,
     pub(crate) coordinator: kv::Store,
     pub(crate) plans: kv::Store,
     pub(crate) results: stream::Stream,
-    pub(crate) context: jetstream::Context,
 }
 
 impl Stores {
@@ -190,7 +195,6 @@ impl Stores {
             coordinator: bucket(context, COORDINATOR, LEASE).await?,
             plans: bucket(context, PLANS, KEPT).await?,
             results,
-            context: context.clone(),
         })
     }
 }
@@ -229,24 +233,23 @@ impl Stores {
     pub(crate) async fn conductor(&self) -> Option<CoordinatorFacts> {
         self.coordinator.get(LEASE_KEY).await.ok().flatten().as_deref().and_then(parse)
     }
+}
 
-    /// How full JetStream is, in words; empty where it does not say.
-    pub(crate) async fn fullness(&mut self) -> String {
-        let results = self.results.info().await.map(|info| info.state.bytes).ok();
-        let account = self.context.query_account().await.ok();
-        let (Some(results), Some(account)) = (results, account) else {
-            return String::new();
-        };
-        let of = match account.limits.max_storage {
-            Some(most) if most > 0 => format!(" of {}", bytes_words(most as u64)),
-            _ => String::new(),
-        };
-        format!(
-            " Stream {RESULTS} has {}, all streams of the account {}{of}.",
-            bytes_words(results),
-            bytes_words(account.storage)
-        )
-    }
+/// How full JetStream is, in words; empty where it does not say.
+pub(crate) async fn fullness(context: &jetstream::Context, stores: &Stores) -> String {
+    let results = stores.results.get_info().await.map(|info| info.state.bytes);
+    let (Ok(results), Ok(account)) = (results, context.query_account().await) else {
+        return String::new();
+    };
+    let of = match account.limits.max_storage {
+        Some(most) if most > 0 => format!(" of {}", bytes_words(most as u64)),
+        _ => String::new(),
+    };
+    format!(
+        " Stream {RESULTS} has {}, all streams of the account {}{of}.",
+        bytes_words(results),
+        bytes_words(account.storage)
+    )
 }
 
 fn bytes_words(bytes: u64) -> String {

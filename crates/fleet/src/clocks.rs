@@ -22,13 +22,10 @@ pub(crate) const READINGS: usize = 24;
 pub(crate) struct ClockEstimate {
     /// How far its monotonic clock is ahead of this host's.
     pub ahead_ns: i64,
-    /// How far its time of day is ahead of its monotonic clock.
-    pub realtime_ahead_ns: i64,
     /// Half of the quickest round trip, without the time that the agent took.
     pub uncertainty_ns: u64,
-    pub is_synchronised: bool,
-    /// See [`ClockReading::chrony_error_ns`].
-    pub chrony_error_ns: Option<u64>,
+    /// The reading of that round trip.
+    pub reading: ClockReading,
 }
 
 /// The best of several exchanges: times of the request and the answer on this host, and the answer.
@@ -38,13 +35,7 @@ pub(crate) fn best_of(exchanges: &[(u64, u64, ClockReading)]) -> Option<ClockEst
         let round_trip = back.saturating_sub(asked).saturating_sub(there);
         let way = |there: u64, here: u64| i128::from(there) - i128::from(here);
         let ahead = (way(reading.came_ns, asked) + way(reading.went_ns, back)) / 2;
-        ClockEstimate {
-            ahead_ns: ahead as i64,
-            realtime_ahead_ns: reading.realtime_ahead_ns,
-            uncertainty_ns: round_trip / 2,
-            is_synchronised: reading.is_synchronised,
-            chrony_error_ns: reading.chrony_error_ns,
-        }
+        ClockEstimate { ahead_ns: ahead as i64, uncertainty_ns: round_trip / 2, reading }
     };
     exchanges.iter().map(read).min_by_key(|r| r.uncertainty_ns)
 }
@@ -53,14 +44,14 @@ impl ClockEstimate {
     /// The agent's clocks for the report. `ahead_ns` is how far this host's time of day is ahead of
     /// its monotonic clock, and `own_error_ns` the error that chrony reports on this host.
     pub(crate) fn for_report(&self, ahead_ns: i64, own_error_ns: Option<u64>) -> AgentClock {
-        let offset_ns = self.ahead_ns + self.realtime_ahead_ns - ahead_ns;
-        let both = self.chrony_error_ns.zip(own_error_ns);
+        let offset_ns = self.ahead_ns + self.reading.realtime_ahead_ns - ahead_ns;
+        let both = self.reading.chrony_error_ns.zip(own_error_ns);
         let permitted = both.map(|(theirs, ours)| theirs + ours + self.uncertainty_ns);
         AgentClock {
             offset_ns,
             uncertainty_ns: self.uncertainty_ns,
-            is_synchronised: self.is_synchronised,
-            chrony_error_ns: self.chrony_error_ns,
+            is_synchronised: self.reading.is_synchronised,
+            chrony_error_ns: self.reading.chrony_error_ns,
             agrees_with_chrony: permitted.map(|most| offset_ns.unsigned_abs() <= most),
         }
     }
@@ -154,10 +145,13 @@ mod tests {
     fn a_time_of_day_that_chrony_vouches_for_is_held_against_it() {
         let read = |ahead_ns, chrony_error_ns| ClockEstimate {
             ahead_ns,
-            realtime_ahead_ns: 1_000_000,
             uncertainty_ns: 50_000,
-            is_synchronised: true,
-            chrony_error_ns,
+            reading: ClockReading {
+                realtime_ahead_ns: 1_000_000,
+                is_synchronised: true,
+                chrony_error_ns,
+                ..ClockReading::default()
+            },
         };
         let agrees = |read: ClockEstimate, own| read.for_report(1_000_000, own).agrees_with_chrony;
         assert_eq!(agrees(read(200_000, Some(100_000)), Some(60_000)), Some(true));

@@ -22,25 +22,15 @@ pub(crate) struct IntervalShare {
 
 impl IntervalShare {
     pub(crate) fn of(part: &IntervalPart) -> IntervalShare {
-        let response = part.response.as_ref();
         IntervalShare {
-            response: response.map(Histogram::counts).unwrap_or_default(),
-            // Field by field: a copy of all would copy the histogram too.
+            response: part.response.counts(),
+            // A clone of all would copy the histogram too.
             but: IntervalPart {
-                index: part.index,
-                start_ns: part.start_ns,
-                end_ns: part.end_ns,
-                attempted: part.attempted,
-                completed: part.completed,
-                errors: part.errors,
-                messages: part.messages,
-                units: part.units,
-                pacing: part.pacing,
-                under_way: part.under_way,
-                response: None,
+                response: Histogram::default(),
                 failed: part.failed.clone(),
                 steps: part.steps.clone(),
                 sessions: part.sessions.clone(),
+                ..*part
             },
         }
     }
@@ -73,10 +63,8 @@ impl IntervalShare {
     }
 
     /// The interval and its response times, where this share is the whole.
-    pub(crate) fn whole(mut self) -> (Interval, Option<Histogram>) {
-        if !self.response.is_empty() {
-            self.but.response.get_or_insert_default().add(&self.response);
-        }
+    pub(crate) fn whole(mut self) -> (Interval, Histogram) {
+        self.but.response.add(&self.response);
         (self.but.interval(), self.but.response)
     }
 
@@ -168,11 +156,7 @@ impl LiveMerge {
     }
 
     /// Adds a snapshot. Returns the intervals that can be shown now.
-    pub(crate) fn add(
-        &mut self,
-        agent: &str,
-        sum: IntervalShare,
-    ) -> Vec<(Interval, Option<Histogram>)> {
+    pub(crate) fn add(&mut self, agent: &str, sum: IntervalShare) -> Vec<(Interval, Histogram)> {
         let Some(seen) = self.seen.get_mut(agent) else {
             return Vec::new();
         };
@@ -194,7 +178,7 @@ impl LiveMerge {
         self.here >= self.seen.len() || self.newest.is_some_and(is_behind)
     }
 
-    fn show(&mut self) -> (Interval, Option<Histogram>) {
+    fn show(&mut self) -> (Interval, Histogram) {
         let index = self.next;
         self.next += 1;
         let mut merged: Option<IntervalShare> = None;
@@ -242,7 +226,7 @@ mod tests {
             end_ns: (index + 1) * 1_000,
             attempted: completed,
             completed,
-            response: Some(response),
+            response,
             ..IntervalPart::default()
         })
     }
@@ -271,7 +255,7 @@ mod tests {
         }
         let completed: Vec<u64> = shown.iter().map(|(i, _)| i.completed).collect();
         assert_eq!(completed, [20, 22, 12, 13, 12 + 13 + 14 + 14, 30]);
-        let total: u64 = shown.iter().filter_map(|(_, h)| h.as_ref()).map(Histogram::count).sum();
+        let total: u64 = shown.iter().map(|(_, h)| h.count()).sum();
         assert_eq!(total, 2 * (10 + 11 + 12 + 13 + 14 + 15));
         let silent = |k: usize| shown[k].0.agents.iter().map(|a| a.is_silent).collect::<Vec<_>>();
         assert_eq!((silent(1), silent(2)), (vec![false; 2], vec![false, true]));

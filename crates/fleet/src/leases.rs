@@ -5,14 +5,15 @@
 //! read JetStream, which would let it have a stored message sent to any subject.
 
 use crate::bus::{Bus, NatsLink, Stores, chain, json, not_stored, parse};
+use crate::is_dead;
 use crate::protocol::{AGENTS, AgentFacts, CoordinatorFacts, FAREWELL, LEASE, LEASE_KEY, RENEW};
-use crate::{FleetError, is_dead};
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::kv::Store;
 use async_nats::{Client, HeaderMap};
 use bytes::Bytes;
+use knee_engine::error::RunError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -38,7 +39,7 @@ impl AgentLeases {
     }
 
     /// Takes the lease under the agent's name; `false`: another agent has it.
-    pub(crate) async fn take(&self, facts: &AgentFacts) -> Result<bool, FleetError> {
+    pub(crate) async fn take(&self, facts: &AgentFacts) -> Result<bool, RunError> {
         let since = Instant::now();
         let mut has_made_stores = false;
         loop {
@@ -57,11 +58,8 @@ impl AgentLeases {
             match timeout(READ_PATIENCE, self.holder(&facts.name)).await {
                 Ok(Ok(Some(other))) if !is_dead(&other.host, other.pid) => return Ok(false),
                 Ok(Ok(_)) => {
-                    return self
-                        .put(facts, None)
-                        .await
-                        .map(|()| true)
-                        .map_err(|e| self.refusal(&e));
+                    let taken = self.put(facts, None).await;
+                    return taken.map(|()| true).map_err(|e| self.refusal(&e));
                 }
                 // It may not read who has it. A lease that nobody renews ends by itself.
                 _ if since.elapsed() > LEASE + EXPIRY_SLACK => return Ok(false),
@@ -103,10 +101,10 @@ impl AgentLeases {
         Ok(held.as_deref().and_then(parse::<AgentFacts>))
     }
 
-    async fn make_stores(&self) -> Result<(), FleetError> {
+    async fn make_stores(&self) -> Result<(), RunError> {
         let made = Stores::open(&self.stream).await;
         made.map(drop).map_err(|why| {
-            FleetError::Gone(format!(
+            RunError::FleetLost(format!(
                 "NATS has no JetStream for this agent ({}): start it with -js, or permit it to \
                  this account. Where agents have logins of their own, run 'knee fleet ls' once \
                  with the coordinator's login, which makes the streams",
@@ -115,13 +113,13 @@ impl AgentLeases {
         })
     }
 
-    fn refusal(&self, error: &PublishError) -> FleetError {
+    fn refusal(&self, error: &PublishError) -> RunError {
         match self.link.refused() {
-            Some(why) => FleetError::Refused(format!(
+            Some(why) => RunError::NotPermitted(format!(
                 "NATS refuses the lease of this agent ({why}): give the --name that this login \
                  is for"
             )),
-            None => FleetError::Gone(format!("no lease for an agent: {}", not_stored(error))),
+            None => RunError::FleetLost(format!("no lease for an agent: {}", not_stored(error))),
         }
     }
 }
@@ -149,9 +147,9 @@ impl CoordinatorLease {
     pub(crate) async fn take(
         stores: &Stores,
         facts: CoordinatorFacts,
-    ) -> Result<CoordinatorLease, FleetError> {
+    ) -> Result<CoordinatorLease, RunError> {
         let store = &stores.coordinator;
-        let none = |why: String| FleetError::Gone(format!("no lease for a coordinator: {why}"));
+        let none = |why: String| RunError::FleetLost(format!("no lease for a coordinator: {why}"));
         let revision = match store.create(LEASE_KEY, json(&facts)).await {
             Ok(revision) => revision,
             Err(_) => {
@@ -215,8 +213,8 @@ impl CoordinatorLease {
     }
 }
 
-fn refusal(other: &CoordinatorFacts) -> FleetError {
-    FleetError::Refused(format!(
+fn refusal(other: &CoordinatorFacts) -> RunError {
+    RunError::NotPermitted(format!(
         "the fleet is in use: {} (process {}) conducts run {} since {}. Wait for its end, or end \
          it with 'knee fleet stop'",
         other.host, other.pid, other.run, other.since

@@ -29,42 +29,6 @@ pub use protocol::{
     AgentFacts, CoordinatorFacts, PROTOCOL, TargetAddress, TargetGreeting, TrialKey,
 };
 
-use knee_engine::error::RunError;
-use std::fmt;
-
-/// Why a fleet cannot do what it is asked, in one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FleetError {
-    /// The target cannot be reached.
-    Unreachable(String),
-    /// NATS, its JetStream or an agent cannot be reached.
-    Gone(String),
-    /// It is not permitted, or not possible.
-    Refused(String),
-}
-
-impl fmt::Display for FleetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FleetError::Unreachable(line) | FleetError::Gone(line) | FleetError::Refused(line) => {
-                f.write_str(line)
-            }
-        }
-    }
-}
-
-impl std::error::Error for FleetError {}
-
-impl From<FleetError> for RunError {
-    fn from(error: FleetError) -> RunError {
-        match error {
-            FleetError::Unreachable(line) => RunError::Unreachable(line),
-            FleetError::Gone(line) => RunError::FleetLost(line),
-            FleetError::Refused(line) => RunError::NotPermitted(line),
-        }
-    }
-}
-
 /// Name of this host.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -2,8 +2,8 @@
 //!
 //! In a cluster, NATS, its streams and the agents start together: [`Patience`] waits for them.
 
-use crate::FleetError;
 use async_nats::ConnectOptions;
+use knee_engine::error::RunError;
 use knee_engine::{input, interrupt};
 use serde::Deserialize;
 use std::ffi::OsStr;
@@ -50,10 +50,10 @@ impl NatsAccess {
     ///
     /// # Errors
     /// The file of the context cannot be read or parsed.
-    pub fn or_context(self, name: &str, folder: &Path) -> Result<NatsAccess, FleetError> {
+    pub fn or_context(self, name: &str, folder: &Path) -> Result<NatsAccess, RunError> {
         let path = folder.join(format!("{name}.json"));
         let wrong = |why: String| {
-            FleetError::Refused(format!("the context {name}: {}: {why}", path.display()))
+            RunError::NotPermitted(format!("the context {name}: {}: {why}", path.display()))
         };
         if name.contains(['/', '\\']) {
             return Err(wrong("a context has a name, not a path".to_owned()));
@@ -85,7 +85,7 @@ impl NatsAccess {
     }
 
     /// Options of the client; `name` is shown in the lists of the server.
-    pub(crate) fn options(&self, name: &str) -> Result<ConnectOptions, FleetError> {
+    pub(crate) fn options(&self, name: &str) -> Result<ConnectOptions, RunError> {
         let mut options = ConnectOptions::new()
             .name(name)
             .connection_timeout(Duration::from_secs(5))
@@ -129,7 +129,7 @@ impl NatsAccess {
             (None, None) => {}
             _ => {
                 let line = "a certificate for NATS needs its key, and a key its certificate";
-                return Err(FleetError::Refused(line.to_owned()));
+                return Err(RunError::NotPermitted(line.to_owned()));
             }
         }
         Ok(options)
@@ -141,12 +141,12 @@ fn own_or<T: AsRef<OsStr>>(own: Option<T>, of_context: Option<T>) -> Option<T> {
     own.or(of_context.filter(|value| !value.as_ref().is_empty()))
 }
 
-fn read(path: &Path, what: &str) -> Result<String, FleetError> {
+fn read(path: &Path, what: &str) -> Result<String, RunError> {
     input::read_text(path, input::SECRETS_MAX).map_err(|e| unfit(path, what, &e.to_string()))
 }
 
-fn unfit(path: &Path, what: &str, why: &str) -> FleetError {
-    FleetError::Refused(format!("{} is to hold {what} for NATS: {why}", path.display()))
+fn unfit(path: &Path, what: &str, why: &str) -> RunError {
+    RunError::NotPermitted(format!("{} is to hold {what} for NATS: {why}", path.display()))
 }
 
 /// Time between two attempts.
@@ -168,13 +168,13 @@ impl Patience {
     /// The last attempt failed, or one for a reason that no time mends.
     pub(crate) fn until_there<T>(
         self,
-        mut attempt: impl FnMut() -> Result<T, FleetError>,
-    ) -> Result<T, FleetError> {
+        mut attempt: impl FnMut() -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
         let since = Instant::now();
         let mut told = String::new();
         loop {
             let ended = attempt();
-            let Err(FleetError::Gone(why)) = &ended else {
+            let Err(RunError::FleetLost(why)) = &ended else {
                 return ended;
             };
             if since.elapsed() >= self.limit || interrupt::is_raised() {
@@ -219,7 +219,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    fn attempts(limit: Duration, outcomes: &[Result<(), FleetError>]) -> (u32, bool) {
+    fn attempts(limit: Duration, outcomes: &[Result<(), RunError>]) -> (u32, bool) {
         let mut count = 0;
         let patience = Patience { limit, tell: |line| assert!(line.contains("no NATS"), "{line}") };
         let ended = patience.until_there(|| {
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn waits_for_what_may_come_and_for_nothing_else() {
-        let gone = Err(FleetError::Gone("no NATS".to_owned()));
-        let refused = Err(FleetError::Refused("no such login".to_owned()));
+        let gone = Err(RunError::FleetLost("no NATS".to_owned()));
+        let refused = Err(RunError::NotPermitted("no such login".to_owned()));
         let minute = Duration::from_secs(60);
         assert_eq!(attempts(minute, &[gone.clone(), Ok(())]), (2, true));
         assert_eq!(attempts(minute, &[gone.clone(), refused.clone()]), (2, false));

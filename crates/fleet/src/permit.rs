@@ -1,6 +1,6 @@
 //! What an agent's operator permits, so that a stolen credential is no weapon.
 
-use crate::FleetError;
+use knee_engine::error::RunError;
 use knee_load::spec::{
     ConnectScheme, Endpoint, Load, OverloadLoad, Target, TlsSpec, TrialSpec, WorkerRange,
 };
@@ -57,10 +57,7 @@ impl Cidr {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
                 same(u32::from(network).into(), u32::from(address).into(), 32)
             }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let (network, address) = (u128::from(network), u128::from(address));
-                self.bits == 0 || same(network, address, 128)
-            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => same(network.into(), address.into(), 128),
             _ => false,
         }
     }
@@ -91,11 +88,11 @@ impl Permit {
 
     /// Checks whether a crew may make its part of a trial. The target's name is looked up once: the
     /// address that was permitted is loaded, whatever a name server says later.
-    pub(crate) fn check(&self, spec: &mut TrialSpec, crew: WorkerRange) -> Result<(), FleetError> {
+    pub(crate) fn check(&self, spec: &mut TrialSpec, crew: WorkerRange) -> Result<(), RunError> {
         if let (Some(max), Some(per_s)) = (self.rate_max, least_per_s(spec)) {
             let asked = per_s * crew.weight();
             if asked > max * (1.0 + RATE_GRAIN) {
-                return Err(FleetError::Refused(format!(
+                return Err(RunError::NotPermitted(format!(
                     "its share is {asked:.0} operations per second, and its --rate-max is {max:.0}"
                 )));
             }
@@ -111,7 +108,7 @@ impl Permit {
         &self,
         target: &mut Target,
         patience: Option<Duration>,
-    ) -> Result<(), FleetError> {
+    ) -> Result<(), RunError> {
         self.pin_server((&mut target.endpoint, target.tls.as_deref_mut()), patience)?;
         target.further.iter_mut().try_for_each(|server| {
             self.pin_server((&mut server.endpoint, server.tls.as_deref_mut()), patience)
@@ -122,18 +119,19 @@ impl Permit {
         &self,
         (endpoint, tls): (&mut Endpoint, Option<&mut TlsSpec>),
         patience: Option<Duration>,
-    ) -> Result<(), FleetError> {
+    ) -> Result<(), RunError> {
         let Endpoint::Tcp { host, port } = &*endpoint else {
             return Ok(());
         };
-        let unreachable = |why: String| FleetError::Unreachable(why);
         let found: Vec<SocketAddr> = (host.as_str(), *port)
             .to_socket_addrs()
-            .map_err(|e| unreachable(format!("{host}: {}", knee_engine::error::reason(&e))))?
+            .map_err(|e| {
+                RunError::Unreachable(format!("{host}: {}", knee_engine::error::reason(&e)))
+            })?
             .collect();
         for address in &found {
             let checked = self.check_address(host, address.ip());
-            checked.map_err(|why| FleetError::Refused(format!("it {why}")))?;
+            checked.map_err(|why| RunError::NotPermitted(format!("it {why}")))?;
         }
         let first = match patience {
             None => found.first().copied(),
@@ -147,12 +145,12 @@ impl Permit {
                     connected.is_ok()
                 });
                 if answers.is_none() && !why.is_empty() {
-                    return Err(unreachable(format!("cannot connect to {why}")));
+                    return Err(RunError::Unreachable(format!("cannot connect to {why}")));
                 }
                 answers
             }
         };
-        let first = first.ok_or_else(|| unreachable(format!("{host} has no address")))?;
+        let first = first.ok_or_else(|| RunError::Unreachable(format!("{host} has no address")))?;
         if let Some(tls) = tls {
             tls.server_name.get_or_insert_with(|| host.clone());
         }
@@ -191,11 +189,8 @@ pub(crate) struct Spacing {
 
 impl Spacing {
     pub(crate) fn of(rate_max: Option<f64>) -> Spacing {
-        let gap = rate_max.map(|per_s| Duration::try_from_secs_f64(1.0 / per_s));
-        Spacing {
-            gap: gap.map(|gap| gap.unwrap_or(Duration::MAX)),
-            next: Mutex::new(Instant::now()),
-        }
+        let gap = |per_s| Duration::try_from_secs_f64(1.0 / per_s).unwrap_or(Duration::MAX);
+        Spacing { gap: rate_max.map(gap), next: Mutex::new(Instant::now()) }
     }
 
     /// Waits until the next operation may start, if that is within `patience`; whether it may.

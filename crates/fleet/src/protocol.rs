@@ -11,7 +11,6 @@
 //! Each subject that an agent reads or writes has its name in a place of its own. So a login can be
 //! permitted those of one agent. `deploy/nats.conf` has the permissions.
 
-use crate::FleetError;
 use crate::interval_share::IntervalShare;
 use knee_engine::error::RunError;
 use knee_load::measure::Trial;
@@ -23,6 +22,9 @@ use std::time::Duration;
 
 /// Version of this protocol. Agents of another one are refused.
 pub const PROTOCOL: u32 = 2;
+
+/// knee's version, which all machines of a fleet have to have.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The bucket of the agents' leases, by name.
 pub(crate) const AGENTS: &str = "knee-agents";
@@ -248,12 +250,6 @@ impl From<RunError> for AgentAnswer {
     }
 }
 
-impl From<FleetError> for AgentAnswer {
-    fn from(error: FleetError) -> AgentAnswer {
-        RunError::from(error).into()
-    }
-}
-
 /// A target's protocol, as an agent sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetGreeting {
@@ -343,7 +339,7 @@ pub(crate) fn facts_of_test(name: &str) -> AgentFacts {
     AgentFacts {
         name: name.to_owned(),
         protocol: PROTOCOL,
-        version: "1".to_owned(),
+        version: VERSION.to_owned(),
         host: "host".to_owned(),
         pid: 1,
         cores: 2,

@@ -17,6 +17,7 @@ pub mod law;
 pub mod measure;
 pub mod messages;
 pub mod names;
+mod octaves;
 pub mod percent;
 pub mod polling;
 pub mod pool;

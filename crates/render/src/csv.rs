@@ -43,8 +43,7 @@ fn rows(report: &Report) -> io::Result<Vec<Row>> {
         let mut head = vec![("trial".to_string(), trial.label.clone())];
         flatten("", &serde_json::to_value(trial.level)?, &mut head);
         for interval in &trial.intervals {
-            let mut cells = Vec::new();
-            flatten("", &serde_json::to_value(interval)?, &mut cells);
+            let mut cells = cells_of(&serde_json::to_value(interval)?);
             // Time first; the sort keeps the order of the others.
             cells.sort_by_key(|(name, _)| match name.as_str() {
                 "start_ns" => 0,

@@ -67,12 +67,6 @@ struct TestCase {
     bad: Option<(&'static str, String)>,
 }
 
-impl TestCase {
-    fn new(name: impl Into<String>, bad: Option<(&'static str, String)>) -> TestCase {
-        TestCase { name: name.into(), bad }
-    }
-}
-
 /// The tests of a report.
 fn cases(report: &Report) -> Vec<TestCase> {
     let because = |lines: &[String]| lines.join("\n");
@@ -81,7 +75,7 @@ fn cases(report: &Report) -> Vec<TestCase> {
         (_, Verdict::Invalid) => Some(("error", why_invalid(report))),
         (_, Verdict::Valid) => None,
     };
-    let mut cases = vec![TestCase::new("the measurement is valid", invalid)];
+    let mut cases = vec![TestCase { name: "the measurement is valid".to_owned(), bad: invalid }];
     if !is_of_others(report) {
         let of_thresholds = |line: &&String| {
             let said = |t: &ThresholdReport| t.failures().any(|failure| failure == *line);
@@ -90,12 +84,12 @@ fn cases(report: &Report) -> Vec<TestCase> {
         let others = report.failed_because.iter().filter(|l| !of_thresholds(l));
         let others: Vec<String> = others.cloned().collect();
         let failed = (!others.is_empty()).then(|| ("failure", because(&others)));
-        cases.push(TestCase::new("operations succeeded", failed));
+        cases.push(TestCase { name: "operations succeeded".to_owned(), bad: failed });
     }
     cases.extend(report.thresholds.iter().map(|threshold| {
         let lines: Vec<String> = threshold.failures().cloned().collect();
         let bad = (!threshold.is_kept()).then(|| ("failure", because(&lines)));
-        TestCase::new(format!("not {}", threshold.expression), bad)
+        TestCase { name: format!("not {}", threshold.expression), bad }
     }));
     cases
 }

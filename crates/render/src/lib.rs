@@ -33,7 +33,7 @@ pub use html::{Html, html_tour};
 pub use json::{Json, parse_report};
 pub use junit::Junit;
 pub use markdown::Markdown;
-pub use progress::{ProgressCounts, ProgressLine, RowLine, scenario_line, sent_line};
+pub use progress::{ProgressCounts, ProgressLine, scenario_line, sent_line};
 pub use text::Text;
 
 use knee_core::report::Report;

@@ -4,32 +4,18 @@ use crate::Renderer;
 use crate::document::head::{DocumentHead, evidence, findings_title, severity};
 use crate::document::line::{Ink, Line, cleaned};
 use crate::document::table::{Align, Table, TableColumn};
-use crate::document::{Block, Document, DocumentSection, Fact, Medium};
+use crate::document::{Block, Document, DocumentSection, Documented, Fact, Medium};
 use crate::number::TIE;
-use knee_core::compare::report::{Comparison, TrendReport};
 use knee_core::finding::Finding;
-use knee_core::report::Report;
 use std::io;
 
 /// The report as Markdown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Markdown;
 
-impl Renderer for Markdown {
-    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        out.write_all(written(&Document::of(report)).as_bytes())
-    }
-}
-
-impl Renderer<Comparison> for Markdown {
-    fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
-        out.write_all(written(&Document::of_comparison(comparison)).as_bytes())
-    }
-}
-
-impl Renderer<TrendReport> for Markdown {
-    fn render(&self, trend: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
-        out.write_all(written(&Document::of_trend(trend)).as_bytes())
+impl<T: Documented> Renderer<T> for Markdown {
+    fn render(&self, result: &T, out: &mut dyn io::Write) -> io::Result<()> {
+        out.write_all(written(&result.document()).as_bytes())
     }
 }
 
@@ -196,6 +182,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixtures;
+    use knee_core::report::Report;
 
     fn text(report: &Report) -> String {
         let mut bytes = Vec::new();

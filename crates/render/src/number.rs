@@ -18,23 +18,23 @@ pub(crate) fn count(n: u64) -> String {
     shared::grouped(&n.to_string())
 }
 
+/// A value as text, a dash if it is not finite.
+fn finite(value: f64, show: impl Fn(f64) -> String) -> String {
+    known(Some(value).filter(|value| value.is_finite()), show)
+}
+
 /// Any number, rounded to four significant digits, idle zeros dropped: `8,571`, `0.25`, `88,320`.
 pub(crate) fn number(value: f64) -> String {
-    if !value.is_finite() {
-        return MISSING.to_string();
-    }
-    shared::number(value)
+    finite(value, shared::number)
 }
 
 /// Operations per second: `8,571/s`.
 pub(crate) fn rate(per_s: f64) -> String {
-    match number(per_s).as_str() {
-        MISSING => MISSING.to_string(),
-        n => format!("{n}/s"),
-    }
+    finite(per_s, |per_s| format!("{}/s", shared::number(per_s)))
 }
 
-/// A rate as it was asked for, without its unit; a whole one is exact: `12,345`.
+/// A rate as it was asked for, or any other figure, without its unit; a whole one is exact:
+/// `12,345`.
 pub(crate) fn asked(per_s: f64) -> String {
     if per_s.fract() == 0.0 && per_s.abs() < 1e15 {
         return signed_count(per_s as i64);
@@ -44,23 +44,17 @@ pub(crate) fn asked(per_s: f64) -> String {
 
 /// A share: `0.03 %`, `12.3 %`, `100 %`.
 pub(crate) fn percent(value: f64) -> String {
-    if !value.is_finite() {
-        return MISSING.to_string();
-    }
-    let digits = shared::percent_decimals(value);
-    let text = format!("{value:.digits$}");
-    let text = if value == 0.0 { "0" } else { text.as_str() };
-    format!("{}{TIE}%", shared::grouped(text))
+    finite(value, |value| format!("{}{TIE}%", percent_cell(value)))
 }
 
 /// A share in a sentence or on an axis, idle zeros dropped: `0.5 %`, `20 %`.
 pub(crate) fn percent_short(value: f64) -> String {
-    if value.is_finite() { tied(&shared::percent(value)) } else { MISSING.to_string() }
+    finite(value, |value| tied(&shared::percent(value)))
 }
 
 /// A share in a column whose title has the unit: the digits of [`percent`].
 pub(crate) fn percent_cell(value: f64) -> String {
-    percent(value).replace(&format!("{TIE}%"), "")
+    if value == 0.0 { "0".to_owned() } else { fixed(value, shared::percent_decimals(value)) }
 }
 
 /// A number and its unit, held together.
@@ -127,20 +121,17 @@ pub(crate) fn bytes(n: u64) -> String {
 /// A named figure (evidence, parameters) whose unit is in its name. `_ns`, `_per_s`, `_percent` or
 /// `_bytes`, at its end or before another word, becomes the unit.
 pub(crate) fn named(name: &str, value: f64) -> String {
-    let (stem, text) = if let Some(stem) = without_unit(name, "_ns") {
-        (stem, time_short(value.max(0.0) as u64))
-    } else if let Some(stem) = without_unit(name, "_per_s") {
-        (stem, rate(value))
-    } else if let Some(stem) = without_unit(name, "_percent") {
-        (stem, percent_short(value))
-    } else if let Some(stem) = without_unit(name, "_bytes") {
-        (stem, bytes(value.max(0.0) as u64))
-    } else if value.fract() == 0.0 && value.abs() < 1e15 {
-        (name.to_string(), signed_count(value as i64))
-    } else {
-        (name.to_string(), number(value))
-    };
-    format!("{}{TIE}={TIE}{text}", words(&stem))
+    type Show = fn(f64) -> String;
+    let units: [(&str, Show); 4] = [
+        ("_ns", |ns| time_short(ns.max(0.0) as u64)),
+        ("_per_s", rate),
+        ("_percent", percent_short),
+        ("_bytes", |n| bytes(n.max(0.0) as u64)),
+    ];
+    let mut units = units.into_iter();
+    let found = units.find_map(|(unit, show)| Some((without_unit(name, unit)?, show)));
+    let (stem, show) = found.unwrap_or((name.to_owned(), asked as Show));
+    format!("{}{TIE}={TIE}{}", words(&stem), show(value))
 }
 
 /// A name without its unit; `None` where it has another or none.
@@ -154,18 +145,12 @@ fn without_unit(name: &str, unit: &str) -> Option<String> {
 
 /// A figure that is itself an estimate, such as a knee: three significant digits.
 pub(crate) fn estimate(value: f64) -> String {
-    if !value.is_finite() {
-        return MISSING.to_string();
-    }
-    shared::estimate(value)
+    finite(value, shared::estimate)
 }
 
 /// A number with this many decimals, without unit, for columns of figures of one magnitude.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
-    if !value.is_finite() {
-        return MISSING.to_string();
-    }
-    shared::grouped(&format!("{value:.decimals$}"))
+    finite(value, |value| shared::grouped(&format!("{value:.decimals$}")))
 }
 
 /// As many decimals as give a figure of this size six digits.

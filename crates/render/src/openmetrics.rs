@@ -76,8 +76,9 @@ fn head(out: &mut String, name: &str, kind: &str, family: &MetricFamily) {
     let _ = writeln!(out, "# HELP {name} {}", family.help);
 }
 
+/// A sample: a whole number without a point, any other as short as it reads back.
 fn line(out: &mut String, sample: &str, value: f64) {
-    let _ = writeln!(out, "{sample} {}", float(value));
+    let _ = writeln!(out, "{sample} {value}");
 }
 
 /// Labels with their braces, where there are any.
@@ -95,33 +96,19 @@ fn joined(labels: &[MetricLabel]) -> String {
     labels.collect::<Vec<_>>().join(",")
 }
 
-/// A whole number without a point, any other as short as it reads back.
-fn float(value: f64) -> String {
-    format!("{value}")
-}
-
 /// A bound as a label, where equal numbers should look alike. It always has a point or an exponent,
 /// the latter below 0.0001 (OpenMetrics 1.0, Canonical Numbers).
 fn canonical(value: f64) -> String {
     if value > 0.0 && value < 1e-4 {
         return format!("{value:e}").replace("e-", "e-0");
     }
-    let text = float(value);
+    let text = value.to_string();
     if text.contains('.') { text } else { format!("{text}.0") }
 }
 
 /// A label's value, as it may stand between quotes.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            c => out.push(c),
-        }
-    }
-    out
+    text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
 #[cfg(test)]

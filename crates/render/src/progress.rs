@@ -1,4 +1,4 @@
-//! One line on the progress of a running trial, or on an ended one.
+//! One line on the progress of a running trial or of a table, or on an ended trial.
 
 use crate::number::{TIE, count, known, number, percent, plural, rate, time_short};
 use knee_core::trial::detail::{DatagramReport, FlowsReport};
@@ -13,9 +13,9 @@ const BAR_WIDTH: usize = 16;
 pub struct ProgressLine<'a> {
     /// The trial's name, such as `vusers=10`.
     pub label: &'a str,
-    /// Time since its begin, warm-up included.
+    /// Time since its begin, warm-up included; of a row, the duration of the rows before it.
     pub elapsed: Nanos,
-    /// Its duration, if known.
+    /// Its duration, if known; of a row, the estimated duration of all rows.
     pub total: Option<Nanos>,
     /// The interval that ended last; `None` before the first.
     pub interval: Option<&'a Interval>,
@@ -45,20 +45,29 @@ pub enum ProgressCounts {
         /// The longest ping.
         ping_max: Nanos,
     },
+    /// A row of a table whose rows are measured one after another, without intervals.
+    Row {
+        /// Its number, from 1.
+        number: usize,
+        /// The number of rows.
+        of: usize,
+    },
 }
 
 impl ProgressCounts {
     /// The text before the first interval.
-    fn beginning(self) -> &'static str {
+    fn beginning(self) -> Option<&'static str> {
         match self {
-            ProgressCounts::Operations { .. } => "warming up",
-            ProgressCounts::Datagrams { .. } | ProgressCounts::Flows { .. } => "starting",
+            ProgressCounts::Operations { .. } => Some("warming up"),
+            ProgressCounts::Datagrams { .. } | ProgressCounts::Flows { .. } => Some("starting"),
+            ProgressCounts::Row { .. } => None,
         }
     }
 
     /// The figures of an interval and the counts so far.
     fn parts(self, interval: &Interval) -> Vec<String> {
         match self {
+            ProgressCounts::Row { .. } => Vec::new(),
             ProgressCounts::Operations { errors } => vec![
                 rate(interval.per_s(interval.completed)),
                 format!("p50 {}", time_short(interval.p50_ns)),
@@ -96,17 +105,37 @@ impl ProgressLine<'_> {
     /// Formats the line without a newline. If there is too little room, the bar is left out first,
     /// then the end is cut.
     pub fn format(&self) -> String {
+        let mut line = self.parts().join("  ").replace(TIE, " ");
+        if !self.unicode {
+            line = line.replace('µ', "u");
+        }
+        let total = self.total.filter(|total| *total > Nanos::ZERO);
+        if let Some(total) = total.filter(|_| line.chars().count() + 2 + BAR_WIDTH <= self.width) {
+            let share = self.elapsed.as_secs_f64() / total.as_secs_f64();
+            let full = ((share.min(1.0) * BAR_WIDTH as f64) as usize).min(BAR_WIDTH);
+            let (done, left) = if self.unicode { ("━", "┄") } else { ("=", ".") };
+            let (done, left) = (done.repeat(full), left.repeat(BAR_WIDTH - full));
+            line = format!("{done}{left}  {line}");
+        }
+        let cut: String = line.chars().take(self.width).collect();
+        cut.trim_end().to_string()
+    }
+
+    fn parts(&self) -> Vec<String> {
         let elapsed = seconds(self.elapsed);
         let time = match self.total {
             Some(total) => format!("{elapsed} of {}", seconds(total)),
             None => elapsed,
         };
         let mut parts = vec![self.label.to_string(), time];
+        if let ProgressCounts::Row { number, of } = self.so_far {
+            parts.insert(0, format!("row {number} of {of}"));
+        }
         match self.interval {
             Some(interval) => parts.extend(self.so_far.parts(interval)),
-            None => parts.push(self.so_far.beginning().to_string()),
+            None => parts.extend(self.so_far.beginning().map(str::to_string)),
         }
-        line(&parts, self.elapsed, self.total, (self.width, self.unicode))
+        parts
     }
 }
 
@@ -118,62 +147,6 @@ pub fn sent_line(number: &str, label: &str, datagrams: &DatagramReport) -> Strin
     };
     let sent = rate(datagrams.sent_per_s);
     format!("{number}  sent {sent:>10}  {lost:<12}  {label}").replace(TIE, " ")
-}
-
-/// The content of the progress line of a table whose rows are measured one after another.
-#[derive(Clone, Copy, Debug)]
-pub struct RowLine<'a> {
-    /// The number of the running row, from 1.
-    pub number: usize,
-    /// The number of rows.
-    pub of: usize,
-    /// Its name, such as `hybrid 1 ms`.
-    pub label: &'a str,
-    /// Duration of the rows before it.
-    pub elapsed: Nanos,
-    /// Estimated duration of all rows.
-    pub total: Nanos,
-    /// Columns that may be used; the line is never wider.
-    pub width: usize,
-    /// Whether characters beyond ASCII may be used.
-    pub unicode: bool,
-}
-
-impl RowLine<'_> {
-    /// Formats the line without a newline. If there is too little room, the bar is left out first,
-    /// then the end is cut.
-    pub fn format(&self) -> String {
-        let parts = [
-            format!("row {} of {}", self.number, self.of),
-            self.label.to_string(),
-            format!("{} of {}", seconds(self.elapsed), seconds(self.total)),
-        ];
-        let total = Some(self.total);
-        line(&parts, self.elapsed, total, (self.width, self.unicode))
-    }
-}
-
-/// The parts behind a bar, if there is room for one.
-fn line(
-    parts: &[String],
-    elapsed: Nanos,
-    total: Option<Nanos>,
-    (width, unicode): (usize, bool),
-) -> String {
-    let mut line = parts.join("  ").replace(TIE, " ");
-    if !unicode {
-        line = line.replace('µ', "u");
-    }
-    let total = total.filter(|total| *total > Nanos::ZERO);
-    if let Some(total) = total.filter(|_| line.chars().count() + 2 + BAR_WIDTH <= width) {
-        let share = elapsed.as_secs_f64() / total.as_secs_f64();
-        let full = ((share.min(1.0) * BAR_WIDTH as f64) as usize).min(BAR_WIDTH);
-        let (done, left) = if unicode { ("━", "┄") } else { ("=", ".") };
-        let (done, left) = (done.repeat(full), left.repeat(BAR_WIDTH - full));
-        line = format!("{done}{left}  {line}");
-    }
-    let cut: String = line.chars().take(width).collect();
-    cut.trim_end().to_string()
 }
 
 /// Seconds with one decimal, so that the line does not jump from tick to tick.
@@ -311,12 +284,12 @@ mod tests {
         );
     }
 
-    const ROW: RowLine = RowLine {
-        number: 5,
-        of: 130,
+    const ROW: ProgressLine = ProgressLine {
         label: "hybrid 50 µs",
         elapsed: Nanos::from_millis(2_000),
-        total: Nanos::from_secs(65),
+        total: Some(Nanos::from_secs(65)),
+        interval: None,
+        so_far: ProgressCounts::Row { number: 5, of: 130 },
         width: 100,
         unicode: true,
     };
@@ -324,7 +297,7 @@ mod tests {
     #[test]
     fn rows_are_counted() {
         assert_eq!(ROW.format(), "┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄  row 5 of 130  hybrid 50 µs  2.0 s of 65.0 s");
-        let narrow = RowLine { width: 30, unicode: false, ..ROW };
+        let narrow = ProgressLine { width: 30, unicode: false, ..ROW };
         assert_eq!(narrow.format(), "row 5 of 130  hybrid 50 us  2.");
     }
 

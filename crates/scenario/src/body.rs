@@ -13,25 +13,17 @@ use knee_load::session::{Escape, Fill, Template, TemplatePiece};
 use knee_load::spec::{Body, parse_header};
 
 /// What is sent after the head.
-pub(super) enum RequestBody {
-    /// A file, which several requests may share.
-    File(Body),
-    Text(TextWithHoles),
-    Parts(MultipartBody),
-}
-
-/// The parts of a form (RFC 7578), with holes before some of its bytes.
 #[derive(Default)]
-pub(super) struct MultipartBody {
-    pub(super) bytes: Vec<u8>,
+pub(super) struct RequestBody {
+    pub(super) bytes: Body,
+    /// The holes before some of its bytes.
     pub(super) holes: Vec<(usize, Fill)>,
+    /// The content type that follows from how it is written.
+    pub(super) content_type: Option<String>,
 }
 
-/// The body that a step has, and the content type that follows from how it is written.
-pub(super) fn read(
-    fields: &Fields<'_>,
-    scope: &mut TemplateScope<'_>,
-) -> Read<(RequestBody, Option<String>)> {
+/// The body that a step has.
+pub(super) fn read(fields: &Fields<'_>, scope: &mut TemplateScope<'_>) -> Read<RequestBody> {
     let mut found = BODIES.iter().filter_map(|key| fields.entry(key));
     let first = found.next();
     if let (Some(first), Some(other)) = (first, found.next()) {
@@ -39,7 +31,7 @@ pub(super) fn read(
         bail!(at, "'{other}' and '{first}' in one: a request has one of {}", list(&BODIES));
     }
     let Some(entry) = first else {
-        return Ok((RequestBody::Text(TextWithHoles::default()), None));
+        return Ok(RequestBody::default());
     };
     let node = &entry.value;
     let mut holed = TextWithHoles::default();
@@ -52,27 +44,23 @@ pub(super) fn read(
             form(node, scope, &mut holed)?;
             Some("application/x-www-form-urlencoded".to_owned())
         }
-        "multipart" => {
-            let (body, boundary) = multipart(node, scope)?;
-            let content_type = format!("multipart/form-data; boundary={boundary}");
-            return Ok((RequestBody::Parts(body), Some(content_type)));
+        "multipart" => return multipart(node, scope),
+        "body_file" => {
+            let name = &text(node, "the name of a file")?.text;
+            let bytes = read_file(name, scope.inputs).or_else(|why| fault(node.at, why))?;
+            return Ok(RequestBody { bytes: Body::from(bytes), ..RequestBody::default() });
         }
-        "body_file" => return Ok((RequestBody::File(file(node, scope.inputs)?), None)),
         _ => {
             let expected = "the text of a body (a map or a list goes to 'json')";
             holed.put(&template::read_text(node, expected, scope)?, Escape::None);
             None
         }
     };
-    Ok((RequestBody::Text(holed), content_type))
+    let bytes = Body::from(holed.text.into_bytes());
+    Ok(RequestBody { bytes, holes: holed.holes, content_type })
 }
 
 const BODIES: [&str; 5] = ["json", "form", "multipart", "body", "body_file"];
-
-fn file(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<Body> {
-    let name = &text(node, "the name of a file")?.text;
-    read_file(name, inputs).map(Body::from).or_else(|why| fault(node.at, why))
-}
 
 /// The bytes of a file below the folder of the scenario, or what is wrong with it.
 pub(super) fn read_file(name: &str, inputs: &mut dyn ScenarioInputs) -> Result<Vec<u8>, String> {
@@ -130,24 +118,17 @@ fn json_scalar(
         return Ok(());
     }
     if !scalar.is_quoted {
-        match &*scalar.text {
-            "true" | "True" | "TRUE" => {
-                into.push("true");
-                return Ok(());
-            }
-            "false" | "False" | "FALSE" => {
-                into.push("false");
-                return Ok(());
-            }
+        let plain = match &*scalar.text {
+            "true" | "True" | "TRUE" => Some("true".to_owned()),
+            "false" | "False" | "FALSE" => Some("false".to_owned()),
             ".nan" | ".inf" | "+.inf" | "-.inf" => {
                 bail!(node.at, "JSON has no such number: quote it to send a text");
             }
-            plain => {
-                if let Some(number) = number(plain) {
-                    into.push(&number);
-                    return Ok(());
-                }
-            }
+            text => number(text),
+        };
+        if let Some(plain) = plain {
+            into.push(&plain);
+            return Ok(());
         }
     }
     let template = template::read(node, scalar, scope)?;
@@ -169,12 +150,10 @@ fn json_scalar(
 
 /// A number of the YAML core schema as JSON writes it, all its digits kept.
 fn number(text: &str) -> Option<String> {
-    let radix = |digits: &str, radix| u64::from_str_radix(digits, radix).ok();
-    if let Some(digits) = text.strip_prefix("0x").filter(|d| !d.starts_with('+')) {
-        return radix(digits, 16).map(|n| n.to_string());
-    }
-    if let Some(digits) = text.strip_prefix("0o").filter(|d| !d.starts_with('+')) {
-        return radix(digits, 8).map(|n| n.to_string());
+    for (prefix, radix) in [("0x", 16), ("0o", 8)] {
+        if let Some(digits) = text.strip_prefix(prefix).filter(|d| !d.starts_with('+')) {
+            return u64::from_str_radix(digits, radix).ok().map(|n| n.to_string());
+        }
     }
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -284,9 +263,9 @@ impl PartDraft<'_> {
     }
 }
 
-/// The body of a form in parts, and the boundary between them. Values of templates are not searched
-/// for it.
-fn multipart(node: &Node, scope: &mut TemplateScope<'_>) -> Read<(MultipartBody, String)> {
+/// The body of a form in parts (RFC 7578). Values of templates are not searched for the boundary
+/// between them.
+fn multipart(node: &Node, scope: &mut TemplateScope<'_>) -> Read<RequestBody> {
     let mut parts = Vec::new();
     for entry in named(node, "multipart: {name: value}")? {
         for value in one_or_more(&entry.value) {
@@ -299,7 +278,7 @@ fn multipart(node: &Node, scope: &mut TemplateScope<'_>) -> Read<(MultipartBody,
     let boundaries = (0u32..).map(|number| format!("----knee{number:016}"));
     let mut boundaries = boundaries.filter(|text| !parts.iter().any(|part| part.has(text)));
     let boundary = boundaries.next().unwrap_or_default();
-    let mut body = MultipartBody::default();
+    let (mut bytes, mut holes) = (Vec::new(), Vec::new());
     for part in parts {
         let mut head = format!(
             "--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"",
@@ -311,20 +290,21 @@ fn multipart(node: &Node, scope: &mut TemplateScope<'_>) -> Read<(MultipartBody,
         if let Some(content_type) = &part.content_type {
             head += &format!("\r\nContent-Type: {content_type}");
         }
-        body.bytes.extend_from_slice(format!("{head}\r\n\r\n").as_bytes());
+        bytes.extend_from_slice(format!("{head}\r\n\r\n").as_bytes());
         match part.content {
-            PartContent::File(bytes) => body.bytes.extend_from_slice(&bytes),
+            PartContent::File(own) => bytes.extend_from_slice(&own),
             PartContent::Text(template) => {
                 let own = TextWithHoles::of(&template, Escape::None);
-                let from = body.bytes.len();
-                body.holes.extend(own.holes.into_iter().map(|(at, fill)| (from + at, fill)));
-                body.bytes.extend_from_slice(own.text.as_bytes());
+                let from = bytes.len();
+                holes.extend(own.holes.into_iter().map(|(at, fill)| (from + at, fill)));
+                bytes.extend_from_slice(own.text.as_bytes());
             }
         }
-        body.bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(b"\r\n");
     }
-    body.bytes.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Ok((body, boundary))
+    bytes.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    let content_type = Some(format!("multipart/form-data; boundary={boundary}"));
+    Ok(RequestBody { bytes: Body::from(bytes), holes, content_type })
 }
 
 /// A name as browsers write it between quotes (HTML §4.10.21.8).

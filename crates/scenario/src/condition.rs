@@ -6,6 +6,7 @@ use super::names::TemplateScope;
 use super::template;
 use super::tree::{Node, Scalar};
 use knee_load::session::{Condition, Pattern, Relation, Template};
+use knee_load::spec::ParseError;
 use std::sync::Arc;
 
 /// The operators, longer ones first. `None` takes a pattern.
@@ -93,16 +94,11 @@ impl<'a> ConditionParser<'a, '_> {
         part: impl Fn(&mut Self) -> Read<Condition>,
         join: fn(Vec<Condition>) -> Condition,
     ) -> Read<Condition> {
-        let first = part(self)?;
-        let mut parts = Vec::new();
+        let mut parts = vec![part(self)?];
         while self.word(word) {
             parts.push(part(self)?);
         }
-        if parts.is_empty() {
-            return Ok(first);
-        }
-        parts.insert(0, first);
-        Ok(join(parts))
+        Ok(if parts.len() == 1 { parts.remove(0) } else { join(parts) })
     }
 
     fn one(&mut self) -> Read<Condition> {
@@ -158,7 +154,7 @@ impl<'a> ConditionParser<'a, '_> {
             None => {
                 let (from, to) = self.unquoted(right)?;
                 let pattern = pattern(&self.scalar.text[from..to]);
-                let pattern = pattern.or_else(|wrong| fault(self.place(from), wrong))?;
+                let pattern = pattern.or_else(|wrong| fault(self.place(from), wrong.0))?;
                 Ok(Condition::Matches { text: left, pattern })
             }
         }
@@ -212,11 +208,12 @@ impl<'a> ConditionParser<'a, '_> {
 }
 
 /// Reads a regular expression, which is settled before the run.
-pub(super) fn pattern(text: &str) -> Result<Pattern, String> {
+pub(super) fn pattern(text: &str) -> Result<Pattern, ParseError> {
     if text.contains("${") {
-        return Err("a pattern has no templates: write it out, or compare with 'contains'".into());
+        let wrong = "a pattern has no templates: write it out, or compare with 'contains'";
+        return Err(ParseError(wrong.to_owned()));
     }
-    Pattern::parse(text).map_err(|wrong| wrong.0)
+    Pattern::parse(text)
 }
 
 fn starts_with_word(text: &str, word: &str) -> bool {

@@ -15,10 +15,7 @@ use std::collections::HashSet;
 const COLUMNS_MAX: usize = 1_000;
 
 /// All sets of records, in the order of the file.
-pub(super) fn read(node: Option<&Node>, inputs: &mut dyn ScenarioInputs) -> Read<Vec<DataSet>> {
-    let Some(node) = node else {
-        return Ok(Vec::new());
-    };
+pub(super) fn read(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<Vec<DataSet>> {
     let entries = named(node, "data: {users: {file: users.csv}}")?;
     if entries.len() > COLUMNS_MAX {
         bail!(node.at, "too many sets of records: expected at most {COLUMNS_MAX}");
@@ -84,13 +81,11 @@ fn table(name: &str, inputs: &mut dyn ScenarioInputs) -> Result<Records, String>
 
 /// RFC 4180, the first record being the header. Empty lines are left out.
 fn csv(text: &str) -> Result<Records, Numbered<String>> {
-    let mut reader = Csv { text, at: 0, line: 1 };
+    let mut reader = Csv { rest: text, line: 1 };
     let mut columns: Option<Vec<String>> = None;
     let mut rows = Vec::new();
     while let Some((line, fields)) = reader.record()? {
-        if let [only] = fields.as_slice()
-            && only.is_empty()
-        {
+        if fields == [""] {
             continue;
         }
         let Some(columns) = &columns else {
@@ -137,15 +132,14 @@ fn header(fields: Vec<String>) -> Result<Vec<String>, String> {
 }
 
 struct Csv<'a> {
-    text: &'a str,
-    at: usize,
+    rest: &'a str,
     line: usize,
 }
 
-impl Csv<'_> {
+impl<'a> Csv<'a> {
     /// The next record and the line in which it begins.
     fn record(&mut self) -> Result<Option<Numbered<Vec<String>>>, Numbered<String>> {
-        if self.at >= self.text.len() {
+        if self.rest.is_empty() {
             return Ok(None);
         }
         let begin = self.line;
@@ -161,31 +155,25 @@ impl Csv<'_> {
 
     /// The next value, and whether it is the last of its record.
     fn field(&mut self) -> Result<(String, bool), Numbered<String>> {
-        let rest = &self.text[self.at..];
-        let value = match rest.strip_prefix('"') {
+        let value = match self.rest.strip_prefix('"') {
             Some(quoted) => self.quoted(quoted)?,
             None => {
-                let end = rest.find([',', '\n']).unwrap_or(rest.len());
-                self.at += end;
-                let is_last = !rest[end..].starts_with(',');
-                let value = if is_last {
-                    rest[..end].strip_suffix('\r').unwrap_or(&rest[..end])
-                } else {
-                    &rest[..end]
-                };
-                value.to_owned()
+                let end = self.rest.find([',', '\n']).unwrap_or(self.rest.len());
+                let (value, rest) = self.rest.split_at(end);
+                self.rest = rest;
+                let bare = value.strip_suffix('\r').filter(|_| !rest.starts_with(','));
+                bare.unwrap_or(value).to_owned()
             }
         };
-        let rest = &self.text[self.at..];
-        let line_end = rest.strip_prefix('\r').unwrap_or(rest);
-        if rest.starts_with(',') {
-            self.at += 1;
+        let line_end = self.rest.strip_prefix('\r').unwrap_or(self.rest);
+        if let Some(rest) = self.rest.strip_prefix(',') {
+            self.rest = rest;
             Ok((value, false))
         } else if line_end.is_empty() {
-            self.at = self.text.len();
+            self.rest = "";
             Ok((value, true))
-        } else if let Some(next) = line_end.strip_prefix('\n') {
-            self.at = self.text.len() - next.len();
+        } else if let Some(rest) = line_end.strip_prefix('\n') {
+            self.rest = rest;
             self.line += 1;
             Ok((value, true))
         } else {
@@ -195,10 +183,9 @@ impl Csv<'_> {
     }
 
     /// What stands in quotes, a doubled one being one of its text; `rest` begins behind the first.
-    fn quoted(&mut self, rest: &str) -> Result<String, Numbered<String>> {
+    fn quoted(&mut self, mut rest: &'a str) -> Result<String, Numbered<String>> {
         let begin = self.line;
         let mut value = String::new();
-        let mut rest = rest;
         loop {
             let Some((part, after)) = rest.split_once('"') else {
                 return Err((begin, "a quoted value has no end: close it with '\"'".to_owned()));
@@ -211,7 +198,7 @@ impl Csv<'_> {
                     rest = after;
                 }
                 None => {
-                    self.at = self.text.len() - after.len();
+                    self.rest = after;
                     return Ok(value);
                 }
             }
@@ -225,13 +212,9 @@ fn json_lines(text: &str) -> Result<Records, Numbered<String>> {
     let mut rows = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let told = |what: String| (at + 1, what);
-        let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)
-            .map_err(|_| {
-                told(
-                    "no JSON object: expected one in each line, such as {\"name\":\"a\"}"
-                        .to_owned(),
-                )
-            })?;
+        let wrong = "no JSON object: expected one in each line, such as {\"name\":\"a\"}";
+        let object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(line).map_err(|_| told(wrong.to_owned()))?;
         if rows.is_empty() {
             columns = header(object.keys().cloned().collect()).map_err(told)?;
         }

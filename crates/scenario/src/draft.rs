@@ -45,6 +45,7 @@ pub(super) struct PlanBuilder<'a> {
 }
 
 /// A session that is being read.
+#[derive(Default)]
 pub(super) struct SessionDraft {
     pub(super) number: u16,
     pub(super) names: Names,
@@ -54,6 +55,8 @@ pub(super) struct SessionDraft {
     /// How often a step had this name.
     pub(super) step_names: HashMap<String, u32>,
     pub(super) has_request: bool,
+    /// Values for others may be all that it is for.
+    pub(super) may_only_set: bool,
     /// It is within a branch of several.
     pub(super) is_branch: bool,
 }

@@ -2,10 +2,12 @@
 
 use super::ScenarioInputs;
 use super::body::below;
+use super::draft::variable_of;
 use super::fault::{Read, bail, fault};
 use super::fields::{Fields, one_or_more, text};
-use super::names::{Names, is_name};
+use super::names::Names;
 use super::request::CompiledRequest;
+use super::response::check_variable;
 use super::template;
 use super::tree::Node;
 use knee_load::quantity::quoted;
@@ -24,7 +26,6 @@ pub(super) fn read(
     names: &mut Names,
     programs: &mut Vec<Program>,
     inputs: &mut dyn ScenarioInputs,
-    mut variable_of: impl FnMut(&str, &Node, &mut Names) -> Read<u16>,
 ) -> Read<Option<Ask>> {
     let (exec, gives) = match (fields.entry("exec"), fields.entry("gives")) {
         (None, None) => return Ok(None),
@@ -45,36 +46,23 @@ pub(super) fn read(
     let mut given: Vec<(String, u16)> = Vec::new();
     for node in one_or_more(&gives.value) {
         let name = &text(node, "the name of a variable")?.text;
-        if !is_name(name) {
-            bail!(
-                node.at,
-                "{} cannot name a variable: expected letters, digits, '_' and '-'",
-                quoted(name)
-            );
-        }
+        check_variable(name, node.at)?;
         if given.iter().any(|(other, _)| **other == **name) {
             bail!(node.at, "{} stands here twice: leave one out", quoted(name));
         }
-        given.push((name.to_string(), variable_of(name, node, names)?));
+        given.push((name.to_string(), variable_of(name, node.at, names, true)?));
     }
     if given.is_empty() {
         bail!(gives.value.at, "no variable: write gives: signature");
     }
-    let is_given = |piece: &TemplatePiece| match piece {
-        TemplatePiece::Variable(number) => given.iter().any(|(_, other)| other == number),
-        _ => false,
-    };
-    let tells = tells.into_iter().filter(|(_, value)| !is_given(value));
+    let tells = tells.into_iter().filter(|(_, value)| !is_given(&given, value));
     Ok(Some(Ask { program, tells: tells.collect(), gives: given, waits: Vec::new() }))
 }
 
 /// The holes of a request that wait for what a program gives. Which cookies are sent depends on
 /// the path.
 pub(super) fn waits(ask: &Ask, compiled: &CompiledRequest) -> Vec<u16> {
-    let is_given = |piece: &TemplatePiece| match piece {
-        TemplatePiece::Variable(number) => ask.gives.iter().any(|(_, given)| given == number),
-        _ => false,
-    };
+    let is_given = |piece: &TemplatePiece| is_given(&ask.gives, piece);
     let holes = || compiled.request.holes.iter().zip(&compiled.fills);
     let mut of_path = holes().filter(|(hole, _)| hole.part == Part::Path);
     let path_waits = of_path.any(|(_, fill)| TemplatePiece::any(&fill.value.0, &is_given));
@@ -83,6 +71,10 @@ pub(super) fn waits(ask: &Ask, compiled: &CompiledRequest) -> Vec<u16> {
     let late =
         (0u16..).zip(holes()).filter(|(_, (_, fill))| TemplatePiece::any(&fill.value.0, &is_late));
     late.map(|(number, _)| number).collect()
+}
+
+fn is_given(given: &[(String, u16)], piece: &TemplatePiece) -> bool {
+    given.iter().any(|(_, number)| *piece == TemplatePiece::Variable(*number))
 }
 
 /// What a session knows by now, as templates name it.

@@ -11,7 +11,8 @@ use knee_load::time::Nanos;
 pub(super) struct Fields<'a> {
     pub(super) at: Position,
     kind: MapKind,
-    entries: &'a [Entry],
+    /// All keys that are there.
+    pub(super) entries: &'a [Entry],
 }
 
 impl<'a> Fields<'a> {
@@ -71,11 +72,6 @@ impl<'a> Fields<'a> {
             _ => bail!(self.at, "{what} needs one of {}", list(&one_of)),
         }
     }
-
-    /// All keys that are there.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &'a Entry> + use<'a> {
-        self.entries.iter()
-    }
 }
 
 /// The text as it continues a sentence after a colon.
@@ -97,13 +93,11 @@ fn unknown_key(kind: MapKind, key: &str, value: &Node) -> String {
 
 /// `'a', 'b' or 'c'`.
 pub(super) fn list(words: &[&str]) -> String {
-    let quoted = |words: &[&str]| {
-        words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", ")
-    };
-    match words {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    match &quoted[..] {
         [] => String::new(),
-        [one] => format!("'{one}'"),
-        [first @ .., last] => format!("{} or '{last}'", quoted(first)),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
 }
 

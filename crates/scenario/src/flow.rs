@@ -251,7 +251,7 @@ pub(super) fn refuse_other_keys(fields: &Fields<'_>, one: &Entry) -> Read<()> {
             || (is_request && OF_REQUESTS.split(' ').any(|of_request| of_request == key))
             || beside.contains(&key)
     };
-    let Some(other) = fields.entries().find(|entry| !fits(&entry.key)) else {
+    let Some(other) = fields.entries.iter().find(|entry| !fits(&entry.key)) else {
         return Ok(());
     };
     let (key, other_key) = (&one.key, &*other.key);

@@ -33,21 +33,13 @@ impl TextWithHoles {
     pub(super) fn put(&mut self, template: &Template, escape: Escape) {
         let own = self.holes.len();
         for piece in &template.0 {
-            let raw = match piece {
-                TemplatePiece::Call(function) => match &**function {
-                    Function::Raw(of) => Some(&of.0),
-                    _ => None,
-                },
-                _ => None,
-            };
-            match raw {
-                Some(pieces) => {
-                    let escape = raw_of(escape);
-                    for piece in pieces {
-                        self.put_piece(piece, escape, own);
-                    }
-                }
-                None => self.put_piece(piece, escape, own),
+            if let TemplatePiece::Call(function) = piece
+                && let Function::Raw(of) = &**function
+            {
+                let escape = raw_of(escape);
+                of.0.iter().for_each(|piece| self.put_piece(piece, escape, own));
+            } else {
+                self.put_piece(piece, escape, own);
             }
         }
     }
@@ -71,14 +63,10 @@ impl TextWithHoles {
 
     /// The text with a letter in the place of each hole, to check the text around them.
     pub(super) fn with_letters(&self) -> String {
-        let mut text = String::with_capacity(self.text.len() + self.holes.len());
-        let mut from = 0;
-        for (at, _) in &self.holes {
-            text.push_str(&self.text[from..*at]);
-            text.push('x');
-            from = *at;
+        let mut text = self.text.clone();
+        for (at, _) in self.holes.iter().rev() {
+            text.insert(*at, 'x');
         }
-        text.push_str(&self.text[from..]);
         text
     }
 }

@@ -38,8 +38,9 @@ mod tests;
 mod tree;
 
 pub use load::{ScenarioLoad, check_part};
+pub use response::status as parse_status;
 pub use schema::schema;
-pub use single::{Expected, parse_status};
+pub use single::Expected;
 pub use stages::{LoadStages, RateStage};
 pub use tree::FILE_MAX;
 
@@ -119,7 +120,7 @@ fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
         },
         requests: Vec::new(),
         plan: SessionPlan {
-            data: data::read(fields.get("data"), inputs)?,
+            data: fields.read_key("data", |node| data::read(node, inputs))?.unwrap_or_default(),
             ..SessionPlan::default()
         },
         bytes: 0,

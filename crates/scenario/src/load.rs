@@ -1,7 +1,7 @@
 //! How many users come: `load` and `fail_if`.
 
 use super::fault::{Read, bail, fault, unknown};
-use super::fields::{Fields, duration, one_or_more, parsed, text, whole};
+use super::fields::{Fields, duration, one_or_more, parsed, whole};
 use super::schema;
 use super::stages::{LoadStages, RateStage};
 use super::tree::{Node, Value};
@@ -42,11 +42,12 @@ pub(super) fn read(node: &Node) -> Read<ScenarioLoad> {
     let fields = Fields::read(node, schema::LOAD)?;
     let rate = |node| parsed(node, "a rate such as 200/s", parse_rate);
     let warmup = |node| parsed(node, "a length of time, such as 5s,", parse_duration);
+    let users = [1, USERS_MAX.into()];
     let mut load = ScenarioLoad {
         rate: fields.read_key("rate", rate)?,
         arrival: fields.read_key("arrival", arrival)?,
         stages: LoadStages::default(),
-        vusers: fields.read_key("vusers", vusers)?,
+        vusers: fields.read_key("vusers", |node| whole(node, users))?.map(|count| count as u32),
         duration: fields.read_key("duration", duration)?,
         warmup: fields.read_key("warmup", warmup)?,
     };
@@ -54,11 +55,6 @@ pub(super) fn read(node: &Node) -> Read<ScenarioLoad> {
     load.stages = stages.unwrap_or_default();
     refuse_contradictions(&fields, &load)?;
     Ok(load)
-}
-
-fn vusers(node: &Node) -> Read<u32> {
-    let vusers = whole(node, [1, USERS_MAX.into()])?;
-    Ok(u32::try_from(vusers).unwrap_or(u32::MAX))
 }
 
 fn arrival(node: &Node) -> Read<AskedArrival> {
@@ -251,12 +247,8 @@ pub(super) fn thresholds(node: &Node, plan: &SessionPlan) -> Read<Vec<Threshold>
     if all.len() > THRESHOLDS_MAX {
         bail!(node.at, "too many thresholds: expected at most {THRESHOLDS_MAX}");
     }
-    all.iter()
-        .map(|node| {
-            let scalar = text(node, "a threshold such as p99>200ms")?;
-            threshold(&scalar.text, plan).or_else(|wrong| fault(node.at, wrong.0))
-        })
-        .collect()
+    let of_plan = |text: &str| threshold(text, plan);
+    all.iter().map(|node| parsed(node, "a threshold such as p99>200ms", of_plan)).collect()
 }
 
 fn threshold(text: &str, plan: &SessionPlan) -> Result<Threshold, ParseError> {

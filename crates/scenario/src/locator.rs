@@ -71,26 +71,22 @@ fn open(piece: TemplatePiece, into: &mut Vec<UrlPart>) {
 
 /// The parts between `/`, `?` and `#`, each with the one that ends it as a text of its own.
 fn segments(parts: Vec<UrlPart>) -> Vec<Vec<UrlPart>> {
-    let mut all = vec![Vec::new()];
+    let (mut all, mut last) = (Vec::new(), Vec::new());
     for part in parts {
         let UrlPart::Own(text) = part else {
-            if let Some(last) = all.last_mut() {
-                last.push(part);
-            }
+            last.push(part);
             continue;
         };
         for piece in text.split_inclusive(['/', '?', '#']) {
             let ends = piece.ends_with(['/', '?', '#']);
             let (own, end) = piece.split_at(piece.len() - usize::from(ends));
-            let own = [own, end].map(|text| UrlPart::Own(text.to_owned()));
-            if let Some(last) = all.last_mut() {
-                last.extend(own);
-            }
+            last.extend([own, end].map(|text| UrlPart::Own(text.to_owned())));
             if ends {
-                all.push(Vec::new());
+                all.push(std::mem::take(&mut last));
             }
         }
     }
+    all.push(last);
     all
 }
 

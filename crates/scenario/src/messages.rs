@@ -1,15 +1,15 @@
 //! Rules for the messages of a step's responses.
 
-use super::fault::{Read, fault};
-use super::fields::{Fields, duration, text, word};
+use super::fault::Read;
+use super::fields::{Fields, duration, parsed, text, word};
 use knee_load::messages::{CountMode, MessageFormat, MessageRules};
 
 /// Reads the keys of a step that say what its messages are; `None` without any.
 pub(super) fn read(fields: &Fields<'_>) -> Read<Option<Box<MessageRules>>> {
     let format = fields.read_key("messages", |node| word(node, &MessageFormat::NAMES))?;
     let count = fields.read_key("message_count", |node| {
-        let pointer = text(node, "a JSON Pointer such as /usage/completion_tokens")?;
-        MessageRules::parse_count(&pointer.text).or_else(|wrong| fault(node.at, wrong.0))
+        let expected = "a JSON Pointer such as /usage/completion_tokens";
+        parsed(node, expected, MessageRules::parse_count)
     })?;
     let end = fields.read_key("end_message", |node| text(node, "a text ('' for none)"))?;
     let timeout = fields.read_key("message_timeout", duration)?;

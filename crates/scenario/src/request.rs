@@ -1,6 +1,6 @@
 //! One request with its holes, and what they are filled with.
 
-use super::body::{self, RequestBody};
+use super::body;
 use super::fault::{Position, Read, bail, fault};
 use super::fields::{Fields, named};
 use super::holed::TextWithHoles;
@@ -52,15 +52,10 @@ impl RequestDraft<'_> {
         scope: &mut TemplateScope<'_>,
     ) -> Read<CompiledRequest> {
         let RequestPlace { server, url, path, leads } = origins.place(self.url, scope)?;
-        let (content, content_type) = body::read(self.fields, scope)?;
-        let headers = self.headers(content_type, scope)?;
-        let (body, body_holes) = match content {
-            RequestBody::File(body) => (body, Vec::new()),
-            RequestBody::Text(holed) => (Body::from(holed.text.into_bytes()), holed.holes),
-            RequestBody::Parts(parts) => (Body::from(parts.bytes), parts.holes),
-        };
+        let body = body::read(self.fields, scope)?;
+        let headers = self.headers(body.content_type, scope)?;
         let has_length = |header: &&HeaderDraft| header.name.eq_ignore_ascii_case("content-length");
-        if let Some(length) = headers.iter().find(has_length).filter(|_| !body_holes.is_empty()) {
+        if let Some(length) = headers.iter().find(has_length).filter(|_| !body.holes.is_empty()) {
             bail!(
                 length.at,
                 "the length of a body with templates is known when it is sent: leave \
@@ -68,7 +63,7 @@ impl RequestDraft<'_> {
             );
         }
         let (method, method_at) = self.method;
-        let mut request = checked(method, method_at, &url, &headers, body)?;
+        let mut request = checked(method, method_at, &url, &headers, body.bytes)?;
         // That of the URL begins with '/', where this may begin with a hole.
         request.path = path.text;
         let path_holes = path.holes.into_iter().map(|hole| (Part::Path, hole));
@@ -76,10 +71,10 @@ impl RequestDraft<'_> {
         let header_holes = numbered.flat_map(|(number, header)| {
             header.value.holes.into_iter().map(move |hole| (Part::Header(number), hole))
         });
-        let body_holes = body_holes.into_iter().map(|hole| (Part::Body, hole));
+        let body_holes = body.holes.into_iter().map(|hole| (Part::Body, hole));
         let holes = path_holes.chain(header_holes).chain(body_holes);
-        let finished = finished(request, self.at, holes)?;
-        Ok(CompiledRequest { server, leads, ..finished })
+        let fills = put_holes(&mut request, self.at, holes)?;
+        Ok(CompiledRequest { request, fills, server, leads })
     }
 
     /// Its own headers, then those that all requests have, then that of the cookies.
@@ -165,12 +160,12 @@ fn checked(
     Ok(request)
 }
 
-/// The request with its holes, and their fills in the same order.
-fn finished(
-    mut request: HttpRequest,
+/// Puts holes into a request. Their fills come back in the same order.
+fn put_holes(
+    request: &mut HttpRequest,
     at: Position,
     holes: impl Iterator<Item = (Part, (usize, Fill))>,
-) -> Read<CompiledRequest> {
+) -> Read<Vec<Fill>> {
     let mut fills = Vec::new();
     for (part, (at_byte, fill)) in holes {
         let Ok(before) = u32::try_from(at_byte) else {
@@ -179,7 +174,7 @@ fn finished(
         request.holes.push(Hole { part, at: before });
         fills.push(fill);
     }
-    Ok(CompiledRequest { request, fills, server: 0, leads: false })
+    Ok(fills)
 }
 
 impl CompiledRequest {

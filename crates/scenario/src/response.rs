@@ -1,14 +1,15 @@
 //! Expectations of a response, and the variables extracted from it.
 
+use super::draft::variable_of;
 use super::fault::{Position, Read, bail, fault};
 use super::fields::{Fields, list, named, one_or_more, parsed, text, whole, word};
-use super::names::{TemplateScope, is_name};
+use super::names::{Names, TemplateScope, is_name};
 use super::tree::{Entry, Node, Value};
 use super::{condition, schema, template};
 use knee_load::quantity::{error, parse_duration, quoted};
 use knee_load::session::{
-    CssSelector, Expectation, Match, Pattern, Relation, Source, Template, TemplatePiece,
-    parse_pointer,
+    CssSelector, Expectation, Extraction, Match, Pattern, Relation, Source, Template,
+    TemplatePiece, parse_pointer,
 };
 use knee_load::spec::{ParseError, parse_header};
 use knee_load::time::Nanos;
@@ -30,7 +31,8 @@ pub(super) fn expectations(node: &Node, scope: &mut TemplateScope<'_>) -> Read<V
     }
     if let Some(node) = fields.get("header") {
         for entry in named(node, "header: {Name: text}")? {
-            let source = Source::Header(header_name(entry)?);
+            let name = name_of(&entry.key).or_else(|wrong| fault(entry.at, wrong.0))?;
+            let source = Source::Header(name.to_lowercase());
             let all = match &entry.value.value {
                 Value::Map(_) => {
                     let fields = Fields::read(&entry.value, schema::MATCH)?;
@@ -53,8 +55,11 @@ pub(super) fn expectations(node: &Node, scope: &mut TemplateScope<'_>) -> Read<V
 const STATUS: &str = "a status such as 200, 2xx or 200-204";
 const TIME: &str = "a response time such as <300ms";
 
-/// `200`, `2xx` or `200-204`.
-pub(super) fn status(text: &str) -> Result<(u16, u16), ParseError> {
+/// Parses a status or a range of them: `200`, `2xx` or `200-204`.
+///
+/// # Errors
+/// Anything else.
+pub fn status(text: &str) -> Result<(u16, u16), ParseError> {
     let number = |text: &str| {
         let is_three = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
         let number = text.parse().ok().filter(|_| is_three);
@@ -118,14 +123,11 @@ fn matches(fields: &Fields<'_>, scope: &mut TemplateScope<'_>) -> Read<Vec<Match
         let number = fields.read_key(key, |node| number(node, scope))?;
         all.extend(number.map(|to| Match::Number(relation, to)));
     }
-    let exists = fields.read_key("exists", |node| word(node, &TRUTHS))?;
-    all.extend(
-        exists.map(
-            |exists| {
-                if exists { Match::Exists } else { Match::Not(Box::new(Match::Exists)) }
-            },
-        ),
-    );
+    match fields.read_key("exists", |node| word(node, &TRUTHS))? {
+        Some(true) => all.push(Match::Exists),
+        Some(false) => all.push(Match::Not(Box::new(Match::Exists))),
+        None => {}
+    }
     if let Some(node) = fields.get("not") {
         let fields = Fields::read(node, schema::MATCH)?;
         if let Some(again) = fields.get("not") {
@@ -148,8 +150,7 @@ fn needed(fields: &Fields<'_>, all: Vec<Match>) -> Read<Vec<Match>> {
 }
 
 fn pattern(node: &Node) -> Read<Pattern> {
-    let scalar = text(node, "a regular expression")?;
-    condition::pattern(&scalar.text).or_else(|wrong| fault(node.at, wrong))
+    parsed(node, "a regular expression", condition::pattern)
 }
 
 /// A number, or a template that gives one.
@@ -191,19 +192,13 @@ pub(super) fn check_variable(name: &str, at: Position) -> Read<()> {
     bail!(at, "{name} cannot name a variable: expected letters, digits, '_' and '-'")
 }
 
-/// A variable, the source of its value, and its default.
-pub(super) struct Extract<'a> {
-    pub(super) entry: &'a Entry,
-    pub(super) source: Source,
-    pub(super) otherwise: Option<String>,
+/// Reads `extract`. The variables have values from here on.
+pub(super) fn extractions(node: &Node, names: &mut Names) -> Read<Vec<Extraction>> {
+    let entries = named(node, "extract: {name: {json: /place}}")?;
+    entries.iter().map(|entry| extraction(entry, names)).collect()
 }
 
-/// Reads `extract`.
-pub(super) fn extractions(node: &Node) -> Read<Vec<Extract<'_>>> {
-    named(node, "extract: {name: {json: /place}}")?.iter().map(extraction).collect()
-}
-
-fn extraction(entry: &Entry) -> Read<Extract<'_>> {
+fn extraction(entry: &Entry, names: &mut Names) -> Read<Extraction> {
     check_variable(&entry.key, entry.at)?;
     let fields = Fields::read(&entry.value, schema::EXTRACT)?;
     let one = fields.one()?;
@@ -225,16 +220,8 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
             let attribute = attribute.map(|name| name.text.to_ascii_lowercase());
             Source::Css { selector, attribute }
         }
-        "header" => {
-            let name = &text(node, "the name of a header")?.text;
-            check_name(name).or_else(|wrong| fault(node.at, wrong.0))?;
-            Source::Header(name.to_lowercase())
-        }
-        "cookie" => {
-            let name = &text(node, "the name of a cookie")?.text;
-            check_name(name).or_else(|wrong| fault(node.at, wrong.0))?;
-            Source::Cookie(name.to_string())
-        }
+        "header" => Source::Header(parsed(node, "the name of a header", name_of)?.to_lowercase()),
+        "cookie" => Source::Cookie(parsed(node, "the name of a cookie", name_of)?),
         "between" => between(node, unescapes(&fields)?)?,
         key => {
             let is_true = node.scalar().is_some_and(|s| &*s.text == "true");
@@ -249,7 +236,8 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
     };
     let default = |node| text(node, "a text ('' for an empty one)");
     let otherwise = fields.read_key("default", default)?.map(|scalar| scalar.text.to_string());
-    Ok(Extract { entry, source, otherwise })
+    let variable = variable_of(&entry.key, entry.at, names, true)?;
+    Ok(Extraction { name: entry.key.to_string(), variable, source, otherwise })
 }
 
 /// Keys that belong to some sources only.
@@ -270,12 +258,8 @@ fn unescapes(fields: &Fields<'_>) -> Read<bool> {
 }
 
 fn between(node: &Node, unescape: bool) -> Read<Source> {
-    let wrong = || bail!(node.at, "'between' takes two texts: write between: ['id=\"', '\"']");
-    let Value::List(nodes) = &node.value else {
-        return wrong();
-    };
-    let [before, after] = nodes.as_slice() else {
-        return wrong();
+    let [before, after] = one_or_more(node) else {
+        bail!(node.at, "'between' takes two texts: write between: ['id=\"', '\"']");
     };
     let of = |node| {
         let text = text(node, "a text of 'between'")?.text.to_string();
@@ -290,16 +274,11 @@ fn between(node: &Node, unescape: bool) -> Read<Source> {
 
 const POINTER: &str = "a JSON Pointer such as /items/0/id";
 
-fn header_name(entry: &Entry) -> Read<String> {
-    check_name(&entry.key).or_else(|wrong| fault(entry.at, wrong.0))?;
-    Ok(entry.key.to_lowercase())
-}
-
-/// Whether it names a header, or a cookie, which has the same characters (RFC 6265 §4.1.1).
-fn check_name(name: &str) -> Result<(), ParseError> {
+/// The name of a header, or of a cookie, which has the same characters (RFC 6265 §4.1.1).
+fn name_of(name: &str) -> Result<String, ParseError> {
     if name.contains(':') {
         Err(error(format!("{} is no name: leave ':' out", quoted(name))))
     } else {
-        parse_header(&format!("{name}:")).map(|_| ())
+        parse_header(&format!("{name}:")).map(|(name, _)| name)
     }
 }

@@ -1,8 +1,6 @@
 //! Sessions: steps that lie in one another become a program that knows no names.
 
-use super::draft::{
-    NAME_MAX, PlanBuilder, SessionDraft, WEIGHT_MAX, check_name, foresee, variable_of,
-};
+use super::draft::{NAME_MAX, PlanBuilder, SessionDraft, WEIGHT_MAX, check_name, foresee};
 use super::exec;
 use super::fault::{Position, Read, bail, fault, unknown};
 use super::fields::{Fields, duration, named, one_or_more, parsed, text, whole, word};
@@ -10,12 +8,11 @@ use super::flow::refuse_other_keys;
 use super::messages;
 use super::names::Names;
 use super::request::{CompiledRequest, RequestDraft, redirected};
-use super::response::{Extract, expectations, extractions};
+use super::response::{expectations, extractions};
 use super::schema::{self, STEP};
 use super::tree::{Entry, Node, Value};
 use knee_load::quantity::{parse_law, quoted};
-use knee_load::session::{Ask, DataSet, Extraction, Instruction, RequestStep, SessionKind};
-use std::collections::HashMap;
+use knee_load::session::{Ask, DataSet, Instruction, RequestStep, SessionKind};
 
 /// The most kinds of sessions.
 const KINDS_MAX: usize = 1_000;
@@ -67,7 +64,7 @@ impl PlanBuilder<'_> {
 
     /// Steps that are done once.
     fn once(&mut self, number: u16, name: &str, steps: &Node) -> Read<SessionKind> {
-        let kind = self.draft(number, Vec::new());
+        let kind = SessionDraft { may_only_set: name == "setup", ..self.draft(number, Vec::new()) };
         Ok(SessionKind { weight: 0, ..self.kind(kind, name, steps)? })
     }
 
@@ -86,23 +83,21 @@ impl PlanBuilder<'_> {
     }
 
     fn draft(&self, number: u16, data: Vec<u16>) -> SessionDraft {
-        let names = Names { setup: self.given.clone(), ..names(&data, &self.plan.data) };
-        SessionDraft {
-            number,
-            names,
-            data,
-            program: Vec::new(),
-            repetitions: Vec::new(),
-            step_names: HashMap::new(),
-            has_request: false,
-            is_branch: false,
-        }
+        let all = &self.plan.data;
+        let sets = data.iter().filter_map(|&number| all.get(usize::from(number)));
+        let names = Names {
+            data: sets.map(|set| (set.name.clone(), set.columns.clone())).collect(),
+            all_data: all.iter().map(|set| set.name.clone()).collect(),
+            setup: self.given.clone(),
+            ..Names::default()
+        };
+        SessionDraft { number, names, data, ..SessionDraft::default() }
     }
 
     fn kind(&mut self, mut kind: SessionDraft, name: &str, steps: &Node) -> Read<SessionKind> {
         foresee(steps, &mut kind.names, false)?;
         self.steps(steps, &mut kind)?;
-        if !kind.has_request {
+        if !kind.has_request && !kind.may_only_set {
             bail!(
                 steps.at,
                 "the session {} sends nothing: expected a request, such as {{get: /}}",
@@ -152,29 +147,15 @@ impl PlanBuilder<'_> {
     }
 
     fn request(&mut self, fields: &Fields<'_>, one: &Entry, kind: &mut SessionDraft) -> Read<()> {
-        let method = one.key.to_uppercase();
-        let asked = match &*one.key {
-            "request" => Some(Fields::read(&one.value, schema::REQUEST)?),
-            _ => None,
+        let (method, method_at, url) = if &*one.key == "request" {
+            let asked = Fields::read(&one.value, schema::REQUEST)?;
+            let node = asked.need("method")?;
+            let method = text(node, "a method such as PURGE")?.text.to_string();
+            (method, node.at, asked.need("url")?)
+        } else {
+            (one.key.to_uppercase(), one.at, &one.value)
         };
-        let (method, method_at, url) = match &asked {
-            Some(asked) => {
-                let node = asked.need("method")?;
-                (
-                    text(node, "a method such as PURGE")?.text.to_string(),
-                    node.at,
-                    asked.need("url")?,
-                )
-            }
-            None => (method, one.at, &one.value),
-        };
-        let ask = exec::read(
-            fields,
-            &mut kind.names,
-            &mut self.plan.programs,
-            self.inputs,
-            |name, node, names| variable_of(name, node.at, names, true),
-        )?;
+        let ask = exec::read(fields, &mut kind.names, &mut self.plan.programs, self.inputs)?;
         let draft = RequestDraft {
             at: one.at,
             method: (&method, method_at),
@@ -199,14 +180,13 @@ impl PlanBuilder<'_> {
     fn what_is_done(&mut self, fields: &Fields<'_>, kind: &mut SessionDraft) -> Read<RequestStep> {
         let scope = &mut self.scope(&kind.names);
         let expect = fields.read_key("expect", |node| expectations(node, scope))?;
-        let extract = fields.read_key("extract", extractions)?.unwrap_or_default();
-        let extract = extract.into_iter().map(|extract| known(extract, &mut kind.names));
+        let extract = fields.read_key("extract", |node| extractions(node, &mut kind.names))?;
         let ends = [("end", false), ("continue", true)];
         let goes_on = fields.read_key("on_failure", |node| word(node, &ends))?;
         Ok(RequestStep {
             kind: kind.number,
             expect: expect.unwrap_or_default(),
-            extract: extract.collect::<Read<_>>()?,
+            extract: extract.unwrap_or_default(),
             redirects: redirects(fields.get("redirects"), self.common.redirects)?,
             timeout: fields.read_key("timeout", duration)?,
             goes_on: goes_on.unwrap_or(false),
@@ -294,16 +274,6 @@ fn dealt(node: &Node, all: &[DataSet]) -> Read<Vec<u16>> {
     Ok(data)
 }
 
-fn names(data: &[u16], all: &[DataSet]) -> Names {
-    let sets = data.iter().filter_map(|&number| all.get(usize::from(number)));
-    Names {
-        variables: Vec::new(),
-        data: sets.map(|set| (set.name.clone(), set.columns.clone())).collect(),
-        all_data: all.iter().map(|set| set.name.clone()).collect(),
-        ..Names::default()
-    }
-}
-
 /// The name of a step, which no other request of its kind of session has.
 fn step_name(
     fields: &Fields<'_>,
@@ -327,13 +297,4 @@ fn step_name(
         }
     };
     Ok(kind.unique(name))
-}
-
-fn known(extract: Extract<'_>, names: &mut Names) -> Read<Extraction> {
-    Ok(Extraction {
-        name: extract.entry.key.to_string(),
-        variable: variable_of(&extract.entry.key, extract.entry.at, names, true)?,
-        source: extract.source,
-        otherwise: extract.otherwise,
-    })
 }

@@ -1,12 +1,11 @@
 //! One request as a session of one step, for what is expected of it on the command line.
 
 use super::request::{CompiledRequest, redirected};
-use super::response;
 use knee_load::session::{
     Expectation, Instruction, Match, RequestStep, SessionKind, SessionPlan, Source, Template,
     TemplatePiece,
 };
-use knee_load::spec::{HttpRequest, ParseError};
+use knee_load::spec::HttpRequest;
 
 /// What is expected of the responses to a single request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,17 +41,14 @@ impl Expected {
         let asked = CompiledRequest { request, fills: Vec::new(), server: 0, leads: false };
         let next = (self.redirects > 0).then(|| redirected(&asked, (0, &host)));
         step.redirected = next.as_ref().map(|_| 1);
-        let further = next
-            .as_ref()
-            .map(|next| RequestStep { fills: next.fills.clone(), ..step.redirected() });
+        let further =
+            |next: &CompiledRequest| RequestStep { fills: next.fills.clone(), ..step.redirected() };
+        let further = next.as_ref().map(further);
         let kind = SessionKind {
             name: "request".to_owned(),
             weight: 1,
-            data: Vec::new(),
             program: vec![Instruction::Request(0)],
-            variables: Vec::new(),
-            repetitions: Vec::new(),
-            new_connection: false,
+            ..SessionKind::default()
         };
         let plan = SessionPlan {
             kinds: vec![kind],
@@ -64,17 +60,10 @@ impl Expected {
     }
 }
 
-/// Parses a status or a range of them: `200`, `2xx`, `200-204`.
-///
-/// # Errors
-/// Anything else.
-pub fn parse_status(text: &str) -> Result<(u16, u16), ParseError> {
-    response::status(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse_status;
     use knee_load::spec::Url;
 
     #[test]

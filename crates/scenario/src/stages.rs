@@ -40,12 +40,10 @@ impl LoadStages {
 
     /// Length of all together.
     pub fn length(&self) -> Nanos {
-        let sum = |lengths: &mut dyn Iterator<Item = Nanos>| {
-            Nanos(lengths.fold(0, |sum, length| sum.saturating_add(length.0)))
-        };
+        let none = Nanos::ZERO;
         match self {
-            LoadStages::Rates(stages) => sum(&mut stages.iter().map(|stage| stage.length)),
-            LoadStages::Users(stages) => sum(&mut stages.iter().map(|stage| stage.length)),
+            LoadStages::Rates(stages) => stages.iter().fold(none, |sum, one| sum + one.length),
+            LoadStages::Users(stages) => stages.iter().fold(none, |sum, one| sum + one.length),
         }
     }
 

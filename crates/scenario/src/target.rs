@@ -74,10 +74,8 @@ impl TargetOrigins {
         let written = template::read_apart(node, scalar, scope)?;
         let mut path = locator::holed(written);
         let server = self.leave_out(&mut path).or_else(|what| fault(node.at, what))?;
-        let begins_with = match path.holes.first() {
-            Some((0, fill)) => Some(fill.escape),
-            _ => None,
-        };
+        let at_begin = path.holes.first().filter(|(at, _)| *at == 0);
+        let begins_with = at_begin.map(|(_, fill)| fill.escape);
         let leads = begins_with == Some(Escape::Link);
         let is_path = begins_with.is_none() && path.text.starts_with('/');
         if !(is_path || leads) {

@@ -139,12 +139,6 @@ fn not_yaml(error: &ScanError) -> ScenarioError {
     ScenarioError { at, what }
 }
 
-/// A part of the tree that something names, and what it costs to have it once more.
-struct Anchored {
-    node: Node,
-    cost: Cost,
-}
-
 /// How much of the limits a part of the tree takes.
 #[derive(Clone, Copy, Default)]
 struct Cost {
@@ -172,7 +166,8 @@ enum OpenKind {
 #[derive(Default)]
 struct TreeBuilder {
     open: Vec<OpenNode>,
-    anchors: HashMap<usize, Anchored>,
+    /// The parts of the tree that something names, and what it costs to have each once more.
+    anchors: HashMap<usize, (Node, Cost)>,
     spent: Cost,
     root: Option<Node>,
 }
@@ -254,7 +249,7 @@ impl TreeBuilder {
 
     fn alias(&mut self, anchor: usize, at: Position) -> Read<()> {
         self.refuse_as_key(at)?;
-        let Some(&Anchored { cost, .. }) = self.anchors.get(&anchor) else {
+        let Some(&(_, cost)) = self.anchors.get(&anchor) else {
             bail!(at, "an alias of what it is a part of: name something above it");
         };
         if self.open.len() + cost.depth > DEPTH_MAX {
@@ -262,9 +257,7 @@ impl TreeBuilder {
         }
         // Before there is anything more to hold.
         self.spend(cost.nodes, cost.text, at)?;
-        let Some(node) = self.anchors.get(&anchor).map(|a| a.node.clone()) else {
-            return Ok(());
-        };
+        let node = self.anchors[&anchor].0.clone();
         self.put(node, 0, cost)
     }
 
@@ -272,7 +265,7 @@ impl TreeBuilder {
         if anchor > 0 {
             let node = node.clone();
             self.spend(cost.nodes, cost.text, node.at)?;
-            self.anchors.insert(anchor, Anchored { node, cost });
+            self.anchors.insert(anchor, (node, cost));
         }
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);

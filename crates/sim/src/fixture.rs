@@ -1,10 +1,7 @@
 //! Specs for tests that depend on load and time alone.
 
 use knee_load::experiment::latency::{FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd};
-use knee_load::spec::{
-    BackendChoice, Endpoint, EngineOptions, Level, Load, Margins, Pick, Target, TimestampsChoice,
-    TrialSpec, WaitPolicy,
-};
+use knee_load::spec::{Endpoint, EngineOptions, Level, Load, Pick, Target, TrialSpec};
 use knee_load::time::Nanos;
 
 /// A trial of this load over a window of this length: no warm-up, timeouts of 60 s.
@@ -35,17 +32,9 @@ pub fn trial(load: Load, duration: Nanos) -> TrialSpec {
         connect_timeout: Nanos::from_secs(60),
         interval: Nanos::from_secs(1),
         seed: 1,
-        engine: ENGINE,
+        engine: EngineOptions::default(),
     }
 }
-
-const ENGINE: EngineOptions = EngineOptions {
-    workers: 1,
-    backend: BackendChoice::Auto,
-    timestamps: TimestampsChoice::Auto,
-    wait: WaitPolicy::Hybrid,
-    margins: Margins::UNKNOWN,
-};
 
 /// A scenario of these flows for this duration: a ping every 10 ms, intervals of 100 ms.
 pub fn flows(up: u32, down: u32, duration: Nanos) -> LatencyTrialSpec {
@@ -66,6 +55,6 @@ pub fn flows(up: u32, down: u32, duration: Nanos) -> LatencyTrialSpec {
         },
         interval: Nanos::from_millis(100),
         seed: 1,
-        engine: ENGINE,
+        engine: EngineOptions::default(),
     }
 }

@@ -283,28 +283,22 @@ impl Generator {
     }
 
     fn occupy(&mut self, op: Op, now: Nanos) -> Ticket {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                op,
-                started: now,
-                sent: None,
-                connection: 0,
-                generation: 0,
-                occupied: false,
-                deadline_look: None,
-            });
-            self.slots.len() as u32 - 1
-        });
-        let state = &mut self.slots[slot as usize];
-        *state = Slot {
+        let fresh = Slot {
             op,
             started: now,
             sent: None,
             connection: 0,
-            generation: state.generation.wrapping_add(1),
+            generation: 0,
             occupied: true,
-            deadline_look: state.deadline_look,
+            deadline_look: None,
         };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(fresh);
+            self.slots.len() as u32 - 1
+        });
+        let state = &mut self.slots[slot as usize];
+        let (generation, deadline_look) = (state.generation.wrapping_add(1), state.deadline_look);
+        *state = Slot { generation, deadline_look, ..fresh };
         Ticket { slot, generation: state.generation }
     }
 

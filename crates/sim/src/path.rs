@@ -258,6 +258,7 @@ impl<'a> Run<'a> {
             longest_at,
             pacing_error,
             held_back: 0,
+            stall_max: Nanos::ZERO,
         };
         let flows = self.senders.into_iter().map(|s| s.finish(elapsed));
         LatencyTrial {

@@ -43,15 +43,11 @@ const CONTENDERS: &[Contender] = &[
     ),
     Contender {
         name: "ab -k",
-        program: BenchProgram::Peer("ab"),
-        line: "-k -q -c {connections} -t {whole} -n 100000000 {url}",
-        read: reader::ab,
+        ..peer("ab", "-k -q -c {connections} -t {whole} -n 100000000 {url}", reader::ab)
     },
     Contender {
         name: "h2load --h1",
-        program: BenchProgram::Peer("h2load"),
-        line: "--h1 -t1 -c{connections} -D{whole} {url}",
-        read: reader::h2load,
+        ..peer("h2load", "--h1 -t1 -c{connections} -D{whole} {url}", reader::h2load)
     },
     peer("oha", "--no-tui --output-format json -z {ms}ms -c {connections} {url}", reader::oha),
 ];
@@ -62,15 +58,11 @@ const CONTENDERS: &[Contender] = &[
 /// A contender or the server fails.
 pub fn run(lab: &Lab) -> Result<String, String> {
     let contenders = lab.present(CONTENDERS);
-    let values = |port| {
-        LineValues::of(lab.seconds(TURN_S)).with("port", port).with("connections", CONNECTIONS)
-    };
+    let values = LineValues::of(lab.seconds(TURN_S)).with("connections", CONNECTIONS);
     let rounds = round::alternate(lab, ROUNDS_FACTOR, &contenders, |contender| {
-        let server = lab.serve_lean(None)?;
-        let measured = lab.measure(contender, &values(server.port))?;
-        server.stop()?;
-        Ok(measured)
+        lab.measure_at(lab.serve_lean(None)?, contender, &values)
     })?;
+    let shown = values.with("port", 8080);
     let cost = |m: &Measured| Some(m.cpu_s_per_million());
     let columns = [
         column("requests/s", 0, |m: &Measured| Some(m.per_s())),
@@ -86,7 +78,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
          so of itself, and calls such a run INVALID as a measurement of the server.\n\n\
          {}{}",
         contender_table("generator", &columns, &[], &rounds),
-        command_lines(contenders.iter().map(|c| c.shown(&values(8080))))
+        command_lines(contenders.iter().map(|c| c.shown(&shown)))
     ))
 }
 
@@ -100,11 +92,8 @@ const FEW: usize = 10;
 pub fn run_connections(lab: &Lab) -> Result<String, String> {
     let many = if lab.small { 200 } else { 10_000 };
     let measure = |contender: &Contender, connections: usize| {
-        let server = lab.serve_lean(None)?;
-        let values = LineValues::of(lab.seconds(5.0)).with("port", server.port);
-        let measured = lab.measure(contender, &values.with("connections", connections))?;
-        server.stop()?;
-        Ok::<_, String>(measured)
+        let values = LineValues::of(lab.seconds(5.0)).with("connections", connections);
+        lab.measure_at(lab.serve_lean(None)?, contender, &values)
     };
     let rss = |m: &Measured| m.sample.peak_rss_bytes.unwrap_or_default();
     let rounds = round::alternate(lab, 1, &[KNEE_EPOLL, KNEE_URING], |contender| {
@@ -139,11 +128,13 @@ const BARE_LOOP: &str = "bare loop";
 const FLOODING: &[Contender] = &[
     bare(BARE_LOOP, "connect_flood", "{port} {seconds} {patience} {descriptors}"),
     Contender {
-        name: "knee",
         program: BenchProgram::KneeUnserved,
-        line: "overload {url} --sclients 1 --descriptors {descriptors} --connect-timeout \
-               {patience}ms -d {seconds}s --warmup 0s --observe none --json -",
         read: reader::knee_started,
+        ..knee(
+            "knee",
+            "overload {url} --sclients 1 --descriptors {descriptors} --connect-timeout \
+             {patience}ms -d {seconds}s --warmup 0s --observe none --json -",
+        )
     },
 ];
 
@@ -151,11 +142,12 @@ const FLOODING: &[Contender] = &[
 const SERVED: &[Contender] = &[
     bare(BARE_LOOP, "connect_served", "{port} {connections} {seconds} {close}"),
     Contender {
-        name: "knee",
-        program: BenchProgram::Knee,
-        line: "overload {url} --simple {connections} -d {seconds}s --close {close} --warmup 0s \
-               --observe none --json -",
         read: reader::knee_served,
+        ..knee(
+            "knee",
+            "overload {url} --simple {connections} -d {seconds}s --close {close} --warmup 0s \
+             --observe none --json -",
+        )
     },
     peer("ab", "-q -c {connections} -t {whole} -n 100000000 {url}", reader::ab),
     peer("wrk", "-t1 -c{connections} -d{whole}s --latency -H Connection:close {url}", reader::wrk),

@@ -11,8 +11,13 @@ pub struct Contender {
     /// The command line. Words in braces are placeholders, such as `{url}`.
     pub line: &'static str,
     /// Reads its standard output.
-    pub read: fn(&str) -> Result<ContenderReport, String>,
+    pub read: ReadReport,
+    /// What stands for `{backend}` in its command line.
+    pub backend: &'static str,
 }
+
+/// Reads what a contender prints.
+pub type ReadReport = fn(&str) -> Result<ContenderReport, String>;
 
 /// Where a contender's binary comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,13 +154,22 @@ impl Contender {
     /// # Errors
     /// As [`LineValues::fill`].
     pub fn arguments(&self, values: &LineValues) -> Result<String, String> {
-        values.fill(self.line).map_err(|e| format!("{}: {e}", self.name))
+        self.fill(self.line, values).map_err(|e| format!("{}: {e}", self.name))
+    }
+
+    /// Another command line of it for these values.
+    ///
+    /// # Errors
+    /// As [`LineValues::fill`].
+    pub fn fill(&self, line: &str, values: &LineValues) -> Result<String, String> {
+        values.clone().with("backend", self.backend).fill(line)
     }
 
     /// The command line with the program's name, as a person types it; as declared where a
     /// placeholder has no value.
     pub fn shown(&self, values: &LineValues) -> String {
-        let arguments = values.fill(self.line).unwrap_or_else(|_| self.line.to_string());
+        let filled = self.fill(self.line, values);
+        let arguments = filled.unwrap_or_else(|_| self.line.to_string());
         format!("{} {arguments}", self.program.name())
     }
 }
@@ -170,39 +184,48 @@ pub fn split(line: &str) -> Vec<String> {
     words.collect()
 }
 
+const fn contender(
+    name: &'static str,
+    program: BenchProgram,
+    line: &'static str,
+    read: ReadReport,
+) -> Contender {
+    Contender { name, program, line, read, backend: "" }
+}
+
 /// A contender that is knee.
 pub const fn knee(name: &'static str, line: &'static str) -> Contender {
-    Contender { name, program: BenchProgram::Knee, line, read: reader::knee }
+    contender(name, BenchProgram::Knee, line, reader::knee)
+}
+
+/// knee over both backends, with a line that has `--backend {backend}`.
+pub const fn knee_on_both(line: &'static str) -> [Contender; 2] {
+    [
+        Contender { backend: "epoll", ..knee("knee (epoll)", line) },
+        Contender { backend: "io_uring", ..knee("knee (io_uring)", line) },
+    ]
 }
 
 /// A contender of `bench/`.
 pub const fn bare(name: &'static str, program: &'static str, line: &'static str) -> Contender {
-    Contender { name, program: BenchProgram::Bare(program), line, read: reader::bare }
+    contender(name, BenchProgram::Bare(program), line, reader::bare)
 }
 
 /// Another load generator, called as its program is.
-pub const fn peer(
-    program: &'static str,
-    line: &'static str,
-    read: fn(&str) -> Result<ContenderReport, String>,
-) -> Contender {
-    Contender { name: program, program: BenchProgram::Peer(program), line, read }
+pub const fn peer(program: &'static str, line: &'static str, read: ReadReport) -> Contender {
+    contender(program, BenchProgram::Peer(program), line, read)
 }
 
-pub const KNEE_EPOLL: Contender = knee(
-    "knee (epoll)",
-    "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend epoll{arrivals} --json - \
+const KNEE: [Contender; 2] = knee_on_both(
+    "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend {backend}{arrivals} --json - \
      --quiet",
 );
+pub const KNEE_EPOLL: Contender = KNEE[0];
+pub const KNEE_URING: Contender = KNEE[1];
 pub const KNEE_EPOLL_UNSTAMPED: Contender = knee(
     "knee (epoll, no timestamps)",
     "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend epoll --timestamps off\
      {arrivals} --json - --quiet",
-);
-pub const KNEE_URING: Contender = knee(
-    "knee (io_uring)",
-    "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend io_uring{arrivals} --json - \
-     --quiet",
 );
 
 /// An open loop that polls all the time.

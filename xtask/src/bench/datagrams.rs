@@ -1,6 +1,6 @@
 //! Datagrams and queries of DNS: what sending one costs, and whether each leaves when it should.
 
-use super::contender::{BenchProgram, Contender, LineValues, OfferedRate, bare, knee, peer, split};
+use super::contender::{Contender, LineValues, OfferedRate, bare, knee, knee_on_both, peer, split};
 use super::lab::{Lab, Measured};
 use super::open::{columns, compare};
 use super::round::{
@@ -23,7 +23,7 @@ const PACED_SHARE: f64 = 0.6;
 const IPERF_ATTEMPTS: usize = 20;
 
 const fn knee_udp(name: &'static str, line: &'static str) -> Contender {
-    Contender { name, program: BenchProgram::Knee, line, read: reader::knee_udp }
+    Contender { read: reader::knee_udp, ..knee(name, line) }
 }
 
 const BARE_SENDMMSG: Contender =
@@ -39,9 +39,7 @@ const KNEE_GSO: Contender = knee_udp(
 );
 const IPERF3: Contender = Contender {
     name: "iperf3 -u -b 0 (to its own server)",
-    program: BenchProgram::Peer("iperf3"),
-    line: "-c 127.0.0.1 -p {port} -u -b 0 -l {size} -t {whole} -J",
-    read: reader::iperf3_udp,
+    ..peer("iperf3", "-c 127.0.0.1 -p {port} -u -b 0 -l {size} -t {whole} -J", reader::iperf3_udp)
 };
 const KNEE_POISSON: Contender = knee_udp(
     "knee, Poisson",
@@ -52,11 +50,8 @@ const KNEE_POISSON: Contender = knee_udp(
 const UNPACED: &[Contender] = &[BARE_SENDMMSG, KNEE, BARE_GSO, KNEE_GSO, IPERF3];
 const WITH_GSO: [&str; 2] = [BARE_GSO.name, KNEE_GSO.name];
 
-fn values(seconds: f64, port: u16, rate_per_s: f64) -> LineValues {
-    LineValues::of(seconds)
-        .with("size", SIZE)
-        .with("port", port)
-        .with("rate", format!("{rate_per_s:.0}"))
+fn values(seconds: f64, rate_per_s: f64) -> LineValues {
+    LineValues::of(seconds).with("size", SIZE).with("rate", format!("{rate_per_s:.0}"))
 }
 
 /// Datagrams per second, their price, and how well a schedule is kept.
@@ -69,10 +64,7 @@ pub fn run_udp(lab: &Lab) -> Result<String, String> {
             return measure_iperf(lab);
         }
         let server = lab.serve_knee("udp --listen 127.0.0.1:0")?;
-        let values = values(lab.seconds(TURN_S), server.port, rate);
-        let measured = lab.measure(sender, &values)?;
-        server.stop()?;
-        Ok(measured)
+        lab.measure_at(server, sender, &values(lab.seconds(TURN_S), rate))
     };
     let alternate = |senders: &[Contender], rate: f64| {
         round::alternate(lab, ROUNDS_FACTOR, senders, |sender| measure(sender, rate))
@@ -83,7 +75,7 @@ pub fn run_udp(lab: &Lab) -> Result<String, String> {
     let rate = PACED_SHARE * reached;
     let paced = alternate(&[KNEE_POISSON], rate)?;
     let shown = unpaced.iter().chain(&paced);
-    let shown = shown.map(|one| one.contender.shown(&values(TURN_S, 9000, rate)));
+    let shown = shown.map(|one| one.contender.shown(&values(TURN_S, rate).with("port", 9000)));
     Ok(format!(
         "## Datagrams: what one costs, and whether it leaves when it should\n\n\
          {SIZE} bytes to `knee serve udp`, from the bare loops as well, whose datagrams it \
@@ -106,7 +98,8 @@ fn measure_iperf(lab: &Lab) -> Result<Measured, String> {
     let mut measured = Err("iperf3 was not tried".to_string());
     for _ in 0..IPERF_ATTEMPTS {
         std::thread::sleep(Duration::from_millis(50));
-        measured = lab.measure(&IPERF3, &values(lab.seconds(TURN_S), port, 0.0));
+        let values = values(lab.seconds(TURN_S), 0.0).with("port", port);
+        measured = lab.measure(&IPERF3, &values);
         if measured.is_ok() {
             break;
         }
@@ -159,31 +152,19 @@ const DNSPERF: Contender = peer(
     reader::dnsperf,
 );
 
-const CLOSED: [Contender; 3] = [
-    knee(
-        "knee (epoll)",
-        "run dns://127.0.0.1:{port} --targets {names} --vusers {queries} -c 1 -t 1 -d {ms}ms \
-         --warmup 0s --backend epoll --json - --quiet",
-    ),
-    knee(
-        "knee (io_uring)",
-        "run dns://127.0.0.1:{port} --targets {names} --vusers {queries} -c 1 -t 1 -d {ms}ms \
-         --warmup 0s --backend io_uring --json - --quiet",
-    ),
-    DNSPERF,
-];
+const KNEE_CLOSED: [Contender; 2] = knee_on_both(
+    "run dns://127.0.0.1:{port} --targets {names} --vusers {queries} -c 1 -t 1 -d {ms}ms --warmup \
+     0s --backend {backend} --json - --quiet",
+);
+const CLOSED: [Contender; 3] = [KNEE_CLOSED[0], KNEE_CLOSED[1], DNSPERF];
 
+const KNEE_OPEN: [Contender; 2] = knee_on_both(
+    "run dns://127.0.0.1:{port} --targets {names}{arrivals} -c 1 -t 1 -d {ms}ms --warmup 0s \
+     --backend {backend} --json - --quiet",
+);
 const OPEN: [Contender; 3] = [
-    knee(
-        "knee (epoll)",
-        "run dns://127.0.0.1:{port} --targets {names}{arrivals} -c 1 -t 1 -d {ms}ms --warmup 0s \
-         --backend epoll --json - --quiet",
-    ),
-    knee(
-        "knee (io_uring)",
-        "run dns://127.0.0.1:{port} --targets {names}{arrivals} -c 1 -t 1 -d {ms}ms --warmup 0s \
-         --backend io_uring --json - --quiet",
-    ),
+    KNEE_OPEN[0],
+    KNEE_OPEN[1],
     Contender {
         line: "-s 127.0.0.1 -p {port} -d {names} -c 1 -T 1 -Q {rate} -l {whole}",
         ..DNSPERF
@@ -206,9 +187,6 @@ fn closed(lab: &Lab, names: &Path) -> Result<String, String> {
         .with("port", server.port)
         .with("names", names.display())
         .with("queries", QUERIES);
-    let present = lab.present(&CLOSED);
-    let rounds = round::alternate(lab, DNS_ROUNDS_FACTOR, &present, |c| lab.measure(c, &values))?;
-    server.stop()?;
     let rate = |m: &Measured| Some(m.per_s());
     let cost = |m: &Measured| Some(m.cpu_s_per_million());
     let per_core = |m: &Measured| Some(1e6 / m.cpu_s_per_million());
@@ -218,39 +196,35 @@ fn closed(lab: &Lab, names: &Path) -> Result<String, String> {
         column("queries per s of a core", 0, per_core),
         ratio("against dnsperf", per_core, DNSPERF.name),
     ];
+    let table = round::contest(lab, DNS_ROUNDS_FACTOR, &CLOSED, &values, "generator", &columns)?;
+    server.stop()?;
     Ok(format!(
         "## DNS: what a query costs\n\n\
          `knee serve dns` answers over UDP; {QUERIES} queries at once from one source port. Goal: \
-         at least dnsperf's rate per core.\n\n{}{}{}",
-        contender_table("generator", &columns, &[], &rounds),
-        lab.left_out(&CLOSED),
-        command_lines(CLOSED.iter().map(|c| c.shown(&values)))
+         at least dnsperf's rate per core.\n\n{table}"
     ))
 }
 
 fn open(lab: &Lab, names: &Path) -> Result<String, String> {
     let file = lab.scratch("arrivals");
-    let values = |port| {
-        let values = LineValues::of(lab.seconds(DNS_OPEN_TURN_S));
-        let values = values.with_rate(OfferedRate::Constant(RATE_PER_S));
-        values.with("port", port).with("names", names.display())
-    };
+    let values = LineValues::of(lab.seconds(DNS_OPEN_TURN_S))
+        .with_rate(OfferedRate::Constant(RATE_PER_S))
+        .with("names", names.display());
     let present = lab.present(&OPEN);
     let rounds = round::alternate(lab, 1, &present, |contender| {
         let line = format!("dns --listen 127.0.0.1:0 --arrivals {}", file.display());
-        let server = lab.serve_knee(&line)?;
-        let measured = lab.measure(contender, &values(server.port))?;
-        server.stop()?;
+        let measured = lab.measure_at(lab.serve_knee(&line)?, contender, &values)?;
         let times: Result<Vec<i64>, _> = process::read(&file)?.lines().map(str::parse).collect();
         let times = times.map_err(|e| format!("{}: {e}", file.display()))?;
         Ok(ServedTurn { measured, seen: compare(&times, RATE_PER_S)? })
     })?;
+    let shown = values.with("port", 5300);
     Ok(format!(
         "### {RATE_PER_S}/s\n\n\
          A constant rate from one source port. The kernel stamps each query at the server. Goal: \
          a coefficient of variation of the gaps under 0.1.\n\n{}{}",
         contender_table("generator", &columns(), &[], &rounds),
-        command_lines(OPEN.iter().map(|c| c.shown(&values(5300))))
+        command_lines(OPEN.iter().map(|c| c.shown(&shown)))
     ))
 }
 
@@ -260,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_schedule_is_asked_for_in_whole_datagrams_per_second() {
-        let values = values(0.3, 9000, 199_999.6);
+        let values = values(0.3, 199_999.6).with("port", 9000);
         let line = KNEE_POISSON.arguments(&values).unwrap();
         assert_eq!(
             line,

@@ -141,6 +141,21 @@ impl Lab {
         self.measure_line(contender, &contender.arguments(values)?)
     }
 
+    /// Runs a contender on its core against a server, whose port is `{port}`, and ends that.
+    ///
+    /// # Errors
+    /// As [`Lab::measure`].
+    pub fn measure_at(
+        &self,
+        server: BenchServer,
+        contender: &Contender,
+        values: &LineValues,
+    ) -> Result<Measured, String> {
+        let measured = self.measure(contender, &values.clone().with("port", server.port))?;
+        server.stop()?;
+        Ok(measured)
+    }
+
     /// Runs a contender on its core with another command line.
     ///
     /// # Errors

@@ -26,24 +26,23 @@ pub fn run(lab: &Lab) -> Result<String, String> {
          Constant rates over {CONNECTIONS} connections. Each arrival is stamped by the server; its \
          deviation is its distance from t₀ + k/rate, with the phase t₀ fitted by the median.\n\n"
     );
-    let values = |port, per_s| {
+    let values = |per_s| {
         let values = LineValues::of(lab.seconds(3.0)).with_rate(OfferedRate::Constant(per_s));
-        values.with("port", port).with("connections", CONNECTIONS)
+        values.with("connections", CONNECTIONS)
     };
     let file = lab.scratch("stamps");
     for &rate in rates {
         let rounds = round::alternate(lab, 1, &contenders, |contender| {
             let room = (rate * 8.0) as usize + 1_000;
             let server = lab.serve_lean(Some((&file, room)))?;
-            let measured = lab.measure(contender, &values(server.port, rate))?;
-            server.stop()?;
+            let measured = lab.measure_at(server, contender, &values(rate))?;
             let seen = compare(&read_stamps(&file)?, rate)?;
             Ok(ServedTurn { measured, seen })
         })?;
         let table = contender_table("generator", &columns(), &[], &rounds);
         text += &format!("### {rate}/s\n\n{table}");
     }
-    let shown = values(8080, RATES[0]);
+    let shown = values(RATES[0]).with("port", 8080);
     Ok(text + &command_lines(contenders.iter().map(|c| c.shown(&shown))))
 }
 
@@ -67,15 +66,12 @@ const STALLED_PER_S: f64 = 1_000.0;
 pub fn run_stall(lab: &Lab) -> Result<String, String> {
     let fault = if lab.small { "stall(100ms,100ms)" } else { "stall(4s,1s)" };
     let contenders = lab.present(&[BARE_SPIN, KNEE_EPOLL, KNEE_URING, WRK2, OHA_RATE]);
+    let line = format!("http --listen 127.0.0.1:0 --size 1294 --fault {fault}");
+    let values = LineValues::of(lab.seconds(10.0))
+        .with_rate(OfferedRate::Constant(STALLED_PER_S))
+        .with("connections", 256);
     let rounds = round::alternate(lab, 1, &contenders, |contender| {
-        let line = format!("http --listen 127.0.0.1:0 --size 1294 --fault {fault}");
-        let server = lab.serve_knee(&line)?;
-        let values =
-            LineValues::of(lab.seconds(10.0)).with_rate(OfferedRate::Constant(STALLED_PER_S));
-        let values = values.with("port", server.port).with("connections", 256);
-        let measured = lab.measure(contender, &values)?;
-        server.stop()?;
-        Ok(measured)
+        lab.measure_at(lab.serve_knee(&line)?, contender, &values)
     })?;
     let columns = [
         column("mean ms", 1, |m: &Measured| Some(m.sample.response?.mean_us? / 1e3)),

@@ -135,13 +135,7 @@ impl BenchServer {
     /// # Errors
     /// It does not start or says something else.
     pub fn start(mut command: Command) -> Result<Self, String> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
-        let Some(stdout) = child.stdout.take() else {
-            return Err("no standard output".into());
-        };
-        let mut server =
-            BenchServer { child: Quiet(child), stdout: BufReader::new(stdout), port: 0 };
+        let mut server = BenchServer::spawn(&mut command, 0)?;
         let mut line = String::new();
         // With TLS knee's server says first where its certificate is.
         while line.is_empty() || line.starts_with("certificate ") {
@@ -162,10 +156,7 @@ impl BenchServer {
     /// # Errors
     /// It does not start, ends, or does not listen within ten seconds.
     pub fn start_on(port: u16, mut command: Command) -> Result<Self, String> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
-        let stdout = child.stdout.take().ok_or("no standard output")?;
-        let mut server = BenchServer { child: Quiet(child), stdout: BufReader::new(stdout), port };
+        let mut server = BenchServer::spawn(&mut command, port)?;
         for _ in 0..1_000 {
             if let Ok(Some(status)) = server.child.0.try_wait() {
                 return Err(format!("{command:?}: {status}"));
@@ -176,6 +167,13 @@ impl BenchServer {
             std::thread::sleep(Duration::from_millis(10));
         }
         Err(format!("{command:?} does not listen"))
+    }
+
+    fn spawn(command: &mut Command, port: u16) -> Result<Self, String> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
+        let stdout = child.stdout.take().ok_or("no standard output")?;
+        Ok(BenchServer { child: Quiet(child), stdout: BufReader::new(stdout), port })
     }
 
     /// What it said after its first line, once it has ended by itself.

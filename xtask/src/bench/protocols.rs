@@ -1,6 +1,6 @@
 //! TLS, HTTP/2 and gRPC against other people's servers, and the schedule over one connection.
 
-use super::contender::{Contender, LineValues, OfferedRate, bare, knee, peer, split};
+use super::contender::{Contender, LineValues, OfferedRate, bare, knee_on_both, peer, split};
 use super::lab::{Lab, Measured};
 use super::open::{columns, compare};
 use super::process::{self, BenchServer};
@@ -35,13 +35,8 @@ enum Host {
 }
 
 /// knee over both backends with the options in `{knee}`.
-const KNEE: [Contender; 2] = [
-    knee("knee (epoll)", "run {knee} -t 1 -d {ms}ms --warmup 0s --backend epoll --json - --quiet"),
-    knee(
-        "knee (io_uring)",
-        "run {knee} -t 1 -d {ms}ms --warmup 0s --backend io_uring --json - --quiet",
-    ),
-];
+const KNEE: [Contender; 2] =
+    knee_on_both("run {knee} -t 1 -d {ms}ms --warmup 0s --backend {backend} --json - --quiet");
 const H2LOAD: Contender =
     peer("h2load", "-t1 -c{connections} -m{streams} -D{whole} {target}", reader::h2load);
 const WRK: Contender =
@@ -165,19 +160,12 @@ pub fn run_http2(lab: &Lab) -> Result<String, String> {
     Ok(text + &open(lab)?)
 }
 
-fn values(
-    lab: &Lab,
-    knee: &str,
-    connections: usize,
-    scheme: &str,
-    port: impl ToString,
-) -> LineValues {
+fn values(lab: &Lab, knee: &str, connections: usize, scheme: &str) -> LineValues {
     LineValues::of(lab.seconds(TURN_S))
         .with("knee", knee)
         .with("target", format!("{scheme}://127.0.0.1:{{port}}/"))
         .with("connections", connections)
         .with("streams", STREAMS)
-        .with("port", port)
 }
 
 /// Lets them take turns.
@@ -189,10 +177,10 @@ fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String
         Err(missing) => return Ok(format!("{heading}Not measured: without {missing}.\n\n")),
     };
     let contenders: Vec<Contender> = KNEE.iter().chain(peers).copied().collect();
-    let values = |port: &str| values(lab, &comparison.knee, comparison.connections, scheme, port);
-    let port = server.port.to_string();
+    let values = values(lab, &comparison.knee, comparison.connections, scheme);
+    let at_port = values.clone().with("port", server.port);
     let rounds = round::alternate(lab, ROUNDS_FACTOR, &lab.present(&contenders), |contender| {
-        lab.measure(contender, &values(&port))
+        lab.measure(contender, &at_port)
     })?;
     server.stop()?;
     let against = comparison.against;
@@ -210,12 +198,13 @@ fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String
             .push(column("% resumed", 0, |m| Some(m.sample.resumed? / m.sample.requests * 100.0)));
     }
     let table = contender_table("generator", &columns, &[], &rounds);
-    Ok(heading + &table + &below(lab, &contenders, &values("PORT")))
+    Ok(heading + &table + &below(lab, &contenders, values))
 }
 
 /// Who is missing, and the command lines.
-fn below(lab: &Lab, contenders: &[Contender], shown: &LineValues) -> String {
-    lab.left_out(contenders) + &command_lines(contenders.iter().map(|c| c.shown(shown)))
+fn below(lab: &Lab, contenders: &[Contender], values: LineValues) -> String {
+    let shown = values.with("port", "PORT");
+    lab.left_out(contenders) + &command_lines(contenders.iter().map(|c| c.shown(&shown)))
 }
 
 /// The schedule over one connection, as `knee serve http` saw it.
@@ -226,15 +215,11 @@ fn open(lab: &Lab) -> Result<String, String> {
         peer("h2load", "-t1 -c1 -m{streams} --rps {rate} -D{whole} {target}", reader::h2load),
     ];
     let knee = "{target} --http2-prior-knowledge{arrivals} -c 1";
-    let values = |port: &str| {
-        values(lab, knee, 1, "http", port).with_rate(OfferedRate::Constant(RATE_PER_S))
-    };
+    let values = values(lab, knee, 1, "http").with_rate(OfferedRate::Constant(RATE_PER_S));
     let file = lab.scratch("arrivals");
     let serve = format!("http --listen 127.0.0.1:0 --arrivals {}", file.display());
     let rounds = round::alternate(lab, ROUNDS_FACTOR, &lab.present(&contenders), |contender| {
-        let server = lab.serve_knee(&serve)?;
-        let measured = lab.measure(contender, &values(&server.port.to_string()))?;
-        server.stop()?;
+        let measured = lab.measure_at(lab.serve_knee(&serve)?, contender, &values)?;
         let seen = compare(&read_arrivals(&file)?, RATE_PER_S)?;
         Ok(ServedTurn { measured, seen })
     })?;
@@ -242,7 +227,7 @@ fn open(lab: &Lab) -> Result<String, String> {
         "### Open loop, {RATE_PER_S}/s over one connection (goal: deviation p50 ≤ 3 µs)\n\n\
          `knee serve http --arrivals` stamps each request; deviations as in the open loop.\n\n{}{}",
         contender_table("generator", &columns(), &[], &rounds),
-        below(lab, &contenders, &values("PORT"))
+        below(lab, &contenders, values)
     ))
 }
 
@@ -343,19 +328,11 @@ const GHZ: Contender = peer(
     reader::ghz,
 );
 
-const CONTENDERS: [Contender; 3] = [
-    knee(
-        "knee (epoll)",
-        "run grpc://127.0.0.1:{port}/knee.Echo/Say -b '{message}' --vusers {calls} -c 1 -t 1 -d \
-         {ms}ms --warmup 0s --backend epoll --json - --quiet",
-    ),
-    knee(
-        "knee (io_uring)",
-        "run grpc://127.0.0.1:{port}/knee.Echo/Say -b '{message}' --vusers {calls} -c 1 -t 1 -d \
-         {ms}ms --warmup 0s --backend io_uring --json - --quiet",
-    ),
-    GHZ,
-];
+const KNEE_GRPC: [Contender; 2] = knee_on_both(
+    "run grpc://127.0.0.1:{port}/knee.Echo/Say -b '{message}' --vusers {calls} -c 1 -t 1 -d \
+     {ms}ms --warmup 0s --backend {backend} --json - --quiet",
+);
+const CONTENDERS: [Contender; 3] = [KNEE_GRPC[0], KNEE_GRPC[1], GHZ];
 
 /// Unary calls over one connection.
 ///
@@ -367,22 +344,19 @@ pub fn run_grpc(lab: &Lab) -> Result<String, String> {
         .with("port", server.port)
         .with("message", r#"{"text":"hello"}"#)
         .with("calls", CALLS);
-    let present = lab.present(&CONTENDERS);
-    let rounds = round::alternate(lab, GRPC_ROUNDS_FACTOR, &present, |c| lab.measure(c, &values))?;
-    server.stop()?;
     let cost = |m: &Measured| Some(m.cpu_s_per_million());
     let columns = [
         column("calls/s", 0, |m: &Measured| Some(m.per_s())),
         column("CPU s per million", 2, cost),
         ratio("CPU against ghz", cost, GHZ.name),
     ];
+    let table =
+        round::contest(lab, GRPC_ROUNDS_FACTOR, &CONTENDERS, &values, "generator", &columns)?;
+    server.stop()?;
     Ok(format!(
         "## gRPC: what a call costs\n\n\
          `knee serve grpc` echoes a message of 7 bytes; {CALLS} calls at once over one connection. \
-         Goal: CPU per call at most 0.25 of ghz's.\n\n{}{}{}",
-        contender_table("generator", &columns, &[], &rounds),
-        lab.left_out(&CONTENDERS),
-        command_lines(CONTENDERS.iter().map(|c| c.shown(&values)))
+         Goal: CPU per call at most 0.25 of ghz's.\n\n{table}"
     ))
 }
 

@@ -115,11 +115,7 @@ pub fn wrk(out: &str) -> Result<ContenderReport, String> {
 
 /// `Complete requests:`, `Time taken for tests:` and `Failed requests:`.
 pub fn ab(out: &str) -> Result<ContenderReport, String> {
-    let after = |label: &str| {
-        let rest = line_with(out, label)?.trim().trim_start_matches(label);
-        let word = rest.split_whitespace().next().unwrap_or_default();
-        word.parse::<f64>().map_err(|_| format!("no number after {label}"))
-    };
+    let after = |label: &str| number_after(out, label);
     Ok(ContenderReport {
         requests: after("Complete requests:")?,
         seconds: after("Time taken for tests:")?,
@@ -131,11 +127,7 @@ pub fn ab(out: &str) -> Result<ContenderReport, String> {
 /// `  Queries completed:    N (100.00%)`, `  Queries lost:`, `  Response codes:       NOERROR N (…`
 /// and `  Run time (s):         1.003495`.
 pub fn dnsperf(out: &str) -> Result<ContenderReport, String> {
-    let after = |label: &str| {
-        let (_, rest) = line_with(out, label)?.split_once(label).unwrap_or_default();
-        let word = rest.split_whitespace().next().unwrap_or_default();
-        word.parse::<f64>().map_err(|_| format!("no number after {label}"))
-    };
+    let after = |label: &str| number_after(out, label);
     let requests = after("Queries completed:")?;
     // Without any success the code is not listed.
     let ok = after("NOERROR").unwrap_or(0.0);
@@ -250,6 +242,12 @@ fn per_second(out: &str, path: &str) -> Result<ContenderReport, String> {
 
 fn line_with<'a>(out: &'a str, part: &str) -> Result<&'a str, String> {
     out.lines().find(|line| line.contains(part)).ok_or(format!("no line with {part:?}"))
+}
+
+fn number_after(out: &str, label: &str) -> Result<f64, String> {
+    let (_, rest) = line_with(out, label)?.split_once(label).unwrap_or_default();
+    let word = rest.split_whitespace().next().unwrap_or_default();
+    word.parse().map_err(|_| format!("no number after {label}"))
 }
 
 /// Microseconds of `81.81us`, `1.96ms`, `1.00s`, `2.00m`.

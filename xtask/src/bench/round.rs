@@ -1,7 +1,7 @@
 //! Contenders in turn, again where the host took the processor away. Markdown tables over rounds: a
 //! cell is `median (min–max)`.
 
-use super::contender::Contender;
+use super::contender::{Contender, LineValues};
 use super::lab::{Lab, Measured};
 use crate::repo;
 
@@ -90,6 +90,24 @@ pub fn alternate<T>(
         }
     }
     Ok(all)
+}
+
+/// Lets contenders take turns under one load: their table, who is missing, and the command lines.
+///
+/// # Errors
+/// A contender fails.
+pub fn contest(
+    lab: &Lab,
+    factor: usize,
+    contenders: &[Contender],
+    values: &LineValues,
+    first: &str,
+    columns: &[Column<'_, Measured>],
+) -> Result<String, String> {
+    let rounds = alternate(lab, factor, &lab.present(contenders), |c| lab.measure(c, values))?;
+    Ok(contender_table(first, columns, &[], &rounds)
+        + &lab.left_out(contenders)
+        + &command_lines(contenders.iter().map(|c| c.shown(values))))
 }
 
 /// Measures until the host stole little, at most three times; the last result and its steal.

@@ -1,9 +1,9 @@
 //! What a session costs: templates, an extraction and several steps, beside plain requests of the
 //! same sizes, and beside k6 with the same script. What a message of a stream costs.
 
-use super::contender::{Contender, ContenderReport, LineValues, bare, knee, peer};
+use super::contender::{Contender, ContenderReport, LineValues, bare, knee, knee_on_both, peer};
 use super::lab::{Lab, Measured};
-use super::round::{column, command_lines, contender_table, ratio};
+use super::round::{column, ratio};
 use super::{reader, round};
 use crate::repo::write;
 
@@ -81,10 +81,6 @@ pub fn run(lab: &Lab) -> Result<String, String> {
         .with("targets", file("targets.txt", TARGETS)?)
         .with("scenario", file("sessions.yaml", SCENARIO)?)
         .with("script", file("sessions.js", SCRIPT)?);
-    let contenders = [PLAIN, SESSIONS, K6];
-    let present = lab.present(&contenders);
-    let rounds = round::alternate(lab, ROUNDS_FACTOR, &present, |c| lab.measure(c, &values))?;
-    server.stop()?;
     let cost = |m: &Measured| Some(m.cpu_s_per_million());
     let mut columns = vec![
         column("requests/s", 0, |m: &Measured| Some(m.per_s())),
@@ -95,37 +91,29 @@ pub fn run(lab: &Lab) -> Result<String, String> {
         against.digits = 3;
         columns.push(against);
     }
+    let contenders = [PLAIN, SESSIONS, K6];
+    let table = round::contest(lab, ROUNDS_FACTOR, &contenders, &values, "generator", &columns)?;
+    server.stop()?;
     Ok(format!(
         "## Sessions: what templates and extractions cost\n\n\
          {USERS} users; `knee serve http --app shop` answers. A session asks for a page of items, \
          takes the first from its JSON, and looks at it three times, with a header that differs \
          each time. Goals: CPU per request at most 1.3 of plain requests, and at most 1/30 of \
-         k6's.\n\n{}{}{}",
-        contender_table("generator", &columns, &[], &rounds),
-        lab.left_out(&contenders),
-        command_lines(contenders.iter().map(|c| c.shown(&values)))
+         k6's.\n\n{table}"
     ))
 }
 
 /// Length of a stream, in seconds.
 const STREAM_S: f64 = 4.0;
 
-const fn over(name: &'static str, line: &'static str) -> Contender {
-    Contender { read: messages, ..knee(name, line) }
-}
-
+const KNEE_STREAMS: [Contender; 2] = knee_on_both(
+    "run http://127.0.0.1:{port}/ --vusers {streams} -n {streams} -t 1 --warmup 0s --timeout 60s \
+     --backend {backend} --json - --quiet",
+);
 const CONTENDERS: [Contender; 3] = [
     bare("bare read loop", "read_streams", "{port} {streams} {messages}"),
-    over(
-        "knee (epoll)",
-        "run http://127.0.0.1:{port}/ --vusers {streams} -n {streams} -t 1 --warmup 0s --timeout \
-         60s --backend epoll --json - --quiet",
-    ),
-    over(
-        "knee (io_uring)",
-        "run http://127.0.0.1:{port}/ --vusers {streams} -n {streams} -t 1 --warmup 0s --timeout \
-         60s --backend io_uring --json - --quiet",
-    ),
+    Contender { read: messages, ..KNEE_STREAMS[0] },
+    Contender { read: messages, ..KNEE_STREAMS[1] },
 ];
 
 /// Messages in the place of requests.
@@ -163,19 +151,13 @@ fn at(lab: &Lab, streams: usize, per_s: usize) -> Result<String, String> {
         .with("port", server.port)
         .with("streams", streams)
         .with("messages", streams * each);
-    let present = lab.present(&CONTENDERS);
-    let rounds = round::alternate(lab, ROUNDS_FACTOR, &present, |c| lab.measure(c, &values))?;
-    server.stop()?;
     let cost = |m: &Measured| Some(m.cpu_s_per_million());
     let columns = [
         column("messages/s", 0, |m: &Measured| Some(m.per_s())),
         column("CPU µs per message", 2, cost),
         ratio("CPU against the bare loop", cost, CONTENDERS[0].name),
     ];
-    Ok(format!(
-        "### {streams} streams of {per_s} messages/s\n\n{}{}{}",
-        contender_table("reader", &columns, &[], &rounds),
-        lab.left_out(&CONTENDERS),
-        command_lines(CONTENDERS.iter().map(|c| c.shown(&values)))
-    ))
+    let table = round::contest(lab, ROUNDS_FACTOR, &CONTENDERS, &values, "reader", &columns)?;
+    server.stop()?;
+    Ok(format!("### {streams} streams of {per_s} messages/s\n\n{table}"))
 }

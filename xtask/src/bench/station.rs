@@ -21,9 +21,8 @@ const CONNECTIONS: usize = 256;
 /// the begin is beyond neither percentile.
 const CONNECTIONS_TLS: usize = 32;
 
-fn values(lab: &Lab, port: u16, rate: OfferedRate) -> LineValues {
-    let values = LineValues::of(lab.seconds(10.0)).with_rate(rate);
-    values.with("port", port).with("connections", CONNECTIONS)
+fn values(lab: &Lab, rate: OfferedRate) -> LineValues {
+    LineValues::of(lab.seconds(10.0)).with_rate(rate).with("connections", CONNECTIONS)
 }
 
 const STATION: &str = "http --listen 127.0.0.1:0 --size 1294 --workers 1 --service exp(120us)";
@@ -34,12 +33,9 @@ const STATION: &str = "http --listen 127.0.0.1:0 --size 1294 --workers 1 --servi
 /// # Errors
 /// A contender or the server fails.
 pub fn run_dm1(lab: &Lab) -> Result<String, String> {
+    let values = values(lab, OfferedRate::Constant(RATE_PER_S));
     let rounds = round::alternate(lab, 1, &lab.present(OPEN_LOOPS), |contender| {
-        let server = lab.serve_knee(STATION)?;
-        let values = values(lab, server.port, OfferedRate::Constant(RATE_PER_S));
-        let measured = lab.measure(contender, &values)?;
-        server.stop()?;
-        Ok(measured)
+        lab.measure_at(lab.serve_knee(STATION)?, contender, &values)
     })?;
     let p99 = |m: &Measured| Some(m.response().p99_us);
     let columns = [
@@ -68,11 +64,10 @@ pub fn run_dm1(lab: &Lab) -> Result<String, String> {
 /// A contender or the server fails.
 pub fn run_mm1(lab: &Lab) -> Result<String, String> {
     let file = lab.scratch("station.json");
+    let station = format!("{STATION} --json {}", file.display());
+    let values = values(lab, OfferedRate::Poisson(RATE_PER_S));
     let rounds = round::alternate(lab, 1, &[KNEE_EPOLL, KNEE_URING], |contender| {
-        let server = lab.serve_knee(&format!("{STATION} --json {}", file.display()))?;
-        let values = values(lab, server.port, OfferedRate::Poisson(RATE_PER_S));
-        let measured = lab.measure(contender, &values)?;
-        server.stop()?;
+        let measured = lab.measure_at(lab.serve_knee(&station)?, contender, &values)?;
         let seen = StationLog::read(&file)?;
         Ok(ServedTurn { measured, seen })
     })?;
@@ -244,7 +239,7 @@ fn truth_turn(
     let url = format!("{scheme}://127.0.0.1:{} {options}", server.port);
     let line = generator.line.replace("{url}", &url);
     let values = LineValues::of(lab.seconds(3.0)).with_rate(rate).with("connections", connections);
-    let measured = lab.measure_line(generator, &values.fill(&line)?)?;
+    let measured = lab.measure_line(generator, &generator.fill(&line, &values)?)?;
     server.stop()?;
     let seen = RequestLog::read(&file)?;
     Ok(ServedTurn { measured, seen })

@@ -77,10 +77,8 @@ const WITH_FILES: [&str; 3] = ["crates/cli/src/", "crates/fleet/src/", "crates/e
 /// Calls that pass by the one place for input files, output files and threads.
 fn beside_the_one_place(code: &RustFile) -> Vec<TidyViolation> {
     let mut broken = Vec::new();
-    if !WITH_FILES.iter().any(|folder| code.path.starts_with(folder)) {
-        return broken;
-    }
-    if OF_TESTS.iter().any(|end| code.path.ends_with(end)) {
+    let has_files = WITH_FILES.iter().any(|folder| code.path.starts_with(folder));
+    if !has_files || OF_TESTS.iter().any(|end| code.path.ends_with(end)) {
         return broken;
     }
     // The engine's own files are the kernel's and the terminal.
@@ -91,12 +89,8 @@ fn beside_the_one_place(code: &RustFile) -> Vec<TidyViolation> {
             let is_file = call.starts_with("fs::") || call.starts_with("File::");
             let is_free = is_file && (in_engine || is_of_kernel);
             if !is_free && find_word(text, call).is_some() {
-                broken.push(TidyViolation {
-                    path: code.path.clone(),
-                    line,
-                    rule: "one place",
-                    remedy: format!("{call}: {remedy}"),
-                });
+                let remedy = format!("{call}: {remedy}");
+                broken.push(TidyViolation::at(&code.path, line, "one place", remedy));
             }
         }
     }
@@ -107,7 +101,7 @@ fn beside_the_one_place(code: &RustFile) -> Vec<TidyViolation> {
 pub fn check(code: &RustFile) -> Vec<TidyViolation> {
     let mut broken = beside_the_one_place(code);
     let mut report = |line, rule, remedy: String| {
-        broken.push(TidyViolation { path: code.path.clone(), line, rule, remedy });
+        broken.push(TidyViolation::at(&code.path, line, rule, remedy));
     };
     let no_unsafe = !UNSAFE_IN.iter().any(|folder| code.path.starts_with(folder));
     if no_unsafe && is_crate_root(&code.path) && !code.bare.iter().any(|l| l.contains(FORBID)) {
@@ -117,11 +111,8 @@ pub fn check(code: &RustFile) -> Vec<TidyViolation> {
         for (i, line) in code.bare.iter().enumerate() {
             for (call, remedy) in NOT_IN_PURE {
                 if find_word(line, call).is_some() {
-                    report(
-                        i + 1,
-                        "banned call",
-                        format!("{call} has no place in a pure crate: {remedy}"),
-                    );
+                    let remedy = format!("{call} has no place in a pure crate: {remedy}");
+                    report(i + 1, "banned call", remedy);
                 }
             }
         }
@@ -132,11 +123,8 @@ pub fn check(code: &RustFile) -> Vec<TidyViolation> {
         }
         for word in UNFINISHED {
             if find_word(text, word).is_some() {
-                report(
-                    line,
-                    "unfinished",
-                    format!("{word} does not land: finish it or leave it out"),
-                );
+                let remedy = format!("{word} does not land: finish it or leave it out");
+                report(line, "unfinished", remedy);
             }
         }
         if code.path.starts_with("crates/render/src/") {

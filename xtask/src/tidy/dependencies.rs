@@ -52,13 +52,8 @@ pub fn check_manifest(manifest: &RepoFile) -> Vec<TidyViolation> {
         return Vec::new();
     };
     let mut broken = Vec::new();
-    let mut break_rule = |line, remedy| {
-        broken.push(TidyViolation {
-            path: manifest.path.clone(),
-            line,
-            rule: "dependency",
-            remedy,
-        });
+    let mut break_rule = |line, remedy: String| {
+        broken.push(TidyViolation::at(&manifest.path, line, "dependency", remedy));
     };
     for Dependency { line, name, dev } in dependencies(&manifest.text) {
         let own = name == "knee" || name.starts_with("knee-");
@@ -142,12 +137,8 @@ fn broken(edges: &Edges) -> Vec<TidyViolation> {
         } else {
             continue;
         };
-        broken.push(TidyViolation {
-            path: path.clone(),
-            line: *line,
-            rule,
-            remedy: format!("{remedy}: move what both need below them"),
-        });
+        let remedy = format!("{remedy}: move what both need below them");
+        broken.push(TidyViolation::at(path, *line, rule, remedy));
     }
     broken
 }

@@ -23,6 +23,12 @@ pub struct TidyViolation {
     remedy: String,
 }
 
+impl TidyViolation {
+    fn at(path: &str, line: usize, rule: &'static str, remedy: impl Into<String>) -> Self {
+        TidyViolation { path: path.to_owned(), line, rule, remedy: remedy.into() }
+    }
+}
+
 impl fmt::Display for TidyViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}: {}", self.path, self.line, self.rule, self.remedy)

@@ -51,8 +51,8 @@ pub fn check_comments(code: &RustFile) -> Vec<TidyViolation> {
 
 fn violations(path: &str, blocks: Vec<(usize, String)>) -> Vec<TidyViolation> {
     let mut broken = Vec::new();
-    let mut report = |line, rule, remedy| {
-        broken.push(TidyViolation { path: path.to_owned(), line, rule, remedy });
+    let mut report = |line, rule, remedy: String| {
+        broken.push(TidyViolation::at(path, line, rule, remedy));
     };
     for (line, text) in blocks {
         for sentence in sentences(&text) {
@@ -180,11 +180,9 @@ pub fn check_literals(code: &RustFile) -> Vec<TidyViolation> {
         }
         // What is inside of literals is blank in `bare`.
         let text = inside_literals(written, bare);
-        broken.extend(phrases_in(&text).map(|(phrase, instead)| TidyViolation {
-            path: code.path.clone(),
-            line,
-            rule: "language",
-            remedy: format!("'{phrase}' is hard to follow: {instead}"),
+        broken.extend(phrases_in(&text).map(|(phrase, instead)| {
+            let remedy = format!("'{phrase}' is hard to follow: {instead}");
+            TidyViolation::at(&code.path, line, "language", remedy)
         }));
     }
     broken

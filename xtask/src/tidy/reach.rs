@@ -16,12 +16,7 @@ pub fn check_links(sources: &[RepoFile]) -> Vec<TidyViolation> {
     for page in sources.iter().filter(|s| s.path.ends_with(".md")) {
         for (line, link) in links(&page.text) {
             if let Some(remedy) = trouble(&files, &page.path, link) {
-                broken.push(TidyViolation {
-                    path: page.path.clone(),
-                    line,
-                    rule: "dead link",
-                    remedy,
-                });
+                broken.push(TidyViolation::at(&page.path, line, "dead link", remedy));
             }
         }
     }
@@ -31,12 +26,8 @@ pub fn check_links(sources: &[RepoFile]) -> Vec<TidyViolation> {
         let is_page = |s: &&RepoFile| s.path.starts_with("docs/src/") && s.path.ends_with(".md");
         for page in sources.iter().filter(is_page) {
             if page.path != SUMMARY && !listed.contains(&page.path) {
-                broken.push(TidyViolation {
-                    path: page.path.clone(),
-                    line: 1,
-                    rule: "lost page",
-                    remedy: format!("name it in {SUMMARY}"),
-                });
+                let remedy = format!("name it in {SUMMARY}");
+                broken.push(TidyViolation::at(&page.path, 1, "lost page", remedy));
             }
         }
     }
@@ -124,13 +115,8 @@ pub fn check_files(files: &[RustFile]) -> Vec<TidyViolation> {
         }
     }
     let dead = files.iter().filter(|code| !reached.contains(code.path.as_str()));
-    dead.map(|code| TidyViolation {
-        path: code.path.clone(),
-        line: 1,
-        rule: "dead file",
-        remedy: "no `mod` reaches it: declare it or delete it".into(),
-    })
-    .collect()
+    let remedy = "no `mod` reaches it: declare it or delete it";
+    dead.map(|code| TidyViolation::at(&code.path, 1, "dead file", remedy)).collect()
 }
 
 fn is_root(path: &str) -> bool {

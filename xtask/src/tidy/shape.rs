@@ -16,12 +16,12 @@ const FILE_LINES_WITH_TESTS_MAX: usize = 700;
 /// Violations of size in a Rust file.
 pub fn check_sizes(code: &RustFile) -> Vec<TidyViolation> {
     let mut broken = Vec::new();
-    let mut report = |line, rule, remedy| {
-        broken.push(TidyViolation { path: code.path.clone(), line, rule, remedy });
+    let mut report = |line, rule, remedy: String| {
+        broken.push(TidyViolation::at(&code.path, line, rule, remedy));
     };
     for (i, line) in code.lines.iter().enumerate() {
         if line.chars().count() > LINE_CHARS_MAX && !is_one_literal(line, &code.bare[i]) {
-            report(i + 1, "line length", format!("fit {LINE_CHARS_MAX} columns"));
+            report(i + 1, "line length", fit_columns());
         }
     }
     for (line, length) in functions(code) {
@@ -48,13 +48,12 @@ pub fn check_lines(source: &RepoFile) -> Vec<TidyViolation> {
     let long = |line: &&str| line.chars().count() > LINE_CHARS_MAX;
     let numbered = source.text.lines().enumerate().filter(|(_, line)| long(line));
     numbered
-        .map(|(i, _)| TidyViolation {
-            path: source.path.clone(),
-            line: i + 1,
-            rule: "line length",
-            remedy: format!("fit {LINE_CHARS_MAX} columns"),
-        })
+        .map(|(i, _)| TidyViolation::at(&source.path, i + 1, "line length", fit_columns()))
         .collect()
+}
+
+fn fit_columns() -> String {
+    format!("fit {LINE_CHARS_MAX} columns")
 }
 
 /// Whether a long line is one literal without a blank to break it at, such as an address.
@@ -97,14 +96,11 @@ pub fn check_names(rust: &[RustFile]) -> Vec<TidyViolation> {
     }
     for (name, places) in declared.iter().filter(|(_, places)| places.len() > 1) {
         let (first, line) = places[0];
-        broken.extend(places[1..].iter().map(|(code, at)| TidyViolation {
-            path: code.path.clone(),
-            line: *at,
-            rule: "type name",
-            remedy: format!(
-                "{name} is a type in {}:{line}: name this one for what it is",
-                first.path
-            ),
+        broken.extend(places[1..].iter().map(|(code, at)| {
+            let first = &first.path;
+            let remedy =
+                format!("{name} is a type in {first}:{line}: name this one for what it is");
+            TidyViolation::at(&code.path, *at, "type name", remedy)
         }));
     }
     broken
@@ -127,12 +123,9 @@ fn long_test_names(code: &RustFile) -> Vec<TidyViolation> {
     let pairs = code.bare.windows(2).enumerate();
     let long = pairs.filter_map(|(i, lines)| {
         let name = lines[1].trim_start().strip_prefix("fn ")?.split('(').next()?;
-        (lines[0].trim() == "#[test]" && name.len() > TEST_NAME_MAX).then(|| TidyViolation {
-            path: code.path.clone(),
-            line: i + 2,
-            rule: "test name",
-            remedy: format!("name the behaviour in at most {TEST_NAME_MAX} characters"),
-        })
+        let remedy = || format!("name the behaviour in at most {TEST_NAME_MAX} characters");
+        (lines[0].trim() == "#[test]" && name.len() > TEST_NAME_MAX)
+            .then(|| TidyViolation::at(&code.path, i + 2, "test name", remedy()))
     });
     long.collect()
 }

@@ -1,15 +1,17 @@
 //! Options of curl that knee has, and lines of curl in the place of a URL. Data for a body come in
 //! pieces of several kinds, whose order counts.
 
+use super::first_given;
 use crate::failure::Failure;
 use crate::input;
-use crate::resolved_options::ResolvedOptions;
+use crate::resolved_options::{Typed, typed};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
 use knee_load::spec::{Endpoint, HttpRequest, Url};
 use knee_scenario::import::data::{CurlData, DataKind};
 use knee_scenario::import::{curl_as_options, is_curl};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::ffi::OsString;
 
 /// Commands that take a line of curl behind `--`.
@@ -39,14 +41,18 @@ pub fn with_curl_line(argv: Vec<OsString>) -> Result<Vec<OsString>, clap::Error>
     }
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Options of curl")]
 pub struct CurlArgs {
     /// The URL, for those who write it as an option
     #[arg(long = "url", value_name = "URL", hide = true, conflicts_with_all = ["url", "targets"])]
+    // Where it is not given, the URL that is no option stays in this place.
+    #[serde(rename = "url", skip_serializing_if = "Option::is_none")]
     pub url_option: Option<String>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub data: DataArgs,
 
     /// Part of a form, repeatable: NAME=TEXT, NAME=@FILE or NAME=<FILE, then ;type=TYPE and
@@ -87,6 +93,7 @@ pub struct CurlArgs {
     /// HTTP proxy for http:// targets: http://HOST:PORT
     #[arg(short = 'x', long, value_name = "URL", value_parser = parse_proxy)]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     pub proxy: Option<Proxy>,
 }
 
@@ -100,15 +107,14 @@ pub struct Proxy {
 impl CurlArgs {
     /// The option, if any is given, that says what one request is.
     pub fn of_one_request(&self) -> Option<&'static str> {
-        let given = [
+        first_given(&[
             (self.data.is_given(), "--data"),
             (!self.form.is_empty(), "--form"),
             (!self.cookie.is_empty(), "--cookie"),
             (self.get, "--get"),
             (self.head, "--head"),
             (self.proxy.is_some(), "--proxy"),
-        ];
-        given.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
+        ])
     }
 
     /// The method where none is given.
@@ -151,31 +157,11 @@ impl CurlArgs {
         };
         Ok(format!("{url}{sign}{query}"))
     }
-
-    /// Adds these options as they can be typed again.
-    fn tell(&self, words: &mut ResolvedOptions) {
-        words.put_some("url", self.url_option.clone());
-        for (option, given) in self.data.by_option() {
-            words.put_list(&option, given);
-        }
-        words.put_list("form", self.form.iter().cloned());
-        words.put_list("cookie", self.cookie.iter().cloned());
-        words.put_some("user-agent", self.user_agent.clone());
-        words.put_some("referer", self.referer.clone());
-        words.put_some("range", self.range.clone());
-        words.put_some("proxy", self.proxy.as_ref().map(|proxy| proxy.text.clone()));
-        let flags = [("compressed", self.compressed), ("get", self.get), ("head", self.head)];
-        for (name, _) in flags.into_iter().filter(|flag| flag.1) {
-            words.put(name, true);
-        }
-    }
 }
 
-impl Serialize for CurlArgs {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut options = ResolvedOptions::default();
-        self.tell(&mut options);
-        options.0.serialize(serializer)
+impl Typed for Proxy {
+    fn typed(&self) -> Value {
+        self.text.as_str().into()
     }
 }
 
@@ -272,13 +258,16 @@ impl DataArgs {
     pub fn is_json(&self) -> bool {
         self.0.iter().any(|piece| piece.kind == DataKind::Json)
     }
+}
 
-    /// Each option without its dashes, with what it was given.
-    pub fn by_option(&self) -> impl Iterator<Item = (String, Vec<String>)> {
-        KINDS.into_iter().map(|(id, kind)| {
+/// Each option without its dashes, with what it was given.
+impl Serialize for DataArgs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(KINDS.map(|(id, kind)| {
             let given = self.0.iter().filter(|piece| piece.kind == kind);
-            (id.replace('_', "-"), given.map(|piece| piece.text.clone()).collect())
-        })
+            let given: Vec<&str> = given.map(|piece| piece.text.as_str()).collect();
+            (id.replace('_', "-"), given)
+        }))
     }
 }
 

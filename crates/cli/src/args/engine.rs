@@ -1,6 +1,6 @@
 //! Options of the generator itself, and where its connections come from: `--source`.
 
-use super::values::{Choices, SeedArgs, one_of, parse_count, word_of};
+use super::values::{Choices, SeedArgs, one_of, parse_count};
 use crate::machine::Machine;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
@@ -28,14 +28,12 @@ pub struct EngineArgs {
     /// Kernel interface for network I/O
     #[arg(long, value_name = "B", default_value = "auto", value_parser = one_of(BACKENDS))]
     #[arg(hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
     pub backend: BackendChoice,
 
     /// Receive timestamps of the kernel: auto, off. Without them the time at which the generator
     /// reads a response is its end
     #[arg(long, value_name = "T", default_value = "auto", value_parser = one_of(TIMESTAMPS))]
     #[arg(hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
     pub timestamps: TimestampsChoice,
 
     /// How a worker waits for a deadline: hybrid (sleep, then poll), sleep, spin (poll) or auto.
@@ -44,7 +42,6 @@ pub struct EngineArgs {
     /// permitted and takes little of a processor
     #[arg(long, value_name = "W", default_value = "auto", value_parser = one_of(WAITS))]
     #[arg(hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
     pub wait: WaitPolicy,
 
     #[command(flatten)]
@@ -108,24 +105,6 @@ const WAITS: Choices<WaitPolicy> = &[
 
 /// The ways without `auto`: nothing is decided while datagrams are sent.
 pub const SETTLED_WAITS: Choices<WaitPolicy> = WAITS.split_at(1).1;
-
-impl Typed for BackendChoice {
-    fn typed(&self) -> Value {
-        word_of(BACKENDS, *self).into()
-    }
-}
-
-impl Typed for TimestampsChoice {
-    fn typed(&self) -> Value {
-        word_of(TIMESTAMPS, *self).into()
-    }
-}
-
-impl Typed for WaitPolicy {
-    fn typed(&self) -> Value {
-        word_of(WAITS, *self).into()
-    }
-}
 
 #[derive(Args, Clone, Debug, Serialize)]
 pub struct SourceArgs {

@@ -7,8 +7,7 @@ use crate::resolved_options::ResolvedOptions;
 use crate::stdio::Notes;
 use crate::{input, machine};
 use clap::Args;
-use knee_engine::error::RunError;
-use knee_engine::{OpenFiles, RESERVED_FILES, interrupt};
+use knee_engine::{OpenFiles, RESERVED_FILES};
 use knee_fleet::{Fleet, FleetOptions, NatsAccess, Patience, Selector};
 use knee_load::spec::parse_duration;
 use knee_load::time::Nanos;
@@ -76,8 +75,7 @@ impl FleetArgs {
             };
         };
         // A container's first process has no default action for SIGTERM while it waits.
-        interrupt::install()
-            .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
+        machine::stop_flag("SIGTERM")?;
         let options = FleetOptions {
             access: self.nats.access("--fleet", Some(url))?,
             select: self.agents.clone().unwrap_or_default(),
@@ -85,11 +83,9 @@ impl FleetArgs {
             patience: self.patience.resolve(),
             allow_loss: self.allow_loss,
             threads,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: machine::now(),
         };
-        let fleet = Fleet::gather(options).map_err(RunError::from)?;
-        Ok(Some(fleet))
+        Ok(Some(Fleet::gather(options)?))
     }
 
     /// Adds the options as they can be typed again: with the agents that were found.

@@ -96,7 +96,7 @@ impl ObserveArgs {
     /// The place to observe `target` from, connected where it is on another host; `None` where
     /// nobody asked. `address` is the target's as it answered.
     pub fn vantage(&self, address: &str) -> Result<Option<Vantage>, RunError> {
-        let (Some(place), Some(target)) = (&self.observe, address_of(address)) else {
+        let (Some(place), Ok(target)) = (&self.observe, address.parse::<SocketAddr>()) else {
             return Ok(None);
         };
         match place {
@@ -112,10 +112,6 @@ impl ObserveArgs {
             },
         }
     }
-}
-
-fn address_of(address: &str) -> Option<SocketAddr> {
-    address.parse().ok()
 }
 
 fn parse_place(text: &str) -> Result<ObserverPlace, String> {

@@ -92,14 +92,14 @@ impl ProtocolArgs {
                 let wrong = "is of HTTP, and a query of DNS has none: leave it out";
                 refuse(first_given(&[of_requests, of_http].concat()), wrong)?;
                 let target = self.secure.apply(target, scheme)?;
-                dns::apply(target, scheme, self.secure.streams())
+                dns::apply(target, scheme, self.secure.streams)
             }
             Scheme::Ws | Scheme::Wss => {
                 refuse(self.secure.of_http(), "a WebSocket begins in HTTP/1.1: leave it out")?;
                 let wrong = "a WebSocket opens with GET and carries many messages: leave it out";
                 refuse(first_given(of_requests), wrong)?;
                 let target = self.secure.apply(target, scheme)?;
-                Ok(self.websocket.apply(target, self.secure.streams()))
+                Ok(self.websocket.apply(target, self.secure.streams))
             }
             Scheme::Grpc | Scheme::Grpcs => {
                 refuse(self.secure.of_other_http(), "gRPC is over HTTP/2: leave it out")?;

@@ -3,7 +3,7 @@
 use super::first_given;
 use super::values::{Choices, parse_positive, word_of};
 use crate::failure::Failure;
-use crate::resolved_options::{Typed, typed};
+use crate::resolved_options::{Typed, displayed, typed};
 use clap::Args;
 use knee_load::messages::{CountMode, MessageFormat, MessageRules, StreamBounds};
 use knee_load::quantity::{Rate, parse_rate};
@@ -130,7 +130,7 @@ pub struct MessageArgs {
     /// percentile, and gap_max; per_message; stream, up to the last message. A stream that is not
     /// whole is never good.
     #[arg(long, value_name = "BOUNDS", value_parser = StreamBounds::parse, hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
+    #[serde(serialize_with = "displayed")]
     slo: Option<StreamBounds>,
 }
 
@@ -255,11 +255,5 @@ impl Typed for MessageCount {
             ..MessageRules::default()
         };
         rules.written_count().into()
-    }
-}
-
-impl Typed for StreamBounds {
-    fn typed(&self) -> Value {
-        self.to_string().into()
     }
 }

@@ -1,15 +1,14 @@
 //! What users do after a failed attempt: `--retries` and what belongs to it.
 
-use super::values::{Choices, one_of, parse_whole, word_of};
+use super::values::{Choices, one_of, parse_whole};
 use super::{first_given, refuse_first};
 use crate::failure::Failure;
-use crate::resolved_options::{Typed, typed};
+use crate::resolved_options::displayed;
 use clap::Args;
 use knee_load::spec::{
     Backoff, Jitter, ParseError, RetryCauses, RetryPolicy, Target, parse_retry_budget,
 };
 use serde::Serialize;
-use serde_json::Value;
 
 const JITTERS: Choices<Jitter> = &Jitter::NAMES;
 
@@ -27,13 +26,12 @@ pub struct RetryArgs {
     /// Pause before a retry: fixed(T), or exp(T,T), which doubles from the first to the longest
     /// [default: exp(100ms,2s)]
     #[arg(long, value_name = "B", value_parser = Backoff::parse, hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
+    #[serde(serialize_with = "displayed")]
     backoff: Option<Backoff>,
 
     /// Random part of the pause: full (uniform from 0 to the backoff) or none [default: full]
     #[arg(long, value_name = "J", value_parser = one_of(JITTERS), hide_short_help = true)]
     #[arg(hide_possible_values = true)]
-    #[serde(serialize_with = "typed")]
     jitter: Option<Jitter>,
 
     /// Most retries in percent of the requests, such as 10% [default: no limit]
@@ -47,7 +45,7 @@ pub struct RetryArgs {
     /// Failures to retry: some of timeout, 5xx, 429, refused, reset, with commas between them
     /// [default: timeout,5xx,refused,reset]
     #[arg(long, value_name = "F,F...", value_parser = RetryCauses::parse, hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
+    #[serde(serialize_with = "displayed")]
     retry_on: Option<RetryCauses>,
 }
 
@@ -95,22 +93,4 @@ fn parse_retries(text: &str) -> Result<u32, ParseError> {
 fn share<S: serde::Serializer>(share: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     // A percentage that was typed with a few digits is written with these again.
     share.map(|share| format!("{}%", (share * 1e8).round() / 1e6)).serialize(serializer)
-}
-
-impl Typed for Backoff {
-    fn typed(&self) -> Value {
-        self.to_string().into()
-    }
-}
-
-impl Typed for Jitter {
-    fn typed(&self) -> Value {
-        word_of(JITTERS, *self).into()
-    }
-}
-
-impl Typed for RetryCauses {
-    fn typed(&self) -> Value {
-        self.to_string().into()
-    }
 }

@@ -202,7 +202,11 @@ impl TargetArgs {
     fn body(&self) -> Result<(Vec<u8>, Option<String>), Failure> {
         let mut read = |file: &str| input::read(file).map_err(|e| e.line);
         if let Some(body) = &self.body {
-            return Ok((text_or_file("--body", body)?, None));
+            let body = match body.strip_prefix('@') {
+                Some(file) => read(file).map_err(|e| Failure::argument("--body", e))?,
+                None => body.as_bytes().to_vec(),
+            };
+            return Ok((body, None));
         }
         if !self.curl.form.is_empty() {
             let form = data::multipart(&self.curl.form, &mut read);
@@ -287,16 +291,10 @@ impl Typed for User {
 #[derive(Clone)]
 struct User(String);
 
-impl User {
-    fn without_password(&self) -> String {
-        let name = self.0.split(':').next().unwrap_or_default();
-        format!("{name}:***")
-    }
-}
-
 impl std::fmt::Debug for User {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.without_password())
+        let name = self.0.split(':').next().unwrap_or_default();
+        write!(f, "{name}:***")
     }
 }
 
@@ -305,14 +303,6 @@ fn parse_user(text: &str) -> Result<User, ParseError> {
         Ok(User(text.to_owned()))
     } else {
         Err(ParseError("expected USER:PASSWORD; the password may be empty".to_owned()))
-    }
-}
-
-/// What is given, or what is in the file that `@FILE` names.
-fn text_or_file(argument: &str, given: &str) -> Result<Vec<u8>, Failure> {
-    match given.strip_prefix('@') {
-        Some(file) => input::read(file).map_err(|e| Failure::argument(argument, e.line)),
-        None => Ok(given.as_bytes().to_vec()),
     }
 }
 

@@ -61,10 +61,15 @@ impl Typed for u32 {
 
 /// A whole number from 1 to 4,294,967,295.
 pub fn parse_count(text: &str) -> Result<u32, ParseError> {
+    u32::try_from(parse_number(text)?)
+        .map_err(|_| ParseError(format!("'{text}' is too many: at most {}", u32::MAX)))
+}
+
+/// A whole number from 1 on.
+pub fn parse_number(text: &str) -> Result<u64, ParseError> {
     match parse_whole(text)? {
         0 => Err(ParseError(format!("'{text}' is too few: at least 1"))),
-        n => u32::try_from(n)
-            .map_err(|_| ParseError(format!("'{text}' is too many: at most {}", u32::MAX))),
+        n => Ok(n),
     }
 }
 

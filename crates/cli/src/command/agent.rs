@@ -4,10 +4,8 @@ use crate::args::{NatsArgs, PatienceArgs, parse_rate_max};
 use crate::command::udp::{Cpus, parse_cpus};
 use crate::failure::{Exit, Failure};
 use crate::stdio::Notes;
-use crate::{margins, stdio};
+use crate::{machine, margins, stdio};
 use clap::Args;
-use knee_engine::error::RunError;
-use knee_engine::interrupt;
 use knee_engine::sys::thread;
 use knee_fleet::{Agent, AgentOptions, Cidr, Permit};
 
@@ -81,8 +79,7 @@ fn parse_labels(text: &str) -> Result<Labels, String> {
 
 /// Serves until a signal ends it.
 pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
-    let stop = interrupt::install()
-        .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
+    let stop = machine::stop_flag("SIGTERM")?;
     let access = raw.access.access("--nats", raw.nats.as_deref())?;
     if let Some(Cpus(cpus)) = &raw.cpus {
         thread::set_affinity(cpus)
@@ -97,9 +94,7 @@ pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
         permit: Permit { targets: raw.allow_target, rate_max: raw.rate_max },
         margins: margins::of_this_machine(Notes { quiet: false }),
         clock_shift_ns: raw.clock_shift_ns,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    })
-    .map_err(RunError::from)?;
+    })?;
     let facts = agent.facts();
     let targets = if facts.targets.is_empty() {
         "loopback only: --allow-target permits more".to_owned()
@@ -114,6 +109,6 @@ pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
         // What it does goes on where nobody reads it.
         let _ = stdio::write(|out| writeln!(out, "{line}"));
     };
-    agent.serve(stop, &tell).map_err(RunError::from)?;
+    agent.serve(stop, &tell)?;
     Ok(Exit::Fine)
 }

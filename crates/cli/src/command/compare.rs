@@ -1,18 +1,18 @@
 //! `knee compare`: whether two runs differ by more than chance.
 
 use super::compare_live::compare_targets;
+use super::laboratory;
 use crate::args::{SecretArgs, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::output::{Files, text};
-use crate::{history, input};
+use crate::{history, input, stdio};
 use clap::{Args, Command};
 use knee_core::compare::report::{Comparison, ComparisonVerdict};
 use knee_core::compare::{NamedReport, compare};
 use knee_core::report::Report;
 use knee_load::time::Nanos;
-use knee_render::{Html, Json, Markdown, parse_report};
+use knee_render::{Html, Json, Markdown, Renderer, parse_report};
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::Path;
 
 const EXAMPLES: &str = "Examples:
@@ -62,11 +62,11 @@ pub struct RawCompare {
     /// With --live: the most time that all rounds may take
     #[arg(long, value_name = "T", default_value = "60s", value_parser = parse_positive)]
     #[arg(requires = "live")]
-    budget: Nanos,
+    pub(super) budget: Nanos,
 
     /// A word of the load's options
     #[arg(long = "load-word", hide = true, allow_hyphen_values = true)]
-    load_words: Vec<String>,
+    pub(super) load_words: Vec<String>,
 
     /// Exit with 1 if B is significantly worse in throughput, response times or errors
     #[arg(long)]
@@ -136,34 +136,30 @@ fn with_exits_of_compare() -> String {
     format!("{}\n{own}", with_exits(EXAMPLES))
 }
 
-/// The reports of both sides, by the names that they were given by.
-struct Sides {
-    a: Vec<String>,
-    b: Vec<String>,
-}
-
 /// Compares, and says what came of it.
 pub fn execute(raw: &RawCompare) -> Result<Exit, Failure> {
-    let mut files = Files::none();
-    files.add("--json", raw.json.as_deref(), Box::new(Json))?;
-    files.add("--html", raw.html.as_deref(), Box::new(Html))?;
-    files.add("--md", raw.md.as_deref(), Box::new(Markdown))?;
+    let files: [(_, _, Box<dyn Renderer<Comparison>>); 3] = [
+        ("--json", &raw.json, Box::new(Json)),
+        ("--html", &raw.html, Box::new(Html)),
+        ("--md", &raw.md, Box::new(Markdown)),
+    ];
+    let files = Files::of(files)?;
     let comparison = if raw.live { compare_targets(raw)? } else { compare_reports(raw)? };
     files.deliver(&comparison, &text(raw.no_color))?;
-    Ok(raw.exit(&comparison))
+    Ok(laboratory::ended_by_signal().unwrap_or_else(|| raw.exit(&comparison)))
 }
 
 fn compare_reports(raw: &RawCompare) -> Result<Comparison, Failure> {
-    let sides = raw.sides()?;
+    let (names_a, names_b) = raw.sides()?;
     let secrets = raw.secrets.secrets();
     let hidden = |reports: Vec<Report>| -> Vec<Report> {
         let hide = |report: Report| report.without_secrets(&secrets);
         reports.into_iter().map(hide).collect()
     };
-    let a = hidden(load_all(&sides.a, raw.baseline.is_some())?);
-    let b = hidden(load_all(&sides.b, false)?);
+    let a = hidden(load_all(&names_a, raw.baseline.is_some())?);
+    let b = hidden(load_all(&names_b, false)?);
     let version = env!("CARGO_PKG_VERSION");
-    compare(&named(&sides.a, &a), &named(&sides.b, &b), version).map_err(Failure::input)
+    compare(&named(&names_a, &a), &named(&names_b, &b), version).map_err(Failure::input)
 }
 
 fn named<'a>(names: &'a [String], reports: &'a [Report]) -> Vec<NamedReport<'a>> {
@@ -193,23 +189,14 @@ impl RawCompare {
         }
     }
 
-    pub(super) fn budget(&self) -> Nanos {
-        self.budget
-    }
-
-    /// The options of the load, as `knee run` takes them.
-    pub(super) fn load_words(&self) -> &[String] {
-        &self.load_words
-    }
-
-    /// Which reports are A's and which B's.
-    fn sides(&self) -> Result<Sides, Failure> {
+    /// Which reports are A's and which B's, by the names that they were given by.
+    fn sides(&self) -> Result<(Vec<String>, Vec<String>), Failure> {
         let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
         let all = || self.reports.iter().chain(&self.reports_of_b);
         if all().filter(|name| *name == "-").count() > 1 {
             return refuse("-", "standard input can be read only once: name files");
         }
-        let (a, b) = match (&self.baseline, &self.reports[..], &self.reports_of_b[..]) {
+        Ok(match (&self.baseline, &self.reports[..], &self.reports_of_b[..]) {
             (Some(_), [], []) => {
                 return refuse("--baseline", "what is to be compared with it? Name a report");
             }
@@ -229,8 +216,7 @@ impl RawCompare {
                 return refuse("REPORT", "which are A's? Put -- between A's reports and B's");
             }
             (None, a, b) => (a.to_vec(), b.to_vec()),
-        };
-        Ok(Sides { a, b })
+        })
     }
 
     fn exit(&self, comparison: &Comparison) -> Exit {
@@ -254,8 +240,7 @@ impl RawCompare {
             ),
         };
         if !self.quiet {
-            // Nobody to tell where standard error is closed.
-            let _ = writeln!(io::stderr(), "{reason}");
+            stdio::say(&reason);
         }
         exit
     }

@@ -2,19 +2,18 @@
 
 use super::compare::RawCompare;
 use super::http_runner::HttpRunner;
-use super::laboratory::{TrialOutput, TrialRunner};
+use super::laboratory::{TrialOutput, TrialRunner, ended_by_signal};
 use super::raw::{RawArgs, RawCommand};
 use super::run::RunSpec;
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::stdio::Notes;
+use crate::usage::first_line;
 use crate::watch::Unwatched;
 use crate::{machine, margins};
 use clap::Command;
 use knee_core::compare::report::Comparison;
 use knee_core::compare::{LiveSide, compare_live, is_b_first, is_known};
-use knee_core::experiment::SingleRun;
-use knee_engine::interrupt;
 use knee_load::rng;
 use knee_load::time::Nanos;
 use std::ffi::{OsStr, OsString};
@@ -83,11 +82,10 @@ fn option<'a>(command: &'a Command, word: &str) -> Option<&'a clap::Arg> {
 /// Measures both targets in rounds and compares them.
 pub fn compare_targets(raw: &RawCompare) -> Result<Comparison, Failure> {
     let [url_a, url_b] = raw.targets()?;
-    let stop = interrupt::install()
-        .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
+    let stop = machine::stop_flag("Ctrl-C")?;
     let mut sides = [LiveTarget::new(url_a, raw)?, LiveTarget::new(url_b, raw)?];
-    let measured = measure(&mut sides, Duration::from_nanos(raw.budget().0), stop);
-    sides.iter().for_each(LiveTarget::tear_down);
+    let measured = measure(&mut sides, Duration::from_nanos(raw.budget.0), stop);
+    sides.iter_mut().for_each(LiveTarget::tear_down);
     measured?;
     finish(sides)
 }
@@ -124,6 +122,9 @@ fn finish([mut a, mut b]: [LiveTarget; 2]) -> Result<Comparison, Failure> {
     let rounds = a.live.slices.len().min(b.live.slices.len());
     a.live.slices.truncate(rounds);
     b.live.slices.truncate(rounds);
+    if ended_by_signal().is_some() {
+        Notes { quiet: false }.tell(&format!("ended early, after {rounds} rounds"));
+    }
     compare_live(&a.live, &b.live, env!("CARGO_PKG_VERSION")).map_err(Failure::nothing_measured)
 }
 
@@ -138,7 +139,7 @@ struct LiveTarget {
 
 impl LiveTarget {
     fn new(url: &str, raw: &RawCompare) -> Result<LiveTarget, Failure> {
-        let words = raw.load_words().iter().map(String::as_str);
+        let words = raw.load_words.iter().map(String::as_str);
         let is_given = |option: &str| words.clone().any(|word| word.starts_with(option));
         let mut length = Vec::new();
         if !is_given("-d") && !is_given("--duration") {
@@ -149,11 +150,7 @@ impl LiveTarget {
         }
         let argv = ["knee", "run", url].into_iter().chain(words.clone());
         let read = RawArgs::read(argv.chain(length));
-        let read = read.map_err(|e| {
-            let message = e.to_string();
-            let line = message.lines().next().unwrap_or_default();
-            Failure::input(line.trim_start_matches("error: "))
-        })?;
+        let read = read.map_err(|e| Failure::input(first_line(&e)))?;
         let RawCommand::Run(run) = read.command else {
             return Err(Failure::input("expected options of knee run"));
         };
@@ -172,15 +169,15 @@ impl LiveTarget {
     }
 
     fn prepare(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
-        TrialRunner::<SingleRun>::prepare(&mut self.runner, stop)?;
+        self.runner.prepare(stop)?;
         self.is_prepared = true;
         Ok(())
     }
 
     /// Does the steps after the load; one that fails costs a line, not the comparison.
-    fn tear_down(&self) {
+    fn tear_down(&mut self) {
         if self.is_prepared
-            && let Err(e) = self.runner.tear_down()
+            && let Err(e) = self.runner.finish()
         {
             Notes { quiet: false }.tell(&self.spec.hidden(&e.to_string()));
         }
@@ -190,7 +187,7 @@ impl LiveTarget {
     fn slice(&mut self, round: usize, stop: &AtomicBool) -> Result<bool, Failure> {
         let mut trial = self.spec.trial.clone();
         trial.seed = rng::of_trial(trial.seed, round);
-        let output = TrialRunner::<SingleRun>::run(&mut self.runner, &trial, &mut Unwatched, stop)?;
+        let output = self.runner.run(&trial, &mut Unwatched, stop)?;
         let TrialOutput { trial, interrupted, .. } = output;
         self.live.slices.push(trial);
         if interrupted {

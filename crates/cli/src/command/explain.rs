@@ -1,6 +1,7 @@
 //! `knee explain`: what a code in a report means.
 
 use crate::failure::{Exit, Failure};
+use crate::output::text;
 use crate::stdio;
 use clap::Args;
 use knee_core::report::codes::{chapters, codes, entry};
@@ -26,12 +27,8 @@ pub struct RawExplain {
 
 /// Prints the page, or the list.
 pub fn execute(raw: &RawExplain) -> Result<Exit, Failure> {
-    let text = Text {
-        color: stdio::colors_stdout(),
-        width: stdio::stdout_width().min(Text::default().width),
-        unicode: stdio::is_unicode(),
-        full: true,
-    };
+    let text = text(false);
+    let text = Text { width: text.width.min(Text::default().width), ..text };
     match &raw.code {
         None => stdio::write(|out| text.render(&chapters(), out))?,
         Some(name) => {

@@ -2,13 +2,13 @@
 
 use super::demo::DemoServer;
 use super::laboratory::{ReportSetup, TrialOutput, TrialRunner};
-use crate::args::{FleetArgs, ObserveArgs, ThresholdArgs};
+use super::trigger::TriggerCommand;
+use crate::args::{FleetArgs, HttpArgs, ObserveArgs, ThresholdArgs};
 use crate::confined;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::resolved_options::ResolvedOptions;
-use crate::watch::{LiveKind, Unwatched, UpcomingTrial};
-use knee_core::experiment::Experiment;
+use crate::watch::{LiveKind, LiveTrial, Unwatched, UpcomingTrial};
 use knee_core::report::Kind;
 use knee_core::trial::assess::assess;
 use knee_core::trial::figure::Figure;
@@ -20,7 +20,7 @@ use knee_engine::observe::Vantage;
 use knee_fleet::Fleet;
 use knee_load::measure::IntervalWatcher;
 use knee_load::session::SessionPlan;
-use knee_load::spec::{HttpVersion, Level, Load, Pause, Target, TrialSpec};
+use knee_load::spec::{EngineOptions, HttpVersion, Level, Load, Pause, Target, TrialSpec};
 use knee_load::time::Nanos;
 use knee_render::metrics::HttpServerLabels;
 use std::borrow::Cow;
@@ -66,7 +66,7 @@ pub fn report_setup(
 ) -> Result<ReportSetup, Failure> {
     confined::check(base)?;
     FleetArgs::tell(fleet, &mut options);
-    output.secrets_mut().learn_target(&mut base.target);
+    output.secrets.learn_target(&mut base.target);
     Ok(ReportSetup::new(kind, base.seed, options, thresholds, output))
 }
 
@@ -78,13 +78,20 @@ pub struct HttpRunner {
     /// The plan of the sessions with what the steps before the load gave them; `None` where there
     /// are no such steps.
     set_up: Option<Arc<SessionPlan>>,
-    /// Whether a line follows each trial.
-    tells_levels: bool,
+    /// Makes the line that follows each trial.
+    line: Option<LevelLine>,
     /// Trials are slices of an experiment in rounds, which began then.
     slices: Option<Slices>,
     observe: ObserveArgs,
+    /// The target was looked for already, and is watched as it is to be.
+    is_found: bool,
+    /// The command that runs in each trial.
+    trigger: Option<TriggerCommand>,
     source: LoadSource,
 }
+
+/// Makes the line on a trial that has ended, of its number (from 0) and its report.
+pub type LevelLine = fn(usize, &TrialReport) -> String;
 
 /// The clock of an experiment in rounds; it begins with the first trial.
 #[derive(Debug, Default)]
@@ -108,14 +115,16 @@ enum LoadSource {
 }
 
 impl HttpRunner {
-    /// A runner of such trials. `tells_levels`: a line for each as it ends.
-    pub fn new(spec: &TrialSpec, tells_levels: bool, observe: ObserveArgs) -> HttpRunner {
+    /// A runner of such trials. `line`: of each as it ends.
+    pub fn new(spec: &TrialSpec, line: Option<LevelLine>, observe: ObserveArgs) -> HttpRunner {
         HttpRunner {
             base: spec.clone(),
             set_up: None,
-            tells_levels,
+            line,
             slices: None,
             observe,
+            is_found: false,
+            trigger: None,
             source: LoadSource::Here(None),
         }
     }
@@ -126,41 +135,25 @@ impl HttpRunner {
         self
     }
 
+    /// Takes the target as it was found, and watches it from there in each trial to come.
+    pub fn on_found(mut self, vantage: Option<Vantage>) -> HttpRunner {
+        self.watch_from(vantage);
+        self.is_found = true;
+        self
+    }
+
+    /// Runs this command in each trial.
+    pub fn triggered_by(mut self, command: Option<TriggerCommand>) -> HttpRunner {
+        self.trigger = command;
+        self
+    }
+
     /// Watches the server from there in each trial to come.
-    pub fn watch_from(&mut self, from: Option<Vantage>) {
+    fn watch_from(&mut self, from: Option<Vantage>) {
         match &mut self.source {
             LoadSource::Here(vantage) | LoadSource::Fleet(_, vantage) => {
                 *vantage = from.map(Box::new)
             }
-        }
-    }
-
-    /// Does the steps before the load, if the target has any. They are done from this machine.
-    ///
-    /// # Errors
-    /// One of them failed.
-    pub fn set_up(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
-        let Some(plan) = &self.base.target.sessions else {
-            return Ok(());
-        };
-        if let Some(kind) = plan.setup {
-            let given = walk_once(&self.base, kind, stop)?;
-            self.set_up = Some(Arc::new(SessionPlan { given, ..(**plan).clone() }));
-        }
-        Ok(())
-    }
-
-    /// Does the steps after the load, if the target has any. They are done from this machine.
-    ///
-    /// # Errors
-    /// One of them failed.
-    pub fn tear_down(&self) -> Result<(), RunError> {
-        let teardown = self.base.target.sessions.as_ref().and_then(|plan| plan.teardown);
-        match teardown {
-            Some(kind) => {
-                walk_once(&self.given(&self.base), kind, &AtomicBool::new(false)).map(drop)
-            }
-            None => Ok(()),
         }
     }
 
@@ -183,27 +176,83 @@ impl HttpRunner {
     }
 }
 
-impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for HttpRunner {
+impl TrialRunner for HttpRunner {
+    type Spec = TrialSpec;
+    type Trial = TrialReport;
+
+    /// The steps before the load, if the target has any, are done from this machine.
     fn prepare(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
-        let (target, connect_timeout) = (&self.base.target, self.base.connect_timeout);
-        let address = match &self.source {
-            LoadSource::Here(_) => knee_engine::preflight(target, connect_timeout)?.0,
-            // Whether it can be reached from here says nothing of the agents.
-            LoadSource::Fleet(fleet, _) => fleet.greet(target, connect_timeout)?.address,
-        };
-        self.watch_from(self.observe.vantage(&address)?);
-        self.set_up(stop)
+        if !self.is_found {
+            let (target, connect_timeout) = (&self.base.target, self.base.connect_timeout);
+            let address = match &self.source {
+                LoadSource::Here(_) => knee_engine::preflight(target, connect_timeout)?.0,
+                // Whether it can be reached from here says nothing of the agents.
+                LoadSource::Fleet(fleet, _) => fleet.greet(target, connect_timeout)?.address,
+            };
+            self.watch_from(self.observe.vantage(&address)?);
+        }
+        if let Some(plan) = &self.base.target.sessions
+            && let Some(kind) = plan.setup
+        {
+            let given = walk_once(&self.base, kind, stop)?;
+            self.set_up = Some(Arc::new(SessionPlan { given, ..(**plan).clone() }));
+        }
+        Ok(())
     }
 
+    /// The steps after the load, if the target has any, are done from this machine.
     fn finish(&mut self) -> Result<(), RunError> {
-        self.tear_down()
+        let teardown = self.base.target.sessions.as_ref().and_then(|plan| plan.teardown);
+        match teardown {
+            Some(kind) => {
+                walk_once(&self.given(&self.base), kind, &AtomicBool::new(false)).map(drop)
+            }
+            None => Ok(()),
+        }
     }
 
     fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
-        upcoming(spec)
+        let is_timed = spec.operations_max.is_none();
+        let live = LiveTrial {
+            label: spec.label.clone(),
+            kind: LiveKind::Operations,
+            warmup: spec.warmup,
+            total: is_timed.then(|| spec.window_end()),
+            interval: spec.interval,
+            asked_per_s: spec.load.schedule().map(|(rate, _)| rate.per_s()),
+            names: SessionNames::of(&spec.target),
+        };
+        let http = HttpServerLabels::of(&spec.target);
+        UpcomingTrial { live, level: Some(spec.level), http }
     }
 
     fn run(
+        &mut self,
+        spec: &TrialSpec,
+        watch: &mut dyn IntervalWatcher,
+        stop: &AtomicBool,
+    ) -> Result<TrialOutput<TrialReport>, RunError> {
+        let Some(command) = self.trigger.clone() else {
+            return self.measure(spec, watch, stop);
+        };
+        let mut watch = command.watcher(watch, stop);
+        let trial = self.measure(spec, &mut watch, stop);
+        watch.end()?;
+        trial
+    }
+
+    fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
+        self.line.map(|line| line(number, trial))
+    }
+
+    fn report(trial: &TrialReport) -> Option<&TrialReport> {
+        Some(trial)
+    }
+}
+
+impl HttpRunner {
+    /// Runs one trial, and judges what it measured.
+    fn measure(
         &mut self,
         spec: &TrialSpec,
         watch: &mut dyn IntervalWatcher,
@@ -233,14 +282,6 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for Ht
             backend: trial.generator.backend,
         })
     }
-
-    fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
-        self.tells_levels.then(|| level_line(number, trial))
-    }
-
-    fn report(trial: &TrialReport) -> Option<&TrialReport> {
-        Some(trial)
-    }
 }
 
 /// The same target with its version of HTTP settled: where that is the server's choice, the server
@@ -261,20 +302,35 @@ pub(super) fn settle(
     Ok(target.with_version(version))
 }
 
-/// What is known of an HTTP trial before it begins.
-pub fn upcoming(spec: &TrialSpec) -> UpcomingTrial {
-    let is_timed = spec.operations_max.is_none();
-    UpcomingTrial {
-        label: spec.label.clone(),
-        level: Some(spec.level),
-        kind: LiveKind::Operations,
-        warmup: spec.warmup,
-        total: is_timed.then(|| spec.window_end()),
-        interval: spec.interval,
-        asked_per_s: spec.load.schedule().map(|(rate, _)| rate.per_s()),
-        names: SessionNames::of(&spec.target),
-        http: HttpServerLabels::of(&spec.target),
-    }
+/// A trial with this load on this target, as these options ask for: warm-up and measured time are
+/// `times`. All operations end with it, and none is tried again.
+///
+/// # Errors
+/// The time limits do not fit, or the interval is too short.
+pub fn trial(
+    http: &HttpArgs,
+    target: Target,
+    load: Load,
+    times: [Nanos; 2],
+    engine: EngineOptions,
+) -> Result<TrialSpec, Failure> {
+    let level = load.level();
+    let [warmup, duration] = times;
+    Ok(TrialSpec {
+        label: label(level),
+        level,
+        load,
+        timeout: http.limits.timeout_for(&target)?,
+        target,
+        warmup,
+        duration,
+        operations_max: None,
+        retry: None,
+        connect_timeout: http.limits.connect_timeout,
+        interval: http.limits.interval(duration)?,
+        seed: http.engine.seed(),
+        engine,
+    })
 }
 
 /// The figures of a level that has ended, in one line.
@@ -298,7 +354,7 @@ pub(super) fn level_line(number: usize, trial: &TrialReport) -> String {
 }
 
 /// A trial's name for people: `vusers=10`, `rate=1000/s`.
-pub fn label(level: Level) -> String {
+fn label(level: Level) -> String {
     match level {
         Level::Vusers(n) => format!("vusers={n}"),
         // Recorded times have a rate with many digits.

@@ -5,10 +5,10 @@ use crate::args::ThresholdArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::resolved_options::ResolvedOptions;
-use crate::watch::{ExperimentStart, UpcomingTrial, Watchers};
-use crate::{history, machine};
+use crate::watch::{ExperimentStart, LiveTrial, UpcomingTrial, Watchers};
+use crate::{history, machine, stdio};
 use knee_core::compare::{has_host_speed, state_host_speed};
-use knee_core::experiment::{self, Concluded, Conducted, EndReason, Experiment, ending};
+use knee_core::experiment::{self, Concluded, Conducted, EndReason, ending};
 use knee_core::finding::Finding;
 use knee_core::report::{Command, Conclusion, Host, Kind, Report, ReportResult, Reported, SCHEMA};
 use knee_core::trial::report::{TrialReport, Verdict};
@@ -44,7 +44,12 @@ pub struct TrialOutput<T> {
 }
 
 /// Runs the trials of an experiment.
-pub trait TrialRunner<X: Experiment> {
+pub trait TrialRunner {
+    /// What a trial is to be.
+    type Spec;
+    /// What came of one.
+    type Trial;
+
     /// Makes sure, before any load, that the target is there; `stop` ends that early.
     fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
         Ok(())
@@ -59,51 +64,49 @@ pub trait TrialRunner<X: Experiment> {
     }
 
     /// What is known of the next trial before it begins.
-    fn upcoming(&mut self, spec: &X::Spec) -> UpcomingTrial;
+    fn upcoming(&mut self, spec: &Self::Spec) -> UpcomingTrial;
 
     /// Runs one trial; `watch` sees its intervals, `stop` ends it early.
     fn run(
         &mut self,
-        spec: &X::Spec,
+        spec: &Self::Spec,
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
-    ) -> Result<TrialOutput<X::Trial>, RunError>;
+    ) -> Result<TrialOutput<Self::Trial>, RunError>;
 
     /// A line for the user about trial `number` (from 0) as it ends.
-    fn line(&self, _number: usize, _: &X::Trial) -> Option<String> {
+    fn line(&self, _number: usize, _: &Self::Trial) -> Option<String> {
         None
     }
 
     /// The error where a trial shows that the target is gone: what was measured is reported, and
-    /// the
-    /// command fails.
-    fn gone(_: &X::Trial) -> Option<String> {
+    /// the command fails.
+    fn gone(_: &Self::Trial) -> Option<String> {
         None
     }
 
     /// A trial as the report lists it; `None`: it does not.
-    fn report(trial: &X::Trial) -> Option<&TrialReport>;
+    fn report(trial: &Self::Trial) -> Option<&TrialReport>;
 }
 
 /// Runs the experiment to its end or to the first Ctrl-C, and delivers its report.
-pub fn conduct<X: Reported, S: TrialRunner<X>>(
+pub fn conduct<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>(
     mut setup: ReportSetup,
     experiment: &mut X,
     runner: &mut S,
 ) -> Result<Exit, Failure> {
     setup.hide_secrets();
-    let secrets = setup.output.secrets().clone();
+    let secrets = setup.output.secrets.clone();
     conduct_hidden(setup, experiment, runner).map_err(|failure| failure.without_secrets(&secrets))
 }
 
 /// The same where the options have no secret.
-fn conduct_hidden<X: Reported, S: TrialRunner<X>>(
+fn conduct_hidden<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>(
     setup: ReportSetup,
     experiment: &mut X,
     runner: &mut S,
 ) -> Result<Exit, Failure> {
-    let stop = interrupt::install()
-        .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
+    let stop = machine::stop_flag("Ctrl-C")?;
     let started_at = machine::now();
     if let Err(e) = runner.prepare(stop) {
         return unreached(setup, experiment, e);
@@ -118,8 +121,8 @@ fn conduct_hidden<X: Reported, S: TrialRunner<X>>(
     }
     let host = host(backend);
     let (report, lost) = match trials {
-        Ok(Trials { conducted, lost }) => {
-            let listed = |trials: Vec<X::Trial>| listed::<X, S>(&trials);
+        Ok((conducted, lost)) => {
+            let listed = |trials: Vec<X::Trial>| listed::<S>(&trials);
             let mut report = report(&setup, started_at, host, conducted, listed);
             if setup.output.keeps() && has_host_speed(&report) {
                 let earlier = history::earlier(&report);
@@ -205,7 +208,7 @@ pub(super) fn deliver(
     }
     // After the report, where a person at a terminal sees them.
     for line in &report.failed_because {
-        Output::explain(&format!("failed: {line}"));
+        stdio::say(&format!("failed: {line}"));
     }
     Ok(exit)
 }
@@ -243,27 +246,26 @@ impl ReportSetup {
 
     /// Takes the secrets out of the options: from now on they are in what is sent alone.
     pub fn hide_secrets(&mut self) {
-        self.output.secrets_mut().hide_options(&mut self.options.0);
+        self.output.secrets.hide_options(&mut self.options.0);
     }
 
     fn hidden(&self, line: &str) -> String {
-        self.output.secrets().hide(line).into_owned()
+        self.output.secrets.hide(line).into_owned()
     }
 
     /// The same with names that may be shown.
     fn upcoming(&self, upcoming: UpcomingTrial) -> UpcomingTrial {
-        let secrets = self.output.secrets();
-        let steps: Vec<String> = upcoming.names.steps.iter().flatten().cloned().collect();
+        let secrets = &self.output.secrets;
+        let live = upcoming.live;
+        let steps: Vec<String> = live.names.steps.iter().flatten().cloned().collect();
         let mut hidden = secrets.hide_names(&steps).into_iter();
         let step = |name: Option<String>| name.and_then(|_| hidden.next());
-        UpcomingTrial {
-            label: self.hidden(&upcoming.label),
-            names: SessionNames {
-                steps: upcoming.names.steps.into_iter().map(step).collect(),
-                kinds: secrets.hide_names(&upcoming.names.kinds),
-            },
-            ..upcoming
-        }
+        let names = SessionNames {
+            steps: live.names.steps.into_iter().map(step).collect(),
+            kinds: secrets.hide_names(&live.names.kinds),
+        };
+        let live = LiveTrial { label: self.hidden(&live.label), names, ..live };
+        UpcomingTrial { live, ..upcoming }
     }
 
     fn start(&self, started_at: &str) -> ExperimentStart {
@@ -280,21 +282,18 @@ fn host(backend: String) -> Host {
     Host { backend, ..knee_engine::host() }
 }
 
-/// The trials of an experiment.
-struct Trials<T, C> {
-    conducted: Conducted<T, C>,
-    /// What was lost on the way, after the first trial.
-    lost: Option<RunError>,
-}
+/// What an experiment came to, and what was lost on the way, after its first trial.
+type ConductedAndLost<T, C> = (Conducted<T, C>, Option<RunError>);
 
-fn run_trials<X: Reported, S: TrialRunner<X>>(
+/// Runs the trials.
+fn run_trials<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>(
     setup: &ReportSetup,
     started_at: &str,
     experiment: &mut X,
     runner: &mut S,
     watchers: &mut Watchers,
     (stop, backend): (&AtomicBool, &mut String),
-) -> Result<Trials<X::Trial, X::Conclusion>, RunError> {
+) -> Result<ConductedAndLost<X::Trial, X::Conclusion>, RunError> {
     let mut trials = 0;
     let mut lost: Option<RunError> = None;
     let mut conducted = experiment::conduct_in_view(experiment, |experiment, past, spec| {
@@ -305,7 +304,7 @@ fn run_trials<X: Reported, S: TrialRunner<X>>(
         watchers.trial_begins(&setup.upcoming(runner.upcoming(spec)));
         let output = runner.run(spec, watchers, stop);
         let trial = output.as_ref().ok().and_then(|m| S::report(&m.trial));
-        let trial = trial.and_then(|trial| setup.output.secrets().hide_all(trial));
+        let trial = trial.and_then(|trial| setup.output.secrets.hide_all(trial));
         watchers.trial_ends(trial.as_ref());
         let output = match output {
             Ok(output) => {
@@ -333,11 +332,11 @@ fn run_trials<X: Reported, S: TrialRunner<X>>(
     if let Some(e) = lost.as_ref().filter(|_| conducted.ended == EndReason::Interrupted) {
         conducted.end_without(finding_of(e), &e.to_string());
     }
-    Ok(Trials { conducted, lost })
+    Ok((conducted, lost))
 }
 
 /// What an interruption after these trials would report.
-fn so_far<X: Reported, S: TrialRunner<X>>(
+fn so_far<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>(
     setup: &ReportSetup,
     started_at: &str,
     backend: String,
@@ -353,11 +352,11 @@ fn so_far<X: Reported, S: TrialRunner<X>>(
         ended: EndReason::Interrupted,
     };
     let reported = experiment.reported(past);
-    let listed = |_: Vec<X::Trial>| listed::<X, S>(reported.as_deref().unwrap_or(past));
+    let listed = |_: Vec<X::Trial>| listed::<S>(reported.as_deref().unwrap_or(past));
     report(setup, started_at.to_string(), host(backend), conducted, listed)
 }
 
-fn listed<X: Experiment, S: TrialRunner<X>>(trials: &[X::Trial]) -> Vec<TrialReport> {
+fn listed<S: TrialRunner>(trials: &[S::Trial]) -> Vec<TrialReport> {
     trials.iter().filter_map(S::report).cloned().collect()
 }
 
@@ -400,5 +399,5 @@ pub(super) fn report<T>(
     report.thresholds = setup.thresholds.judge(&report);
     report.judge();
     report.drop_present_advice();
-    report.without_secrets(setup.output.secrets())
+    report.without_secrets(&setup.output.secrets)
 }

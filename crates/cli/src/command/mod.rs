@@ -26,8 +26,8 @@ mod service;
 pub mod sweep;
 pub mod throttle;
 pub mod tour;
+mod trigger;
 pub mod udp;
 
-#[cfg(test)]
 #[cfg(test)]
 mod tests;

@@ -2,14 +2,11 @@
 
 use crate::args::TokenArgs;
 use crate::failure::{Exit, Failure};
-use crate::stdio;
+use crate::{machine, stdio};
 use clap::Args;
-use knee_engine::interrupt;
 use knee_engine::observe::ObserveServer;
 use knee_load::measure::SynSource;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// Observe a server's port on its host, for a knee that loads it from another host
 ///
@@ -66,8 +63,7 @@ impl RawObserve {
 
 /// Observes until a signal ends it.
 pub fn execute(spec: ObserveSpec) -> Result<Exit, Failure> {
-    let stop = interrupt::install()
-        .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
+    let stop = machine::stop_flag("SIGTERM")?;
     let (listen, port) = (spec.listen, spec.port);
     let observer = ObserveServer::start(listen, port, spec.token)
         .map_err(|e| Failure::argument("--listen", format!("cannot listen on {listen}: {e}")))?;
@@ -79,9 +75,7 @@ pub fn execute(spec: ObserveSpec) -> Result<Exit, Failure> {
         writeln!(out, "listening on {}", observer.address())?;
         writeln!(out, "SYNs to port {port} are counted by {counted}")
     })?;
-    while !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    machine::wait_for_stop(stop);
     let stats = observer.stop();
     stdio::write(|out| {
         let (clients, windows) = (stats.clients, stats.windows);

@@ -2,8 +2,8 @@
 
 use crate::args::ThresholdArgs;
 use crate::failure::{Exit, Failure};
-use crate::input;
-use crate::output::{Output, OutputArgs};
+use crate::output::OutputArgs;
+use crate::{input, stdio};
 use clap::Args;
 use knee_core::report::ThresholdReport;
 use knee_core::trial::report::Verdict;
@@ -48,11 +48,11 @@ pub fn execute(raw: &RawReport) -> Result<Exit, Failure> {
         report.judge();
     }
     let output = raw.output.resolve()?;
-    let report = report.without_secrets(output.secrets());
+    let report = report.without_secrets(&output.secrets);
     output.deliver(&report)?;
     let asked = |t: &&ThresholdReport| judged.iter().any(|j| j.expression == t.expression);
     let failures = report.thresholds.iter().filter(asked).flat_map(ThresholdReport::failures);
-    failures.for_each(|line| Output::explain(&format!("failed: {line}")));
+    failures.for_each(|line| stdio::say(&format!("failed: {line}")));
     Ok(match report.verdict {
         _ if judged.is_empty() => Exit::Fine,
         Verdict::Invalid => Exit::Invalid,

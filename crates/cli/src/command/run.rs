@@ -1,10 +1,10 @@
 //! `knee run`: one load, reported.
 
-use super::http_runner::{self, HttpRunner, report_setup};
+use super::http_runner::{self, HttpRunner, LevelLine, level_line, report_setup};
 use super::laboratory::{self, ReportSetup};
 use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, RecordedArrivals, TargetArgs};
-use crate::args::{FleetArgs, ReplayArgs, RetryArgs, first_given};
-use crate::args::{parse_count, parse_positive, parse_whole, with_exits};
+use crate::args::{FleetArgs, ReplayArgs, RetryArgs, first_given, refuse_first};
+use crate::args::{parse_count, parse_number, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
 use crate::margins;
@@ -78,7 +78,7 @@ pub struct RawRun {
     warmup: Option<Nanos>,
 
     /// Number of operations; the run stops after exactly this many
-    #[arg(short = 'n', long, value_name = "N", value_parser = parse_operations)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse_number)]
     #[arg(help_heading = "Time")]
     requests: Option<u64>,
 
@@ -131,12 +131,13 @@ pub fn execute(mut spec: RunSpec) -> Result<Exit, Failure> {
 impl RunSpec {
     /// Runs its trials; `tells_levels`: a line for each as it ends.
     pub(super) fn runner(&self, tells_levels: bool) -> HttpRunner {
-        HttpRunner::new(&self.trial, tells_levels, self.observe.clone())
+        let line = tells_levels.then_some(level_line as LevelLine);
+        HttpRunner::new(&self.trial, line, self.observe.clone())
     }
 
     /// A text without the secrets of the target.
     pub(super) fn hidden(&self, text: &str) -> String {
-        self.setup.output.secrets().hide(text).into_owned()
+        self.setup.output.secrets.hide(text).into_owned()
     }
 
     /// The policy, and what its report needs.
@@ -273,27 +274,13 @@ impl RawRun {
             return Err(Failure::argument("--retries", wrong));
         }
         let load = self.load(&target, trace.as_ref(), warmup + duration, machine)?;
-        let level = load.level();
         let mut engine = self.http.engine.for_load(machine, &load);
         if target.recording.as_ref().is_some_and(|recording| recording.has_users) {
             // Who waits for whom is known within a worker.
             engine.workers = 1;
         }
-        Ok(TrialSpec {
-            label: http_runner::label(level),
-            level,
-            load,
-            timeout: self.http.limits.timeout_for(&target)?,
-            target,
-            warmup,
-            duration,
-            operations_max: self.requests,
-            retry,
-            connect_timeout: self.http.limits.connect_timeout,
-            interval: self.http.limits.interval(duration)?,
-            seed,
-            engine,
-        })
+        let trial = http_runner::trial(&self.http, target, load, [warmup, duration], engine)?;
+        Ok(TrialSpec { operations_max: self.requests, retry, seed, ..trial })
     }
 
     fn is_open(&self) -> bool {
@@ -301,42 +288,49 @@ impl RawRun {
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
-        let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
         let asked = self.open.arrivals.arrival.as_ref();
-        if let (Some(_), Some(asked)) = (self.rate, asked.filter(|a| a.carries_rate())) {
-            return refuse(
+        let (arrival, name) = asked.map_or(("", ""), |asked| (asked.text(), asked.name()));
+        let carries_rate = asked.is_some_and(AskedArrival::carries_rate);
+        let takes_length = asked.is_some_and(AskedArrival::takes_length);
+        let pause = self.closed.given();
+        let (is_open, counts) = (self.is_open(), self.requests.is_some());
+        refuse_first(&[
+            (
+                self.rate.is_some() && carries_rate,
                 "--rate",
-                &format!("'{}' carries its own rate: leave one out", asked.text()),
-            );
-        }
-        if self.is_open() {
-            if self.vusers.is_some() {
-                return refuse(
-                    "--vusers",
-                    "users make a closed loop, --rate an open one: leave one out",
-                );
-            }
-            if let Some(pause) = self.closed.given() {
-                return refuse(pause, "only virtual users pause: leave it or the rate out");
-            }
-        } else if asked.is_some() {
-            return refuse("--arrival", "needs a rate: give --rate, such as --rate 1000");
-        } else if self.open.max_in_flight.is_some() {
-            return refuse("--max-in-flight", "only an open loop sheds: give --rate with it");
-        }
-        if self.requests.is_some() {
-            if self.warmup.is_some_and(|t| t > Nanos::ZERO) {
-                return refuse("--warmup", "with -n every operation counts: leave one out");
-            }
-            if let (Some(asked), None) = (asked.filter(|a| a.takes_length()), self.duration) {
-                let name = asked.name();
-                return refuse(
-                    "--arrival",
-                    &format!("a {name} takes its length from --duration: give it too"),
-                );
-            }
-        }
-        Ok(())
+                &format!("'{arrival}' carries its own rate: leave one out"),
+            ),
+            (
+                is_open && self.vusers.is_some(),
+                "--vusers",
+                "users make a closed loop, --rate an open one: leave one out",
+            ),
+            (
+                is_open && pause.is_some(),
+                pause.unwrap_or_default(),
+                "only virtual users pause: leave it or the rate out",
+            ),
+            (
+                !is_open && asked.is_some(),
+                "--arrival",
+                "needs a rate: give --rate, such as --rate 1000",
+            ),
+            (
+                !is_open && self.open.max_in_flight.is_some(),
+                "--max-in-flight",
+                "only an open loop sheds: give --rate with it",
+            ),
+            (
+                counts && self.warmup.is_some_and(|t| t > Nanos::ZERO),
+                "--warmup",
+                "with -n every operation counts: leave one out",
+            ),
+            (
+                counts && takes_length && self.duration.is_none(),
+                "--arrival",
+                &format!("a {name} takes its length from --duration: give it too"),
+            ),
+        ])
     }
 
     /// Warm-up and measured time.
@@ -406,12 +400,5 @@ impl RawRun {
             self.open.arrivals.tell(&load.arrival, &mut options);
         }
         options
-    }
-}
-
-fn parse_operations(text: &str) -> Result<u64, knee_load::spec::ParseError> {
-    match parse_whole(text)? {
-        0 => parse_count(text).map(u64::from),
-        n => Ok(n),
     }
 }

@@ -3,86 +3,54 @@
 use crate::failure::Failure;
 use knee_engine::experiment::latency::service::{LatencyServer, LatencyServerSpec};
 use knee_engine::experiment::udp::service::{UdpServer, UdpServerSpec};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A built-in service; it serves as long as it lives.
-pub trait BuiltInService {
-    /// What a newcomer should know where none was named, up to where it is.
-    const ANNOUNCED: &'static str;
-
-    /// Where it listens.
-    fn listens_on(&self) -> SocketAddr;
-}
-
-/// The service; a built-in one serves as long as this lives.
+/// A service that was named, or a built-in one on the loopback, which serves as long as this lives.
 #[derive(Debug)]
-pub enum ServiceTarget<S> {
-    /// Somebody's.
-    Named(String),
-    /// A built-in one, on the loopback.
-    BuiltIn(S),
-}
-
-impl<S: BuiltInService> ServiceTarget<S> {
-    /// The one that was named, or else a built-in one that `start` starts at this address: a
-    /// free port of the loopback.
-    fn named_or(
-        named: Option<String>,
-        start: impl FnOnce(SocketAddr) -> Result<S, Failure>,
-    ) -> Result<ServiceTarget<S>, Failure> {
-        match named {
-            Some(address) => Ok(ServiceTarget::Named(address)),
-            None => start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map(ServiceTarget::BuiltIn),
-        }
-    }
-
+pub struct ServiceTarget<S> {
     /// Where it is.
-    pub fn address(&self) -> String {
-        match self {
-            ServiceTarget::Named(address) => address.clone(),
-            ServiceTarget::BuiltIn(server) => server.listens_on().to_string(),
-        }
-    }
-
+    pub address: String,
     /// What a newcomer should know about it; `None` where they named it.
-    pub fn announcement(&self) -> Option<String> {
-        match self {
-            ServiceTarget::Named(_) => None,
-            ServiceTarget::BuiltIn(server) => {
-                Some(format!("{} a built-in service on {}", S::ANNOUNCED, server.listens_on()))
-            }
+    pub announcement: Option<String>,
+    _server: Option<S>,
+}
+
+impl<S> ServiceTarget<S> {
+    fn named(address: String) -> ServiceTarget<S> {
+        ServiceTarget { address, announcement: None, _server: None }
+    }
+
+    fn built_in(server: S, address: SocketAddr, does: &str) -> ServiceTarget<S> {
+        let announcement = format!("no HOST given: {does} a built-in service on {address}");
+        ServiceTarget {
+            address: address.to_string(),
+            announcement: Some(announcement),
+            _server: Some(server),
         }
     }
 }
 
-impl BuiltInService for UdpServer {
-    const ANNOUNCED: &'static str = "no HOST given: sending to";
-
-    fn listens_on(&self) -> SocketAddr {
-        self.address()
-    }
-}
+/// A free port of the loopback.
+const FREE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The service for datagrams. Each trial sets what it does.
 pub fn datagrams(named: Option<String>, seed: u64) -> Result<ServiceTarget<UdpServer>, Failure> {
-    ServiceTarget::named_or(named, |listen| {
-        let spec = UdpServerSpec { listen, seed, ..UdpServerSpec::default() };
-        Ok(UdpServer::start(spec)?)
-    })
-}
-
-impl BuiltInService for LatencyServer {
-    const ANNOUNCED: &'static str = "no HOST given: measuring the loopback, against";
-
-    fn listens_on(&self) -> SocketAddr {
-        self.address()
+    if let Some(address) = named {
+        return Ok(ServiceTarget::named(address));
     }
+    let spec = UdpServerSpec { listen: FREE, seed, ..UdpServerSpec::default() };
+    let server = UdpServer::start(spec)?;
+    let address = server.address();
+    Ok(ServiceTarget::built_in(server, address, "sending to"))
 }
 
 /// Takes and sends flows.
 pub fn flows(named: Option<String>) -> Result<ServiceTarget<LatencyServer>, Failure> {
-    ServiceTarget::named_or(named, |listen| {
-        let spec = LatencyServerSpec { listen, ..LatencyServerSpec::default() };
-        Ok(LatencyServer::start(spec)?)
-    })
+    if let Some(address) = named {
+        return Ok(ServiceTarget::named(address));
+    }
+    let spec = LatencyServerSpec { listen: FREE, ..LatencyServerSpec::default() };
+    let server = LatencyServer::start(spec)?;
+    let address = server.address();
+    Ok(ServiceTarget::built_in(server, address, "measuring the loopback, against"))
 }

@@ -1,7 +1,7 @@
 //! `knee sweep`: throughput and its price.
 
 use super::demo::DemoServer;
-use super::http_runner::{self, HttpRunner, PreparedHttp, report_setup};
+use super::http_runner::{self, HttpRunner, PreparedHttp, level_line, report_setup};
 use super::laboratory;
 use crate::args::{ClosedArgs, HttpArgs, OpenArgs, TargetArgs};
 use crate::args::{
@@ -15,11 +15,11 @@ use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{ResolvedOptions, typed};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use knee_core::experiment::sweep::{Bound, RatePlan, Sweep, SweepAxis, SweepSpec, VuserPlan};
+use knee_core::experiment::sweep::{Bound, LevelPlan, Sweep, SweepAxis, SweepSpec};
 use knee_core::report::Kind;
 use knee_fleet::Fleet;
 use knee_load::arrival;
-use knee_load::spec::{Level, Load, Rate, Target, TrialSpec, parse_duration};
+use knee_load::spec::{Load, Rate, Target, TrialSpec, parse_duration};
 use knee_load::time::Nanos;
 use serde::Serialize;
 
@@ -144,7 +144,7 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
     if fleet.is_none() {
         sweep.spec.base.engine.margins = margins::of_this_machine(sweep.setup.output.notes());
     }
-    let runner = HttpRunner::new(&sweep.spec.base, true, sweep.observe.clone());
+    let runner = HttpRunner::new(&sweep.spec.base, Some(level_line), sweep.observe.clone());
     let mut runner = runner.made_by(fleet).in_slices();
     laboratory::conduct(sweep.setup, &mut Sweep::new(sweep.spec), &mut runner)
 }
@@ -185,22 +185,10 @@ impl RawSweep {
         let target = http_runner::settle(target, self.http.limits.connect_timeout, fleet)?;
         let target = if self.is_open() { target } else { self.open.shared_by_users(target)? };
         let retry = self.retry.settle(&target)?;
-        let (level, load) = self.first_level(&target, machine)?;
-        let base = TrialSpec {
-            label: http_runner::label(level),
-            level,
-            load,
-            timeout: self.http.limits.timeout_for(&target)?,
-            target,
-            warmup: self.warmup,
-            duration: self.duration,
-            operations_max: None,
-            retry,
-            connect_timeout: self.http.limits.connect_timeout,
-            interval: self.http.limits.interval(self.duration)?,
-            seed: self.http.engine.seed(),
-            engine: self.http.engine.resolve(machine),
-        };
+        let load = self.first_load(&target, machine)?;
+        let (times, engine) = ([self.warmup, self.duration], self.http.engine.resolve(machine));
+        let base = http_runner::trial(&self.http, target, load, times, engine)?;
+        let base = TrialSpec { retry, ..base };
         self.http.observe.check(&base.target)?;
         self.http.thresholds.check(&base.target)?;
         Ok(SweepSpec {
@@ -234,25 +222,25 @@ impl RawSweep {
     fn axis(&self) -> SweepAxis {
         if self.is_open() {
             return SweepAxis::Rate(match &self.rates {
-                Some(Levels::List(rates)) => RatePlan::List(rates.clone()),
-                _ => RatePlan::Auto,
+                Some(Levels::List(rates)) => LevelPlan::List(rates.clone()),
+                _ => LevelPlan::Auto,
             });
         }
         SweepAxis::Vusers(match &self.vusers {
-            Some(Levels::List(vusers)) => VuserPlan::List(vusers.clone()),
-            _ => VuserPlan::Auto,
+            Some(Levels::List(vusers)) => LevelPlan::List(vusers.clone()),
+            _ => LevelPlan::Auto,
         })
     }
 
-    /// The level and load that the base of all trials has; the sweep sets both per trial.
-    fn first_level(&self, target: &Target, machine: &Machine) -> Result<(Level, Load), Failure> {
+    /// The load that the base of all trials has; the sweep sets it and its level per trial.
+    fn first_load(&self, target: &Target, machine: &Machine) -> Result<Load, Failure> {
         if self.is_open() {
             let rate = match &self.rates {
                 Some(Levels::List(rates)) => rates.first().copied(),
                 _ => Rate::per_second(1),
             };
             let load = self.open.load(rate, target, None, self.warmup + self.duration, machine)?;
-            return Ok((Level::RatePerS(load.rate.per_s()), Load::Open(load)));
+            return Ok(Load::Open(load));
         }
         let vusers = match &self.vusers {
             Some(Levels::List(vusers)) => {
@@ -264,7 +252,7 @@ impl RawSweep {
             _ => 1,
         };
         let pause = self.closed.pause();
-        Ok((Level::Vusers(vusers), Load::Closed { vusers, pause, stages: Vec::new() }))
+        Ok(Load::Closed { vusers, pause, stages: Vec::new() })
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {

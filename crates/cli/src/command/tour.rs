@@ -2,12 +2,10 @@
 
 use super::laboratory;
 use crate::failure::{Exit, Failure};
-use crate::output::Output;
-use crate::stdio;
 use crate::whole_file::OutputPlace;
+use crate::{machine, stdio};
 use clap::Args;
 use knee_core::report::Report;
-use knee_engine::interrupt;
 use knee_render::{headline, html_tour, parse_report, quoted};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -69,8 +67,7 @@ const STEPS: &[TourStep] = &[
 /// Makes the tour.
 pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
     let page = OutputPlace::open("--html", &raw.html)?;
-    let stop = interrupt::install()
-        .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
+    let stop = machine::stop_flag("Ctrl-C")?;
     let begun = Instant::now();
     let mut reports: Vec<(&str, Report)> = Vec::new();
     for (i, part) in STEPS.iter().enumerate() {
@@ -88,7 +85,7 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
                 reports.push((part.question, report));
             }
             // The rest of the tour is worth as much without it.
-            Err(line) => Output::explain(&line),
+            Err(line) => stdio::say(&line),
         }
     }
     if reports.is_empty() {

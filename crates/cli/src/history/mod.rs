@@ -10,10 +10,10 @@ mod store;
 mod write;
 
 use crate::failure::Failure;
+use crate::machine::user_directory;
 use knee_core::report::Report;
 pub use recorder::{HistoryRecorder, KeepOptions};
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 pub use store::{HistoryEntry, HistoryFilter, HistoryStore, RunState};
 
@@ -40,13 +40,10 @@ const EARLIER_MAX: usize = 10;
 
 /// Earlier reports of the same command and target; none if the history cannot be read.
 pub fn earlier(report: &Report) -> Vec<Report> {
+    let (command, target) = (report.command.to_string(), write::target(&report.spec));
     let store = open().ok().flatten();
-    let found = store.map(|store| {
-        let target = write::target(&report.spec);
-        store.latest(&report.command.to_string(), target, i64::MAX, EARLIER_MAX)
-    });
-    let found = found.and_then(Result::ok).unwrap_or_default();
-    found.into_iter().map(|(_, report)| report).collect()
+    let found = store.and_then(|s| s.latest(&command, target, i64::MAX, EARLIER_MAX).ok());
+    found.unwrap_or_default().into_iter().map(|(_, report)| report).collect()
 }
 
 /// The id of the run that a report is of; `None` if it is not kept.
@@ -100,20 +97,14 @@ fn of_user() -> Result<PathBuf, String> {
     })
 }
 
-/// The file, by these variables. A data directory that is not absolute counts as not set (XDG Base
-/// Directory Specification), and so does an empty one.
+/// The file, by these variables.
 fn place(
     file: Option<OsString>,
     data_home: Option<OsString>,
     home: Option<OsString>,
 ) -> Option<PathBuf> {
-    if let Some(file) = file.filter(|f| !f.is_empty()) {
-        return Some(PathBuf::from(file));
-    }
-    let absolute = |path: OsString| Path::new(&path).is_absolute().then(|| PathBuf::from(path));
-    let of_home = || Some(absolute(home?)?.join(".local/share"));
-    let data = data_home.and_then(absolute).or_else(of_home)?;
-    Some(data.join("knee/history.db"))
+    let of_data = || Some(user_directory(data_home, home, ".local/share")?.join("knee/history.db"));
+    file.filter(|file| !file.is_empty()).map(PathBuf::from).or_else(of_data)
 }
 
 #[cfg(test)]
@@ -174,16 +165,6 @@ impl RunReference {
         parse_name(text)
             .map(RunReference::Baseline)
             .map_err(|_| "is no run: give its id, a baseline's name or 'last'".to_string())
-    }
-}
-
-impl fmt::Display for RunReference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunReference::Id(id) => write!(f, "{id}"),
-            RunReference::Baseline(name) => f.write_str(name),
-            RunReference::Last => f.write_str(LAST),
-        }
     }
 }
 

@@ -181,7 +181,8 @@ impl Watcher for HistoryRecorder {
         self.settle();
     }
 
-    fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
+    fn interval(&mut self, interval: &Interval, response: &Histogram) {
+        let response = Some(response).filter(|r| !r.is_empty());
         let response = response.and_then(|r| serde_json::to_string(r).ok());
         let at = self.at;
         self.at[1] += 1;

@@ -3,11 +3,12 @@
 use knee_engine::input;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The tables' version that this knee writes and reads, kept as `user_version`.
-pub const VERSION: i64 = 1;
+const VERSION: i64 = 1;
 
 /// Tells the file from any other SQLite database: `knee` in ASCII, kept as `application_id`.
 const APPLICATION: i64 = 0x6b6e_6565;
@@ -66,7 +67,10 @@ CREATE INDEX baselines_of_run ON baselines (run);
 /// Opens the file to write to it, and makes it where there is none; else what is wrong, in a few
 /// words.
 pub fn open_to_write(path: &Path) -> Result<Connection, String> {
-    check_kind(path)?;
+    if path.exists() {
+        // A pipe or a device would keep SQLite waiting.
+        input::check_kind(path)?;
+    }
     make_file(path).map_err(|e| e.to_string())?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(in_words)?;
@@ -83,20 +87,12 @@ pub fn open_to_write(path: &Path) -> Result<Connection, String> {
     }
 }
 
-/// Refuses a pipe or a device, which would keep SQLite waiting. No file at all is fine.
-fn check_kind(path: &Path) -> Result<(), String> {
-    if path.exists() {
-        input::check_kind(path)?;
-    }
-    Ok(())
-}
-
 /// Opens the file to read it; `None` where there is none.
 pub fn open_to_read(path: &Path) -> Result<Option<Connection>, String> {
     if !path.exists() {
         return Ok(None);
     }
-    check_kind(path)?;
+    input::check_kind(path)?;
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // What a killed process left behind is taken into the file, where that may be written.
     let both = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE);
@@ -107,11 +103,20 @@ pub fn open_to_read(path: &Path) -> Result<Option<Connection>, String> {
     };
     connection.busy_timeout(PATIENCE).map_err(in_words)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(in_words)?;
-    match stands(&mut connection) {
-        Ok(Some(_)) => Ok(Some(connection)),
-        Ok(None) => Ok(None),
-        Err(trouble) => Err(trouble.in_words()),
-    }
+    let is_made = is_made(&mut connection).map_err(OpenError::in_words)?;
+    Ok(is_made.then_some(connection))
+}
+
+/// Makes a change as a whole or not at all.
+pub fn change<T>(
+    connection: &mut Connection,
+    change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+) -> Result<T, String> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = transaction.map_err(in_words)?;
+    let changed = change(&transaction).map_err(in_words)?;
+    transaction.commit().map_err(in_words)?;
+    Ok(changed)
 }
 
 const BUSY: &str = "others write to it all the time";
@@ -135,15 +140,9 @@ pub fn in_words(error: Error) -> String {
 /// The file with its directory, for the eyes of the user alone: options may hold passwords.
 fn make_file(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.append(true).create(true).mode(0o600);
     if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(directory)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     options.open(path).map(drop)
 }
@@ -173,7 +172,7 @@ impl From<Error> for OpenError {
 
 fn prepare(connection: &mut Connection) -> Result<(), OpenError> {
     connection.busy_timeout(PATIENCE)?;
-    let is_new = stands(connection)?.is_none();
+    let is_new = !is_made(connection)?;
     if is_new {
         // Before anything else: it cannot be chosen later.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -189,7 +188,7 @@ fn prepare(connection: &mut Connection) -> Result<(), OpenError> {
     if is_new {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been first.
-        if version(&transaction)?.is_none() {
+        if !has_tables(&transaction)? {
             transaction.execute_batch(TABLES)?;
             transaction.pragma_update(None, "application_id", APPLICATION)?;
             transaction.pragma_update(None, "user_version", VERSION)?;
@@ -209,19 +208,19 @@ pub fn has_result(connection: &Connection) -> Result<bool, Error> {
     Ok(found > 0)
 }
 
-/// [`version`], of a file that others may be creating at the same time.
-fn stands(connection: &mut Connection) -> Result<Option<i64>, OpenError> {
-    version(&connection.transaction()?)
+/// [`has_tables`], of a file that others may be creating at the same time.
+fn is_made(connection: &mut Connection) -> Result<bool, OpenError> {
+    has_tables(&connection.transaction()?)
 }
 
-/// The version of the tables; `None` where there are none yet. An error where it is another
-/// program's file, or a newer knee's. In a transaction, so that both answers are of one state.
-fn version(transaction: &Transaction) -> Result<Option<i64>, OpenError> {
+/// Whether the tables are there. An error where it is another program's file, or a newer knee's.
+/// In a transaction, so that all answers are of one state.
+fn has_tables(transaction: &Transaction) -> Result<bool, OpenError> {
     let pragma = |name: &str| transaction.pragma_query_value(None, name, |row| row.get(0));
     let (version, application): (i64, i64) = (pragma("user_version")?, pragma("application_id")?);
     if application == APPLICATION {
         return match version {
-            VERSION => Ok(Some(version)),
+            VERSION => Ok(true),
             newer => Err(OpenError::Other(format!(
                 "is of another version of knee (schema {newer}; this one reads {VERSION})"
             ))),
@@ -230,7 +229,7 @@ fn version(transaction: &Transaction) -> Result<Option<i64>, OpenError> {
     let tables = "SELECT count(*) FROM sqlite_schema";
     let tables: i64 = transaction.query_row(tables, [], |row| row.get(0))?;
     match (application, version, tables) {
-        (0, 0, 0) => Ok(None),
+        (0, 0, 0) => Ok(false),
         _ => Err(OpenError::Other("is not a history of knee".to_string())),
     }
 }

@@ -1,15 +1,15 @@
 //! What is kept: reads it, removes runs, names baselines.
 
-use super::RunReference;
-use super::schema::{has_result, in_words, open_to_read};
+use super::schema::{change, has_result, in_words, open_to_read};
 use super::write::{ProcessIdentity, TrialStart, set_baseline};
+use super::{NOTHING_KEPT, RunReference};
 use flate2::read::ZlibDecoder;
 use knee_core::report::salvage::{PartialExperiment, RunningTrial, salvage};
 use knee_core::report::{Command, Report, ReportResult, SCHEMA, check_schema};
 use knee_core::trial::report::Verdict;
-use knee_load::measure::{Histogram, Interval};
+use knee_load::measure::Histogram;
 use knee_load::secrets::Secrets;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Error, OptionalExtension, Params, Row, Transaction, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Read;
@@ -110,9 +110,29 @@ impl HistoryStore {
             "{entry_of} WHERE (?1 IS NULL OR command = ?1) \
              AND (?2 IS NULL OR instr(target, ?2) > 0) ORDER BY id DESC"
         );
-        let mut statement = self.connection.prepare(&sql).map_err(in_words)?;
-        let rows = statement.query_map(params![filter.command, filter.target], entry);
+        self.all(&sql, params![filter.command, filter.target], entry)
+    }
+
+    /// All rows that this asks for.
+    fn all<T>(
+        &self,
+        sql: &str,
+        of: impl Params,
+        read: impl FnMut(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, String> {
+        let mut statement = self.connection.prepare(sql).map_err(in_words)?;
+        let rows = statement.query_map(of, read);
         rows.and_then(Iterator::collect).map_err(in_words)
+    }
+
+    /// The first row that this asks for, if there is one.
+    fn first<T>(
+        &self,
+        sql: &str,
+        of: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<Option<T>, String> {
+        self.connection.query_row(sql, of, read).optional().map_err(in_words)
     }
 
     /// The latest whole reports of this command and target with their ids, of ids up to `last`, at
@@ -126,59 +146,45 @@ impl HistoryStore {
     ) -> Result<Vec<(i64, Report)>, String> {
         let sql = "SELECT id FROM runs WHERE command = ? AND target = ? AND state = 'closed' \
                    AND id <= ? ORDER BY id DESC LIMIT ?";
-        let mut statement = self.connection.prepare(sql).map_err(in_words)?;
-        let ids =
-            statement.query_map(params![command, target, last, most as i64], |row| row.get(0));
-        let ids: Vec<i64> = ids.and_then(Iterator::collect).map_err(in_words)?;
+        let of = params![command, target, last, most as i64];
+        let ids: Vec<i64> = self.all(sql, of, |row| row.get(0))?;
         Ok(ids.into_iter().filter_map(|id| Some((id, self.document(id).ok()?))).collect())
     }
 
     /// One run.
     pub fn entry(&self, id: i64) -> Result<HistoryEntry, String> {
         let sql = format!("{} WHERE id = ?", self.entry_sql()?);
-        let found = self.connection.query_row(&sql, [id], entry).optional();
-        found.map_err(in_words)?.ok_or_else(|| no_run(id))
+        self.first(&sql, [id], entry)?.ok_or_else(|| no_run(id))
     }
 
     /// The id of the latest run of this command that began then with this seed, if it is kept.
     pub fn id_of(&self, command: &str, began: &str, seed: u64) -> Result<Option<i64>, String> {
         let sql = "SELECT max(id) FROM runs WHERE command = ? AND started_at = ? AND seed = ?";
         let of = params![command, began, seed.to_string()];
-        self.connection.query_row(sql, of, |row| row.get(0)).map_err(in_words)
+        // The greatest of no ids is NULL.
+        Ok(self.first(sql, of, |row| row.get(0))?.flatten())
     }
 
     /// The id of the run that is meant.
     pub fn id(&self, reference: &RunReference) -> Result<i64, String> {
-        let one = |sql: &str, of: &dyn rusqlite::ToSql| -> Result<Option<i64>, String> {
-            let found = self.connection.query_row(sql, [of], |row| row.get(0));
-            found.optional().map_err(in_words)
-        };
-        let missing = match reference {
+        let (found, missing) = match reference {
             RunReference::Id(id) => return self.entry(*id).map(|entry| entry.id),
             RunReference::Last => {
-                let found = one("SELECT max(id) FROM runs WHERE ?", &true);
-                // The greatest of no ids is NULL.
-                if let Ok(Some(id)) = found {
-                    return Ok(id);
-                }
-                "no run is kept yet".to_string()
+                let latest = "SELECT id FROM runs ORDER BY id DESC LIMIT 1";
+                (self.first(latest, [], |row| row.get(0))?, NOTHING_KEPT)
             }
-            RunReference::Baseline(name) => {
-                if let Some(id) = one("SELECT run FROM baselines WHERE name = ?", name)? {
-                    return Ok(id);
-                }
-                "no baseline has this name; 'knee history baseline' lists them".to_string()
-            }
+            RunReference::Baseline(name) => (
+                self.first("SELECT run FROM baselines WHERE name = ?", [name], |row| row.get(0))?,
+                "no baseline has this name; 'knee history baseline' lists them",
+            ),
         };
-        Err(missing)
+        found.ok_or_else(|| missing.to_string())
     }
 
     /// The baselines by name, each with its run.
     pub fn baselines(&self) -> Result<Vec<(String, i64)>, String> {
         let sql = "SELECT name, run FROM baselines ORDER BY name";
-        let mut statement = self.connection.prepare(sql).map_err(in_words)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
-        rows.and_then(Iterator::collect).map_err(in_words)
+        self.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// A run's report; where it has none yet or never will, what can be told from what was written
@@ -203,9 +209,7 @@ impl HistoryStore {
 
     fn kept_document(&self, id: i64) -> Result<Option<Report>, String> {
         let sql = "SELECT document FROM reports WHERE run = ?";
-        let packed: Option<Vec<u8>> =
-            self.connection.query_row(sql, [id], |row| row.get(0)).optional().map_err(in_words)?;
-        let Some(packed) = packed else {
+        let Some(packed): Option<Vec<u8>> = self.first(sql, [id], |row| row.get(0))? else {
             return Ok(None);
         };
         let mut text = String::new();
@@ -218,14 +222,10 @@ impl HistoryStore {
 
     fn remains(&self, entry: &HistoryEntry) -> Result<PartialExperiment, String> {
         let sql = "SELECT report_schema, ended, running, running_trial FROM runs WHERE id = ?";
-        let mut statement = self.connection.prepare(sql).map_err(in_words)?;
-        let mut rows = statement.query([entry.id]).map_err(in_words)?;
-        let row = rows.next().map_err(in_words)?.ok_or_else(|| no_run(entry.id))?;
-        let schema: String = row.get(0).map_err(in_words)?;
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let found = self.first(sql, [entry.id], read)?.ok_or_else(|| no_run(entry.id))?;
+        let (schema, ended, running, begun): (String, i64, Option<i64>, Option<String>) = found;
         check_schema(&schema)?;
-        let ended: i64 = row.get(1).map_err(in_words)?;
-        let running: Option<i64> = row.get(2).map_err(in_words)?;
-        let begun: Option<String> = row.get(3).map_err(in_words)?;
         let running = match (running, begun) {
             (Some(number), Some(begun)) if number >= ended => {
                 self.running(entry.id, number, parsed(&begun)?)?
@@ -248,8 +248,8 @@ impl HistoryStore {
     fn opening(&self, entry: &HistoryEntry) -> Result<Report, String> {
         let sql = "SELECT spec, host FROM runs WHERE id = ?";
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let (spec, host): (String, String) =
-            self.connection.query_row(sql, [entry.id], read).map_err(in_words)?;
+        let found = self.first(sql, [entry.id], read)?.ok_or_else(|| no_run(entry.id))?;
+        let (spec, host): (String, String) = found;
         let command = Command::parse(&entry.command)?;
         Ok(Report {
             schema: SCHEMA.to_string(),
@@ -290,11 +290,10 @@ impl HistoryStore {
         let sql = "SELECT interval, response FROM intervals WHERE run = ? AND trial = ? \
                    ORDER BY number";
         let mut statement = self.connection.prepare(sql).map_err(in_words)?;
-        let mut rows = statement.query([id, number]).map_err(in_words)?;
-        while let Some(row) = rows.next().map_err(in_words)? {
-            let interval: String = row.get(0).map_err(in_words)?;
-            trial.intervals.push(parsed::<Interval>(&interval)?);
-            let response: Option<String> = row.get(1).map_err(in_words)?;
+        let rows = statement.query_map([id, number], |row| Ok((row.get(0)?, row.get(1)?)));
+        for row in rows.map_err(in_words)? {
+            let (interval, response): (String, Option<String>) = row.map_err(in_words)?;
+            trial.intervals.push(parsed(&interval)?);
             if let Some(response) = response {
                 trial.response.merge(&parsed(&response)?);
             }
@@ -309,7 +308,7 @@ impl HistoryStore {
                 return Err(format!("run {id} still goes on"));
             }
         }
-        self.change(|transaction| delete(transaction, ids))?;
+        change(&mut self.connection, |transaction| delete(transaction, ids))?;
         self.shrink();
         Ok(())
     }
@@ -321,7 +320,7 @@ impl HistoryStore {
         let goes =
             |entry: &&HistoryEntry| entry.baselines.is_empty() && entry.state != RunState::Running;
         let ids: Vec<i64> = entries.iter().skip(keep).filter(goes).map(|entry| entry.id).collect();
-        self.change(|transaction| delete(transaction, &ids))?;
+        change(&mut self.connection, |transaction| delete(transaction, &ids))?;
         self.shrink();
         Ok(ids.len())
     }
@@ -331,30 +330,16 @@ impl HistoryStore {
         if self.entry(id)?.state != RunState::Complete {
             return Err(format!("run {id} has no whole report, so it can be no baseline"));
         }
-        self.change(|transaction| set_baseline(transaction, name, id).map(drop))
+        change(&mut self.connection, |transaction| set_baseline(transaction, name, id).map(drop))
     }
 
     /// A baseline is none any longer; its run stays.
     pub fn forget_baseline(&mut self, name: &str) -> Result<(), String> {
-        let mut found = 0;
-        self.change(|transaction| {
-            found = transaction.execute("DELETE FROM baselines WHERE name = ?", [name])?;
-            Ok(())
-        })?;
-        match found {
+        let sql = "DELETE FROM baselines WHERE name = ?";
+        match change(&mut self.connection, |transaction| transaction.execute(sql, [name]))? {
             0 => Err(format!("no baseline is named '{name}'")),
             _ => Ok(()),
         }
-    }
-
-    fn change(
-        &mut self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<(), rusqlite::Error>,
-    ) -> Result<(), String> {
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
-        let transaction = transaction.map_err(in_words)?;
-        change(&transaction).map_err(in_words)?;
-        transaction.commit().map_err(in_words)
     }
 
     /// Gives the room of what was removed back to the disk. Where that cannot be done now, the next
@@ -374,7 +359,7 @@ const ENTRY: &str = "SELECT id, command, started_at, target, state, verdict, int
     (SELECT group_concat(name, char(10)) FROM baselines WHERE run = id), RESULT, \
     json_extract(spec, '$.agents') FROM runs";
 
-fn entry(row: &Row<'_>) -> Result<HistoryEntry, rusqlite::Error> {
+fn entry(row: &Row<'_>) -> Result<HistoryEntry, Error> {
     let state: String = row.get(4)?;
     let process = ProcessIdentity {
         pid: row.get(11)?,
@@ -417,7 +402,7 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|e| format!("what was kept of it is damaged: {e}"))
 }
 
-fn delete(transaction: &Transaction<'_>, ids: &[i64]) -> Result<(), rusqlite::Error> {
+fn delete(transaction: &Transaction<'_>, ids: &[i64]) -> Result<(), Error> {
     let mut statement = transaction.prepare("DELETE FROM runs WHERE id = ?")?;
     ids.iter().try_for_each(|id| statement.execute([id]).map(drop))
 }

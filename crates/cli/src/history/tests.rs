@@ -1,7 +1,7 @@
 use super::write::{RunWriter, TrialStart};
 use super::*;
 use crate::history::schema::{open_to_read, open_to_write};
-use crate::watch::{ExperimentStart, LiveKind, UpcomingTrial, Watcher};
+use crate::watch::{ExperimentStart, LiveKind, LiveTrial, UpcomingTrial, Watcher};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use knee_core::experiment::run::RunConclusion;
@@ -249,23 +249,22 @@ fn the_experiment_does_not_wait_for_the_disk() {
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut recorder = HistoryRecorder::new(KeepOptions::default());
     recorder.start(place.file(), &opening()).unwrap();
-    let upcoming = UpcomingTrial {
+    let live = LiveTrial {
         label: "vusers=1".to_string(),
-        level: Some(Level::Vusers(1)),
         kind: LiveKind::Operations,
         warmup: Nanos::ZERO,
         total: Some(Nanos(1_000)),
         interval: Nanos(100),
         asked_per_s: None,
         names: Default::default(),
-        http: None,
     };
+    let upcoming = UpcomingTrial { live, level: Some(Level::Vusers(1)), http: None };
     recorder.trial_begins(0, &upcoming);
     let mut response = Histogram::default();
     response.record(Nanos(7));
     // More than wait for the disk at once: the rest is left out, and nobody waits.
     for number in 0..3_000 {
-        recorder.interval(&interval(number), Some(&response));
+        recorder.interval(&interval(number), &response);
     }
     assert_eq!(recorder.remark(), None);
     lock.execute_batch("COMMIT").unwrap();

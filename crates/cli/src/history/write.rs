@@ -1,14 +1,13 @@
 //! Writes a run as it happens, with the process that does it.
 
-use super::schema::{in_words, open_to_write};
+use super::schema::{change, in_words, open_to_write};
 use crate::watch::{ExperimentStart, UpcomingTrial};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use knee_core::report::{Host, Report, ReportResult, SCHEMA};
-use knee_core::trial::report::Verdict;
+use knee_core::report::{Host, Report, SCHEMA};
 use knee_load::measure::Interval;
 use knee_load::spec::Level;
-use rusqlite::{Connection, Error, TransactionBehavior, params};
+use rusqlite::{Connection, Error, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,11 +37,12 @@ pub struct TrialStart {
 
 impl From<&UpcomingTrial> for TrialStart {
     fn from(upcoming: &UpcomingTrial) -> TrialStart {
+        let live = &upcoming.live;
         TrialStart {
-            label: upcoming.label.clone(),
+            label: live.label.clone(),
             level: upcoming.level,
-            planned_ns: upcoming.total.map(|total| (total - upcoming.warmup).0),
-            asked_per_s: upcoming.asked_per_s,
+            planned_ns: live.total.map(|total| (total - live.warmup).0),
+            asked_per_s: live.asked_per_s,
         }
     }
 }
@@ -135,8 +135,7 @@ impl RunWriter {
     ) -> Result<(), String> {
         let document = packed(report)?;
         let answer = knee_render::answer(report);
-        let verdict = verdict_name(report.verdict);
-        let result = result_name(report.result);
+        let (verdict, result) = (name(&report.verdict)?, name(&report.result)?);
         self.together(at_ns, |connection, id| {
             connection.execute(
                 "UPDATE runs SET state = 'closed', verdict = ?, result = ?, interrupted = ?, \
@@ -166,16 +165,13 @@ impl RunWriter {
         at_ns: u64,
         write: impl FnOnce(&Connection, i64) -> Result<usize, Error>,
     ) -> Result<(), String> {
-        let behavior = TransactionBehavior::Immediate;
-        let transaction = self.connection.transaction_with_behavior(behavior);
-        let transaction = transaction.map_err(in_words)?;
-        let written = write(&transaction, self.id).and_then(|_| {
+        let id = self.id;
+        change(&mut self.connection, |transaction| {
+            write(transaction, id)?;
             let at_ns = i64::try_from(at_ns).unwrap_or(i64::MAX);
             let sql = "UPDATE runs SET elapsed_ns = ? WHERE id = ?";
-            transaction.execute(sql, params![at_ns, self.id])
-        });
-        written.map_err(in_words)?;
-        transaction.commit().map_err(in_words)
+            transaction.execute(sql, params![at_ns, id]).map(drop)
+        })
     }
 }
 
@@ -198,20 +194,9 @@ pub(super) fn target(spec: &BTreeMap<String, Value>) -> &str {
     of("target").or_else(|| of("url")).unwrap_or_default()
 }
 
-/// A verdict's name in the file and in JSON.
-pub fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Valid => "valid",
-        Verdict::Invalid => "invalid",
-    }
-}
-
-/// A result's name in the file and in JSON.
-fn result_name(result: ReportResult) -> &'static str {
-    match result {
-        ReportResult::Passed => "passed",
-        ReportResult::Failed => "failed",
-    }
+/// The name of a verdict or a result in the file, which is that in JSON.
+fn name(value: &impl Serialize) -> Result<String, String> {
+    Ok(json(value)?.trim_matches('"').to_owned())
 }
 
 fn json(value: &impl Serialize) -> Result<String, String> {

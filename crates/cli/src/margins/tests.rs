@@ -1,6 +1,7 @@
 //! The file of margins, in directories of the tests' own.
 
 use super::*;
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory that is gone when the test ends.
@@ -149,6 +150,7 @@ fn the_place_follows_the_xdg_specification() {
         (None, path(""), None),
         (None, None, None),
     ] {
-        assert_eq!(state_directory(xdg, home), expected.map(PathBuf::from));
+        let found = machine::user_directory(xdg, home, ".local/state");
+        assert_eq!(found, expected.map(PathBuf::from));
     }
 }

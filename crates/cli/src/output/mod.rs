@@ -15,7 +15,7 @@ use knee_load::secrets::Secrets;
 use knee_render::live::TerminalStyle;
 use knee_render::{Csv, Html, Json, Junit, Markdown, Renderer, Text};
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 
 #[derive(Args, Clone, Debug)]
@@ -61,8 +61,15 @@ pub struct OutputArgs {
 impl OutputArgs {
     /// Opens the files named, so that one that cannot be written is reported before any load.
     pub fn resolve(&self) -> Result<Output, Failure> {
-        let mut output = Output {
-            files: Files::none(),
+        let files: [(_, &Option<String>, Box<dyn Renderer>); 5] = [
+            ("--json", &self.json, Box::new(Json)),
+            ("--html", &self.html, Box::new(Html)),
+            ("--md", &self.md, Box::new(Markdown)),
+            ("--csv", &self.csv, Box::new(Csv)),
+            ("--junit", &self.junit, Box::new(Junit)),
+        ];
+        Ok(Output {
+            files: Files::of(files)?,
             secrets: self.secrets.secrets(),
             keep: None,
             hdr: None,
@@ -73,18 +80,7 @@ impl OutputArgs {
             metrics: SharedMetrics::default(),
             served: None,
             otlp: None,
-        };
-        let files: [(_, &Option<String>, Box<dyn Renderer>); 5] = [
-            ("--json", &self.json, Box::new(Json)),
-            ("--html", &self.html, Box::new(Html)),
-            ("--md", &self.md, Box::new(Markdown)),
-            ("--csv", &self.csv, Box::new(Csv)),
-            ("--junit", &self.junit, Box::new(Junit)),
-        ];
-        for (option, path, form) in files {
-            output.files.add(option, path.as_deref(), form)?;
-        }
-        Ok(output)
+        })
     }
 }
 
@@ -112,13 +108,16 @@ impl MeasuredOutputArgs {
         let mut output = self.output.resolve()?;
         output.hdr = self.hdr.as_deref().map(HdrFile::open).transpose()?;
         if self.hdr.as_deref() == Some("-") {
-            output.files.add("--hdr", Some("-"), Box::new(Nothing))?;
+            output.files.add("--hdr", "-", Box::new(Nothing))?;
         }
         output.no_tui = self.watch.no_tui;
         output.otlp = self.watch.otlp.as_deref().map(OtlpExport::resolve).transpose()?;
         let serve = |address| MetricsServer::start(address, &output.metrics);
         output.served = self.watch.metrics.map(serve).transpose()?;
-        output.keep = self.keep.resolve(output.shows_progress());
+        let KeepArgs { no_save, save_baseline } = self.keep.clone();
+        // The id is printed where somebody watches.
+        let tells_id = output.shows_progress();
+        output.keep = (!no_save).then_some(KeepOptions { baseline: save_baseline, tells_id });
         Ok(output)
     }
 }
@@ -136,7 +135,7 @@ impl Renderer for Nothing {
 pub struct Output {
     files: Files<Report>,
     /// Decides what is not shown or written.
-    secrets: Secrets,
+    pub secrets: Secrets,
     /// Whether and how what is measured is kept.
     keep: Option<KeepOptions>,
     /// Where histograms go.
@@ -151,16 +150,6 @@ pub struct Output {
 }
 
 impl Output {
-    /// What decides what is not shown or written.
-    pub fn secrets(&self) -> &Secrets {
-        &self.secrets
-    }
-
-    /// The same, to learn more.
-    pub fn secrets_mut(&mut self) -> &mut Secrets {
-        &mut self.secrets
-    }
-
     /// Whether progress may be shown: where somebody reads it, and unless `--quiet`.
     fn shows_progress(&self) -> bool {
         !self.quiet && progress_width().is_some()
@@ -224,11 +213,6 @@ impl Output {
         Notes { quiet: self.quiet }
     }
 
-    /// Says on standard error why the command ends as it does, also with `--quiet`.
-    pub fn explain(line: &str) {
-        let _ = writeln!(io::stderr(), "{line}");
-    }
-
     /// Says how it ended where the view or the line of progress goes away and the text does not
     /// follow in its place.
     pub fn note_result(&self, report: &Report) {
@@ -270,7 +254,7 @@ fn all_of(outcomes: impl IntoIterator<Item = Result<(), Failure>>) -> Result<(),
     let mut failures = outcomes.into_iter().filter_map(Result::err);
     let first = failures.next();
     for other in failures.filter(|other| first.as_ref() != Some(other)) {
-        Output::explain(&other.to_string());
+        stdio::say(&other.to_string());
     }
     first.map_or(Ok(()), Err)
 }
@@ -293,38 +277,43 @@ impl fmt::Debug for Output {
 
 /// Files, and what goes to standard output, for a report or a comparison (`T`).
 pub struct Files<T> {
-    files: Vec<ReportFile<T>>,
+    files: Vec<(OutputPlace, Box<dyn Renderer<T>>)>,
     /// What takes standard output from the text: which option, and in which form.
     stdout: Option<(&'static str, Box<dyn Renderer<T>>)>,
 }
 
 impl<T> Files<T> {
-    /// Nowhere but standard output, as text.
-    pub fn none() -> Files<T> {
-        Files { files: Vec::new(), stdout: None }
-    }
-
-    /// The report goes to `path` in this form too, if it was given.
+    /// The files of these options that were given, each in its form.
     ///
     /// # Errors
-    /// It cannot be written, or standard output is taken already.
-    pub fn add(
+    /// One cannot be written, or two are standard output.
+    pub fn of<'a>(
+        options: impl IntoIterator<Item = (&'static str, &'a Option<String>, Box<dyn Renderer<T>>)>,
+    ) -> Result<Files<T>, Failure> {
+        let mut files = Files { files: Vec::new(), stdout: None };
+        for (option, path, form) in options {
+            if let Some(path) = path {
+                files.add(option, path, form)?;
+            }
+        }
+        Ok(files)
+    }
+
+    fn add(
         &mut self,
         option: &'static str,
-        path: Option<&str>,
+        path: &str,
         form: Box<dyn Renderer<T>>,
     ) -> Result<(), Failure> {
-        match path {
-            None => {}
-            Some("-") => {
-                if let Some((other, _)) = &self.stdout {
-                    let wrong = format!("standard output is taken by {other}: name a file");
-                    return Err(Failure::argument(option, wrong));
-                }
-                self.stdout = Some((option, form));
-            }
-            Some(path) => self.files.push(ReportFile::open(option, path, form)?),
+        if path != "-" {
+            self.files.push((OutputPlace::open(option, path)?, form));
+            return Ok(());
         }
+        if let Some((other, _)) = &self.stdout {
+            let wrong = format!("standard output is taken by {other}: name a file");
+            return Err(Failure::argument(option, wrong));
+        }
+        self.stdout = Some((option, form));
         Ok(())
     }
 
@@ -336,37 +325,11 @@ impl<T> Files<T> {
     pub fn deliver(self, report: &T, text: &dyn Renderer<T>) -> Result<(), Failure> {
         let form = self.stdout.as_ref().map_or(text, |(_, form)| &**form);
         let shown = stdio::write(|out| form.render(report, out));
-        let written = self.files.into_iter().map(|file| file.write(report));
+        let write = |(place, form): (OutputPlace, Box<dyn Renderer<T>>)| {
+            place.write(|out| form.render(report, out))
+        };
+        let written = self.files.into_iter().map(write);
         all_of(std::iter::once(shown).chain(written))
-    }
-}
-
-/// A file for a report in one form.
-struct ReportFile<T> {
-    place: OutputPlace,
-    form: Box<dyn Renderer<T>>,
-}
-
-impl<T> ReportFile<T> {
-    /// Checks the file that `option` names, for a report in this form.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    fn open(
-        option: &'static str,
-        path: &str,
-        form: Box<dyn Renderer<T>>,
-    ) -> Result<ReportFile<T>, Failure> {
-        let place = OutputPlace::open(option, path)?;
-        Ok(ReportFile { place, form })
-    }
-
-    /// Writes the report in the place of an older file.
-    ///
-    /// # Errors
-    /// The report could not be written whole.
-    fn write(self, report: &T) -> Result<(), Failure> {
-        self.place.write(|out| self.form.render(report, out))
     }
 }
 
@@ -399,12 +362,4 @@ pub struct KeepArgs {
     #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with = "no_save")]
     #[arg(hide_short_help = true)]
     save_baseline: Option<String>,
-}
-
-impl KeepArgs {
-    /// How a run is kept, if it is; its id is printed where somebody watches.
-    pub fn resolve(&self, is_watched: bool) -> Option<KeepOptions> {
-        (!self.no_save)
-            .then(|| KeepOptions { baseline: self.save_baseline.clone(), tells_id: is_watched })
-    }
 }

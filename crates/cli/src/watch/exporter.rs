@@ -6,6 +6,7 @@
 
 use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::failure::Failure;
+use crate::machine::now_unix_ns;
 use crate::stdio::{Notes, about};
 use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
@@ -21,7 +22,7 @@ use knee_render::otlp::{OTLP_CONTENT_TYPE, otlp_rejected, otlp_request};
 use std::env::VarError;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Where the metrics are.
 const PAGE_PATH: &str = "/metrics";
@@ -93,15 +94,14 @@ impl Watcher for MetricsUpdater {
     }
 
     fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
-        let (live, http) = (upcoming.live(), upcoming.http.clone());
-        self.0.lock().trial_begins(&live, http, now_unix_ns());
+        self.0.lock().trial_begins(&upcoming.live, upcoming.http.clone(), now_unix_ns());
     }
 
-    fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
-        let times = response.map(|histogram| Times {
-            up_to: histogram.counts_up_to(&BOUNDS),
-            count: histogram.count(),
-            sum_ns: histogram.mean_ns() * histogram.count() as f64,
+    fn interval(&mut self, interval: &Interval, response: &Histogram) {
+        let times = (!response.is_empty()).then(|| Times {
+            up_to: response.counts_up_to(&BOUNDS),
+            count: response.count(),
+            sum_ns: response.mean_ns() * response.count() as f64,
         });
         self.0.lock().interval(interval, times.as_ref());
     }
@@ -109,12 +109,6 @@ impl Watcher for MetricsUpdater {
     fn trial_ends(&mut self, trial: Option<&TrialReport>) {
         self.0.lock().trial_ends(trial);
     }
-}
-
-/// The time of day, in nanoseconds since 1970-01-01 UTC.
-pub(super) fn now_unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The word that asks for the endpoint of the environment.
@@ -322,9 +316,8 @@ impl OtlpWatcher {
             return;
         };
         let is_taken = pusher.end(END_LIMIT);
-        self.fault = pusher.fault().or(self.fault.take());
         let OtlpExport { shown, .. } = &self.export;
-        self.fault = match (is_taken, self.is_told, self.fault.take()) {
+        self.fault = match (is_taken, self.is_told, pusher.fault()) {
             (true, true, _) => Some(format!("otlp: {shown}: it took all figures in the end")),
             (true, false, _) | (false, true, _) => None,
             (false, false, Some(fault)) => Some(warning(shown, &fault)),

@@ -97,7 +97,7 @@ struct Trial {
 impl HdrWriter {
     /// A log that stayed empty is worth a word.
     fn end(&mut self) {
-        let ended = self.log.take().map(|(log, _)| log.into_inner().finish()).unwrap_or(Ok(()));
+        let ended = self.log.take().map(|(log, _)| log.out.finish()).unwrap_or(Ok(()));
         self.keep(ended);
         if self.written == 0 && self.failure.borrow().is_none() {
             self.remark = Some(format!(
@@ -134,13 +134,12 @@ impl Watcher for HdrWriter {
     }
 
     fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
-        self.trial = Trial { label: upcoming.label.clone(), window: None };
+        self.trial = Trial { label: upcoming.live.label.clone(), window: None };
     }
 
-    fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
-        let (Some((log, begun)), Some(response)) = (&mut self.log, response) else {
-            return;
-        };
+    fn interval(&mut self, interval: &Interval, response: &Histogram) {
+        let log = self.log.as_mut().filter(|_| !response.is_empty());
+        let Some((log, begun)) = log else { return };
         let [from, to] = [interval.start_ns, interval.end_ns].map(Duration::from_nanos);
         // This call comes as the interval ends.
         let now = begun.elapsed();
@@ -217,11 +216,6 @@ impl<W: io::Write> HdrLog<W> {
             })?;
         self.out.flush()
     }
-
-    /// What it was written to.
-    fn into_inner(self) -> W {
-        self.out
-    }
 }
 
 /// A name as a tag, which has neither commas nor white space.
@@ -254,17 +248,16 @@ mod tests {
     }
 
     fn upcoming() -> UpcomingTrial {
-        UpcomingTrial {
+        let live = crate::watch::LiveTrial {
             label: "rate=10/s".to_string(),
-            level: None,
             kind: crate::watch::LiveKind::Operations,
             warmup: Nanos::ZERO,
             total: None,
             interval: Nanos::from_secs(1),
             asked_per_s: None,
             names: Default::default(),
-            http: None,
-        }
+        };
+        UpcomingTrial { live, level: None, http: None }
     }
 
     #[test]
@@ -279,13 +272,14 @@ mod tests {
         writer.trial_begins(0, &upcoming());
         let mut response = Histogram::default();
         response.record(Nanos::from_millis(3));
+        let none = Histogram::default();
         for second in 0..3 {
             let interval = Interval {
                 start_ns: second * 1_000_000_000,
                 end_ns: (second + 1) * 1_000_000_000,
                 ..Interval::default()
             };
-            writer.interval(&interval, (second != 1).then_some(&response));
+            writer.interval(&interval, if second == 1 { &none } else { &response });
         }
         assert!(!std::path::Path::new(&path).exists(), "not whole yet");
         writer.end();

@@ -2,9 +2,9 @@
 //! hands over what happened; another one draws, a few times a second, and takes the keys. However
 //! it ends, the terminal is put back as it was.
 
+use super::view_keys::{KeyReader, ViewKey};
 use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::stdio::{Notes, stderr_size};
-use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
 use knee_engine::interrupt;
@@ -15,6 +15,7 @@ use knee_render::live::{LatencyView, LiveScreen, LiveState, LiveTrial, TerminalS
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
+use std::collections::VecDeque;
 use std::io::{self, BufWriter, Stderr, Write};
 use std::sync::Once;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
@@ -101,12 +102,11 @@ impl Watcher for LiveView {
     }
 
     fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
-        self.tell(ViewEvent::Begins(upcoming.live()));
+        self.tell(ViewEvent::Begins(upcoming.live.clone()));
     }
 
-    fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
-        let bands = response.map(Histogram::bands).unwrap_or_default();
-        self.tell(ViewEvent::Interval(Box::new(interval.clone()), bands));
+    fn interval(&mut self, interval: &Interval, response: &Histogram) {
+        self.tell(ViewEvent::Interval(Box::new(interval.clone()), response.bands()));
     }
 
     fn trial_ends(&mut self, trial: Option<&TrialReport>) {
@@ -255,23 +255,9 @@ pub struct Tty {
     terminal: Terminal<CrosstermBackend<BufWriter<Stderr>>>,
     area: Rect,
     has_keys: bool,
-}
-
-/// A key that means something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ViewKey {
-    /// To end early: q.
-    Quit,
-    /// Ctrl-C, which does not come as a signal here.
-    Interrupt,
-    /// Ctrl-Z, which does not either.
-    Suspend,
-    /// Ctrl-L: draw anew.
-    Redraw,
-    /// v
-    View,
-    /// ?
-    Help,
+    reader: KeyReader,
+    /// Keys that came with one that was returned.
+    keys: VecDeque<ViewKey>,
 }
 
 impl Tty {
@@ -286,7 +272,13 @@ impl Tty {
         let backend = CrosstermBackend::new(BufWriter::new(io::stderr()));
         let terminal = Terminal::with_options(backend, options)?;
         terminal::remember(LEAVE)?;
-        let tty = Tty { terminal, area, has_keys: true };
+        let tty = Tty {
+            terminal,
+            area,
+            has_keys: true,
+            reader: KeyReader::default(),
+            keys: VecDeque::new(),
+        };
         // Dropped, and so put back, where it fails.
         crossterm::terminal::enable_raw_mode()?;
         io::stderr().write_all(ENTER)?;
@@ -328,23 +320,25 @@ impl Tty {
 
     /// The next key that means something, within this time.
     pub fn key(&mut self, patience: Duration) -> Option<ViewKey> {
-        if !self.has_keys {
-            thread::sleep(patience);
-            return None;
+        if self.keys.is_empty() {
+            self.await_keys(patience);
         }
-        // The library reads a terminal that has hung up without end.
-        self.has_keys = terminal::wait(patience) != Some(Input::HungUp);
+        self.keys.pop_front()
+    }
+
+    fn await_keys(&mut self, patience: Duration) {
         if !self.has_keys {
-            return None;
+            return thread::sleep(patience);
         }
-        // It may hold keys that came with earlier ones.
-        let is_there = event::poll(Duration::ZERO);
-        match is_there.and_then(|is_there| is_there.then(event::read).transpose()) {
-            Ok(event) => event.and_then(meaning),
-            Err(_) => {
-                self.has_keys = false;
-                None
+        let mut bytes = [0; 64];
+        match terminal::read(patience, &mut bytes) {
+            Some(Input::Bytes(count)) => {
+                let now = Instant::now();
+                let came = bytes[..count].iter();
+                self.keys.extend(came.filter_map(|byte| self.reader.on_byte(*byte, now)));
             }
+            Some(Input::HungUp) => self.has_keys = false,
+            None => {}
         }
     }
 }
@@ -377,23 +371,4 @@ fn put_back_on_panic() {
 
 fn area() -> Option<Rect> {
     stderr_size().map(|(columns, rows)| Rect::new(0, 0, columns, rows))
-}
-
-fn meaning(event: Event) -> Option<ViewKey> {
-    let Event::Key(key) = event else {
-        return None;
-    };
-    if key.kind == KeyEventKind::Release {
-        return None;
-    }
-    let control = key.modifiers.contains(KeyModifiers::CONTROL);
-    match (key.code, control) {
-        (KeyCode::Char('c'), true) => Some(ViewKey::Interrupt),
-        (KeyCode::Char('z'), true) => Some(ViewKey::Suspend),
-        (KeyCode::Char('l'), true) => Some(ViewKey::Redraw),
-        (KeyCode::Char('q'), false) => Some(ViewKey::Quit),
-        (KeyCode::Char('v'), false) => Some(ViewKey::View),
-        (KeyCode::Char('?'), false) => Some(ViewKey::Help),
-        _ => None,
-    }
 }

@@ -3,6 +3,7 @@
 mod exporter;
 mod hdr;
 mod live_view;
+mod view_keys;
 
 use crate::stdio::Notes;
 use crate::{confined, stdio};
@@ -10,14 +11,12 @@ pub use exporter::{MetricsServer, OtlpExport, SharedMetrics};
 pub use hdr::HdrFile;
 use knee_core::report::{Command, Report};
 use knee_core::trial::report::TrialReport;
-use knee_core::trial::sessions::SessionNames;
 use knee_load::measure::{Histogram, Interval, IntervalWatcher};
 use knee_load::spec::Level;
 use knee_load::time::Nanos;
-pub use knee_render::live::LiveKind;
-use knee_render::live::LiveTrial;
+pub use knee_render::live::{LiveKind, LiveTrial};
 use knee_render::metrics::HttpServerLabels;
-use knee_render::{ProgressCounts, ProgressLine, RowLine};
+use knee_render::{ProgressCounts, ProgressLine};
 pub use live_view::LiveView;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,39 +39,12 @@ pub struct ExperimentStart {
 /// What is known of a trial before it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpcomingTrial {
-    /// Its name for people, such as `vusers=10`.
-    pub label: String,
+    /// As it is shown while it runs.
+    pub live: LiveTrial,
     /// What it varies; `None` of a row of a table.
     pub level: Option<Level>,
-    /// What it is made of.
-    pub kind: LiveKind,
-    /// Time that is run before the measured window.
-    pub warmup: Nanos,
-    /// Its whole length with warm-up, where known.
-    pub total: Option<Nanos>,
-    /// Length of its intervals; zero where it has none.
-    pub interval: Nanos,
-    /// Operations asked for per second, where a schedule starts them.
-    pub asked_per_s: Option<f64>,
-    /// What its steps and sessions are called; empty where operations are no steps.
-    pub names: SessionNames,
     /// The server of its requests; `None` where they are not of HTTP.
     pub http: Option<HttpServerLabels>,
-}
-
-impl UpcomingTrial {
-    /// As it is shown while it runs.
-    pub fn live(&self) -> LiveTrial {
-        LiveTrial {
-            label: self.label.clone(),
-            kind: self.kind,
-            warmup: self.warmup,
-            total: self.total,
-            interval: self.interval,
-            asked_per_s: self.asked_per_s,
-            names: self.names.clone(),
-        }
-    }
 }
 
 /// Somebody who watches. The calls come from one thread, in the order in which things happen.
@@ -84,7 +56,7 @@ pub trait Watcher {
     fn trial_begins(&mut self, _number: usize, _: &UpcomingTrial) {}
 
     /// An interval of it has ended; see [`IntervalWatcher::on_interval`].
-    fn interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+    fn interval(&mut self, _: &Interval, _: &Histogram) {}
 
     /// The trial has ended; `None` where it is no trial with a report of its own, or could not be
     /// run.
@@ -201,11 +173,11 @@ impl Watchers {
 pub struct Unwatched;
 
 impl IntervalWatcher for Unwatched {
-    fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+    fn on_interval(&mut self, _: &Interval, _: &Histogram) {}
 }
 
 impl IntervalWatcher for Watchers {
-    fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
+    fn on_interval(&mut self, interval: &Interval, response: &Histogram) {
         self.each(|s| s.interval(interval, response));
         self.pass_remarks();
     }
@@ -214,7 +186,7 @@ impl IntervalWatcher for Watchers {
 /// The line; it takes itself away when the trial ends, so that something else can be shown.
 #[derive(Debug, Default)]
 pub struct ProgressWatcher {
-    trial: Option<UpcomingTrial>,
+    trial: Option<LiveTrial>,
     /// Failed so far.
     errors: u64,
     /// Datagrams sent so far.
@@ -228,31 +200,21 @@ impl ProgressWatcher {
         let (Some(trial), Some(width)) = (&self.trial, progress_width()) else {
             return;
         };
-        let elapsed = match interval {
-            Some(interval) => trial.warmup + Nanos(interval.end_ns),
-            None => Nanos::ZERO,
+        let (elapsed, total) = match (trial.kind, interval) {
+            (LiveKind::Row { before, all, .. }, _) => (before, Some(all)),
+            (_, Some(interval)) => (trial.warmup + Nanos(interval.end_ns), trial.total),
+            (_, None) => (Nanos::ZERO, trial.total),
         };
         let so_far = match trial.kind {
             LiveKind::Operations => ProgressCounts::Operations { errors: self.errors },
             LiveKind::Flows => ProgressCounts::Flows { ping_max: self.ping_max },
             LiveKind::Datagrams => ProgressCounts::Datagrams { sent: self.sent },
-            LiveKind::Row { number, of, before, all } => {
-                let line = RowLine {
-                    number,
-                    of,
-                    label: &trial.label,
-                    elapsed: before,
-                    total: all,
-                    width,
-                    unicode: stdio::is_unicode(),
-                };
-                return rewrite(&line.format());
-            }
+            LiveKind::Row { number, of, .. } => ProgressCounts::Row { number, of },
         };
         let line = ProgressLine {
             label: &trial.label,
             elapsed,
-            total: trial.total,
+            total,
             interval,
             so_far,
             width,
@@ -264,11 +226,12 @@ impl ProgressWatcher {
 
 impl Watcher for ProgressWatcher {
     fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
-        *self = ProgressWatcher { trial: Some(upcoming.clone()), ..ProgressWatcher::default() };
+        *self =
+            ProgressWatcher { trial: Some(upcoming.live.clone()), ..ProgressWatcher::default() };
         self.show(None);
     }
 
-    fn interval(&mut self, interval: &Interval, _: Option<&Histogram>) {
+    fn interval(&mut self, interval: &Interval, _: &Histogram) {
         self.errors += interval.errors;
         self.sent += interval.sent.unwrap_or(0);
         self.ping_max = self.ping_max.max(Nanos(interval.max_ns));

@@ -1,6 +1,6 @@
 //! What knee counts is what the server counted: nothing is lost, nothing is made up.
 
-use crate::support::{KneeServer, backends, measured};
+use crate::support::{KneeServer, TempPath, backends, measured};
 use serde_json::Value;
 
 /// One trial against a server of its own, and what that server served.
@@ -106,6 +106,38 @@ fn who_wakes_the_generator_is_told_where_it_is_only_the_target() {
             let woken = &trial["generator"]["woken_by_target_per_s"];
             let told = woken.as_f64().is_some_and(|per_s| per_s > 0.0);
             assert_eq!(told, is_told, "{backend} {load:?}: {woken}");
+        }
+    }
+}
+
+/// Users who pause beyond its end leave the window as long as it was to be.
+#[test]
+fn a_window_is_as_long_as_asked_though_all_users_pause() {
+    let load = ["--vusers", "3", "--think", "fixed(20s)", "-d", "1s", "--warmup", "0"];
+    let (trial, served) = trial(&[], &load);
+    assert_eq!((&trial["attempted"], &served["requests"]), (&3.into(), &3.into()));
+    assert_eq!(trial["duration_ns"], 1_000_000_000, "{trial:#}");
+}
+
+/// A body longer than what is sealed at once, or fits into an outbox of HTTP/2.
+#[test]
+fn long_bodies_arrive_whole_over_every_link() {
+    let body = TempPath::with("counted-body", &"x".repeat(1_000_000));
+    let file = format!("@{}", body.str());
+    for backend in both_backends() {
+        for (server, version) in [
+            (&["--tls"][..], "--http1.1"),
+            (&["--tls"], "--http2"),
+            (&[], "--http2-prior-knowledge"),
+        ] {
+            let load = ["-b", &file, "-n", "20", "-c", "2", version, "--timeout", "10s"];
+            let secured: &[&str] = if server.is_empty() { &[] } else { &["-k"] };
+            let options = [&load[..], secured, &["--backend", backend]].concat();
+            let (trial, served) = trial(server, &options);
+            assert_eq!(trial["outcomes"]["ok"], 20, "{backend} {version} {trial}");
+            assert_eq!(served["requests"], 20, "{backend} {version}");
+            let received = served["bytes_received"].as_u64().unwrap();
+            assert!(received > 20_000_000, "{backend} {version}: {received}");
         }
     }
 }

@@ -173,6 +173,20 @@ fn steps_before_and_after_the_load_are_done_once_in_a_command() {
     assert_eq!((urls.first(), urls.last()), (Some(&"/login".into()), Some(&"/logout".into())));
 }
 
+/// It draws its values once for all sessions.
+#[test]
+fn a_setup_may_send_nothing() {
+    let Some(server) = server() else { return };
+    let rest = "setup: [{set: {id: '${uuid()}'}}]\nsessions: {s: {steps: [{get: \
+                '/a?${setup.id}'}]}}\n";
+    let file = scenario(&server, "drawn.yaml", rest);
+    asked(&server);
+    measured(&["run", &file, "-n", "3", "--vusers", "1"]);
+    let urls: Vec<String> = asked(&server).into_iter().map(|[_, url, ..]| url).collect();
+    assert!(urls.len() == 3 && urls[0].len() == "/a?".len() + 36, "{urls:?}");
+    assert!(urls.iter().all(|url| *url == urls[0]), "{urls:?}");
+}
+
 #[test]
 fn a_setup_that_fails_ends_the_command_and_a_teardown_is_a_note() {
     let Some(server) = server() else { return };

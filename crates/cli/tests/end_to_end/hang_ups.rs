@@ -19,23 +19,26 @@ fn json(file: &TempPath) -> Value {
     serde_json::from_str(&std::fs::read_to_string(&file.0).unwrap()).unwrap()
 }
 
+/// A shell that goes away and its terminal send one SIGHUP each; timeout(1) signals its child and
+/// then the group.
 #[test]
-fn hang_ups_end_a_run_with_its_report_and_129() {
+fn two_signals_at_once_end_a_run_with_its_report() {
     let server = KneeServer::start(&[]);
-    let [report, page] = ["hup.json", "hup.html"].map(TempPath::new);
-    let url = server.url();
-    let files = ["--json", report.str(), "--html", page.str()];
-    let arguments = [&["run", &url, "-d", "60s"][..], &LOAD, &files].concat();
-    let mut child = knee(&arguments).spawn().unwrap();
-    wait_until_it_runs(&mut child);
-    // A shell that goes away and its terminal send one each.
-    signal(&child, libc::SIGHUP);
-    signal(&child, libc::SIGHUP);
-    let ended = Ended::of(child);
-    assert!(matches!(ended.status, Some(129 | 3)), "{ended:?}");
-    assert_eq!(json(&report)["interrupted"], true);
-    let page = std::fs::read_to_string(&page.0).unwrap();
-    assert!(page.trim_end().ends_with("</html>"));
+    for (number, status) in [(libc::SIGHUP, 129), (libc::SIGTERM, 143)] {
+        let [report, page] = ["twice.json", "twice.html"].map(TempPath::new);
+        let url = server.url();
+        let files = ["--json", report.str(), "--html", page.str()];
+        let arguments = [&["run", &url, "-d", "60s"][..], &LOAD, &files].concat();
+        let mut child = knee(&arguments).spawn().unwrap();
+        wait_until_it_runs(&mut child);
+        signal(&child, number);
+        signal(&child, number);
+        let ended = Ended::of(child);
+        assert!(ended.status.is_some_and(|s| s == status || s == 3), "{ended:?}");
+        assert_eq!(json(&report)["interrupted"], true);
+        let page = std::fs::read_to_string(&page.0).unwrap();
+        assert!(page.trim_end().ends_with("</html>"));
+    }
 }
 
 #[test]

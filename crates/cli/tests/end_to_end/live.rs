@@ -60,6 +60,26 @@ fn it_comes_up_and_whatever_ends_it_the_terminal_is_as_before() {
     }
 }
 
+/// As Alt and `[` or a slow link leave them.
+#[test]
+fn begun_key_sequences_hold_up_neither_keys_nor_signals() {
+    let server = KneeServer::start(&[]);
+    for begun in [&b"\x1b["[..], b"\x1bO", b"\x1b[1;", b"\xc3"] {
+        for end in ["\u{3}", "SIGTERM"] {
+            let mut on_terminal = start(&long_run(&server.url(), &[]), (80, 24), &[]);
+            on_terminal.wait_for("p50");
+            on_terminal.press(begun);
+            match end {
+                "SIGTERM" => signal(&on_terminal.child, libc::SIGTERM),
+                key => on_terminal.press(key),
+            }
+            let (ended, is_as_before) = on_terminal.end();
+            assert!(is_as_before && ends_on_main_screen(&ended), "{begun:?}: {ended:?}");
+            assert_eq!(ended.json()["interrupted"], true, "{begun:?} {end:?}");
+        }
+    }
+}
+
 #[test]
 fn a_second_ctrl_c_aborts_and_the_terminal_is_as_before() {
     let server = KneeServer::start(&[]);

@@ -95,6 +95,8 @@ fn a_program_ends_with_all_its_children_however_knee_ends() {
         assert_eq!(pids.len(), 4);
         for number in signals {
             signal(&child, *number);
+            // Two at once would be one wish.
+            thread::sleep(Duration::from_millis(150));
         }
         Ended::of(child);
         let gone = format!("{signals:?} leaves none of {pids:?}");

@@ -1,7 +1,8 @@
 //! Runs that are repeated, and two servers measured in turns.
 
-use crate::support::{KneeServer, run};
+use crate::support::{Ended, KneeServer, knee, run, signal};
 use serde_json::Value;
+use std::time::Duration;
 
 fn server(service: &str) -> KneeServer {
     KneeServer::start(&["--workers", "2", "--service", service])
@@ -28,6 +29,20 @@ fn a_slower_server_is_worse_in_turns() {
     assert!(throughput["ratio_ci95"].is_array(), "{throughput:#}");
     let answer = comparison["answer"].as_str().unwrap();
     assert!(answer.contains("rounds"), "{answer}");
+}
+
+#[test]
+fn turns_that_a_signal_ends_say_so() {
+    let (a, b) = (server("fixed(2ms)"), server("fixed(2ms)"));
+    let (a, b) = (a.url(), b.url());
+    let arguments = ["compare", "--live", &a, &b, "-d", "2s", "--budget", "600s"];
+    let child = knee(&[&arguments[..], &["--fail-on-regression"]].concat()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    signal(&child, libc::SIGTERM);
+    let ended = Ended::of(child);
+    assert!(ended.stderr.contains("ended early, after "), "{ended:?}");
+    // Without a whole round there is nothing to compare.
+    assert!(matches!(ended.status, Some(143 | 4)), "{ended:?}");
 }
 
 #[test]

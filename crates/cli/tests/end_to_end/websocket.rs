@@ -91,6 +91,12 @@ fn subscribers_measure_the_way_from_the_server() {
 }
 
 #[test]
+fn a_server_that_is_to_send_too_much_still_ends() {
+    let (_, status) = serve(&["--publish", "5000000"]).terminate();
+    assert_eq!(status, Some(0));
+}
+
+#[test]
 fn a_target_that_does_not_upgrade_is_told_in_one_line() {
     let server = KneeServer::start(&[]);
     let refused = run(&["run", &format!("ws://{}/", server.address), "-n", "1"]);

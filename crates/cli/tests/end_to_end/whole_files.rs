@@ -122,6 +122,23 @@ fn pipes_and_devices_are_written_in_place() {
 }
 
 #[test]
+fn one_file_for_two_outputs_is_refused_before_the_load() {
+    let folder = Folder::new("twice");
+    let a = folder.path("a");
+    let same = format!("{}/./a", folder.0.str());
+    for (other, option) in [("--html", &same), ("--hdr", &a)] {
+        let ended = run(&["run", "http://127.0.0.1:9/", "--json", &a, other, option]);
+        assert_eq!(ended.status, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("name another"), "{ended:?}");
+        assert!(!std::path::Path::new(&a).exists());
+    }
+    let server = KneeServer::start(&[]);
+    let nowhere = ["--json", "/dev/null", "--html", "/dev/null", "--no-save"];
+    let ended = run(&[&["run", &server.url(), "-n", "20"], &nowhere[..]].concat());
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+}
+
+#[test]
 fn output_to_the_standard_output_s_file_is_appended() {
     let server = KneeServer::start(&[]);
     let folder = Folder::new("stdout");

@@ -10,6 +10,7 @@
 
 use super::draft::{RowDraft, RowSubject, RowTest};
 use super::metrics::LogEstimate;
+use knee_load::measure::{Outcome, Outcomes};
 use knee_load::stats::sample::{mean, t_beyond, within};
 
 /// Degrees of freedom of the assumed spread between runs: its weight against measured runs beyond
@@ -159,6 +160,12 @@ pub(super) struct FailureCount {
 }
 
 impl FailureCount {
+    /// The operations that ended, and those of them that failed.
+    pub(super) fn of(outcomes: &Outcomes) -> FailureCount {
+        let all = outcomes.total() - outcomes.count(Outcome::InFlight);
+        FailureCount { hits: outcomes.errors(), all }
+    }
+
     /// The sum of several.
     pub(super) fn sum(counts: impl IntoIterator<Item = FailureCount>) -> FailureCount {
         counts.into_iter().fold(FailureCount::default(), |sum, c| FailureCount {

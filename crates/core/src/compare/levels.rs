@@ -104,7 +104,7 @@ impl MatchedLevel<'_> {
         let drafts = statistics_of(kind).filter_map(|row| {
             let subject = self.subject(row.key, row.unit.name(), row.better);
             match row.source {
-                StatisticSource::Share(_) => self.share(subject, &failed, &failed_by_interval),
+                StatisticSource::Share(_) => self.share(subject, &failed),
                 _ => self.figure(subject, row.spread, &|t| estimate(row, t)),
             }
         });
@@ -162,19 +162,27 @@ impl MatchedLevel<'_> {
             return None;
         }
         let difference = difference(&a, &b, between(spread, self.is_contended()));
-        let reason = self.why_unknown(&a, &b);
+        let reason = self.why_unknown(&subject.row.metric, &a, &b);
         Some(RowDraft::of(subject, values, difference, &reason))
     }
 
-    fn why_unknown(&self, a: &[LogEstimate], b: &[LogEstimate]) -> String {
+    fn why_unknown(&self, metric: &str, a: &[LogEstimate], b: &[LogEstimate]) -> String {
+        let has_range = |t: &TrialReport| match metric {
+            "throughput" => t.throughput_range_per_s.is_some(),
+            time => t.response_time_ns.ranges.contains_key(time),
+        };
         for (name, side, valid) in [("A", &self.sides[0], a), ("B", &self.sides[1], b)] {
-            let trials = side.iter().flatten();
-            if valid.is_empty() && trials.clone().any(|t| t.verdict == Verdict::Invalid) {
-                return format!("{name} is INVALID here");
+            if !valid.is_empty() {
+                continue;
             }
-            if valid.is_empty() {
-                return format!("{name} has too few operations here");
-            }
+            let mut trials = side.iter().flatten();
+            return if trials.clone().any(|t| t.verdict == Verdict::Invalid) {
+                format!("{name} is INVALID here")
+            } else if trials.any(|t| has_range(t)) {
+                format!("{name} has a range only, as its generator was late")
+            } else {
+                format!("{name} has too few operations here")
+            };
         }
         "a single run too short to tell how far it varies: at least five intervals are needed, or \
          several runs"
@@ -187,11 +195,11 @@ impl MatchedLevel<'_> {
         &self,
         subject: RowSubject,
         failed: &dyn Fn(&TrialReport) -> FailureCount,
-        by_interval: &dyn Fn(&TrialReport) -> Vec<FailureCount>,
     ) -> Option<RowDraft> {
-        let shares = |side: &LevelTrials| shares(side, failed, by_interval);
+        let shares = |side: &LevelTrials| shares(side, failed);
         let [a, b] = self.sides.each_ref().map(shares);
-        difference::share_draft(subject, &a, &b, self.why_unknown(&[], &[]))
+        let reason = self.why_unknown(&subject.row.metric, &[], &[]);
+        difference::share_draft(subject, &a, &b, reason)
     }
 
     /// Subject of a row of this level.
@@ -221,16 +229,12 @@ fn pooled(
     LogEstimate::pooled(&estimates)
 }
 
-fn shares(
-    side: &LevelTrials,
-    failed: &dyn Fn(&TrialReport) -> FailureCount,
-    by_interval: &dyn Fn(&TrialReport) -> Vec<FailureCount>,
-) -> ShareSample {
+fn shares(side: &LevelTrials, failed: &dyn Fn(&TrialReport) -> FailureCount) -> ShareSample {
     let mut shares = ShareSample::default();
     for trials in side {
         let used = sound(trials, true);
         shares.runs.push(FailureCount::sum(used.iter().map(|t| failed(t))));
-        shares.intervals.extend(used.iter().flat_map(|t| by_interval(t)));
+        shares.intervals.extend(used.iter().flat_map(|t| failed_by_interval(t)));
     }
     shares.runs.retain(|run| run.all > 0);
     shares

@@ -5,7 +5,7 @@ use crate::report::Kind;
 use crate::trial::figure::{FigureKind, TimeFigure, TimesReport};
 use crate::trial::report::TrialReport;
 use crate::trial::statistics::{Compared, StatisticSource, TrialStatistic, compared_in};
-use knee_load::measure::{Interval, Outcome, error_share};
+use knee_load::measure::{Interval, Outcome};
 use knee_load::stats::sample::{Z975, autocorrelation, mean, variance};
 
 /// The statistics by which trials of this command are compared.
@@ -44,18 +44,15 @@ pub(super) fn failed(trial: &TrialReport) -> FailureCount {
     if trial.datagrams().is_some() {
         return FailureCount::sum(failed_by_interval(trial));
     }
-    let ended = trial.outcomes.total() - trial.outcomes.count(Outcome::InFlight);
-    FailureCount { hits: (error_share(&trial.outcomes) * ended as f64).round() as u64, all: ended }
+    FailureCount::of(&trial.outcomes)
 }
 
 /// Failures or losses of the intervals of a trial. Empty where responses had errors, as intervals
 /// count those as responses.
 pub(super) fn failed_by_interval(trial: &TrialReport) -> Vec<FailureCount> {
     if trial.datagrams().is_some() {
-        let of = |i: &knee_load::measure::Interval| FailureCount {
-            hits: i.dropped.unwrap_or(0),
-            all: i.sent.unwrap_or(0),
-        };
+        let of =
+            |i: &Interval| FailureCount { hits: i.dropped.unwrap_or(0), all: i.sent.unwrap_or(0) };
         return trial.intervals.iter().map(of).collect();
     }
     let intervals: Vec<FailureCount> = trial

@@ -8,11 +8,11 @@ mod tests;
 use super::difference::FailureCount;
 use super::draft::{RowDraft, RowSubject};
 use super::levels::MatchedLevel;
-use super::metrics::{LogEstimate, failed_by_interval, of_times};
+use super::metrics::{LogEstimate, of_times};
 use crate::trial::report::{TargetReport, TimesReport, TrialReport};
 use crate::trial::sessions::{SessionReport, distinct};
 use crate::trial::statistics::{Better, SPREAD_P50, SPREAD_THROUGHPUT, StatisticSource, statistic};
-use knee_load::measure::{AgentMeasured, Outcome, error_share};
+use knee_load::measure::AgentMeasured;
 use std::collections::BTreeMap;
 
 /// Percentiles of steps and sessions: the metric of a step, that of a session. Fewer than of a
@@ -99,16 +99,13 @@ fn step_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
         |metric| subject(metric, "ns", Better::Less),
         |t| Some(&step(t, name)?.response_time_ns),
     );
-    let failed = |t: &TrialReport| step(t, name).map_or(FailureCount::default(), failed_of_step);
+    let failed = |t: &TrialReport| {
+        step(t, name).map_or(FailureCount::default(), |step| FailureCount::of(&step.outcomes))
+    };
     let errors = subject("error_percent", "percent", Better::Less);
     // Failures of a step come in the same bursts as all failures.
-    let errors = matched.share(errors, &failed, &failed_by_interval);
+    let errors = matched.share(errors, &failed);
     rate.into_iter().chain(times).chain(errors).collect()
-}
-
-fn failed_of_step(step: &TargetReport) -> FailureCount {
-    let ended = step.outcomes.total() - step.outcomes.count(Outcome::InFlight);
-    FailureCount { hits: (error_share(&step.outcomes) * ended as f64).round() as u64, all: ended }
 }
 
 fn kind_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
@@ -131,7 +128,7 @@ fn kind_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
         })
     };
     let failures = subject("failed_sessions_percent", "percent");
-    let failures = matched.share(failures, &failed, &failed_by_interval);
+    let failures = matched.share(failures, &failed);
     times.into_iter().chain(failures).collect()
 }
 

@@ -1,76 +1,63 @@
 //! How an experiment ends: its verdict from those of its trials, and findings about an early end.
 
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, Severity, codes};
 use crate::trial::report::{TrialReport, Verdict};
 
-/// The codes of these findings.
-pub const CODES: &[Code] = &[STOPPED_EARLY, UNREACHABLE, FLEET_LOST, INTERRUPTED, TRIALS_LEFT_OUT];
-
-/// The experiment ended early.
-pub const STOPPED_EARLY: Code = Code {
-    name: "stopped_early",
-    cause: "The experiment could not answer its question and ended before all its trials.",
-    remedy: "Make one request work first: knee run URL --vusers 1 -n 1.",
-};
+codes! {
+    STOPPED_EARLY = "stopped_early":
+        cause "The experiment could not answer its question and ended before all its trials.",
+        remedy "Make one request work first: knee run URL --vusers 1 -n 1.";
+    UNREACHABLE = "unreachable":
+        cause "The target could not be reached before the first trial, or not any more after some.",
+        remedy "Start the target, or correct its address, then run it again.";
+    FLEET_LOST = "fleet_lost":
+        cause "An agent of the fleet, or NATS, was lost before the first trial or between two \
+               trials. This says nothing of the target.",
+        remedy "See why the agent or NATS ended. knee fleet ls lists the agents that are left. \
+                With --allow-loss an experiment goes on with them.";
+    INTERRUPTED = "interrupted":
+        cause "A signal or a key ended the experiment. The report rests on what was measured \
+               before.",
+        remedy "Run it again to its end.";
+    TRIALS_LEFT_OUT = "trials_left_out":
+        cause "The generator distorted some trials. The conclusion rests on the others and is \
+               valid.",
+        remedy "Nothing is to be done, unless the levels left out matter: then repeat on a quieter \
+                or larger machine.";
+}
 
 /// The policy ended the experiment for this reason.
 pub fn stopped_early(reason: &str, next_step: Option<String>) -> Finding {
     let step = "make one request work first: knee run URL --vusers 1 -n 1";
-    STOPPED_EARLY.finding(
-        Severity::Error,
+    STOPPED_EARLY.error(
         format!("the experiment ended early: {reason}"),
         [],
         next_step.unwrap_or_else(|| step.to_owned()),
     )
 }
 
-/// There is no target.
-pub const UNREACHABLE: Code = Code {
-    name: "unreachable",
-    cause: "The target could not be reached before the first trial, or not any more after some.",
-    remedy: "Start the target, or correct its address, then run it again.",
-};
-
 /// The target could not be reached, for this reason.
 pub fn unreachable(reason: &str) -> Finding {
-    UNREACHABLE.finding(
-        Severity::Error,
+    UNREACHABLE.error(
         format!("the target could not be reached: {reason}"),
         [],
         "start the target, or correct its address, then run it again",
     )
 }
 
-/// The fleet cannot make the load.
-pub const FLEET_LOST: Code = Code {
-    name: "fleet_lost",
-    cause: "An agent of the fleet, or NATS, was lost before the first trial or between two trials. \
-            This says nothing of the target.",
-    remedy: "See why the agent or NATS ended. knee fleet ls lists the agents that are left. With \
-             --allow-loss an experiment goes on with them.",
-};
-
 /// The fleet cannot make the load, for this reason.
 pub fn fleet_lost(reason: &str) -> Finding {
-    FLEET_LOST.finding(
-        Severity::Error,
+    FLEET_LOST.error(
         format!("the fleet cannot go on: {reason}"),
         [],
         "see which agents are left with knee fleet ls, then repeat; or permit it: --allow-loss",
     )
 }
 
-const INTERRUPTED: Code = Code {
-    name: "interrupted",
-    cause: "A signal or a key ended the experiment. The report rests on what was measured before.",
-    remedy: "Run it again to its end.",
-};
-
 /// The user ended it after this number of trials, the last perhaps cut short.
 pub(super) fn interrupted(trials: usize) -> Finding {
     let noun = if trials == 1 { "trial" } else { "trials" };
-    INTERRUPTED.finding(
-        Severity::Info,
+    INTERRUPTED.info(
         format!("interrupted: this rests on {trials} {noun}, the last perhaps cut short"),
         [("trials", trials as f64)],
         "run it again to its end",
@@ -81,13 +68,6 @@ pub(super) fn interrupted(trials: usize) -> Finding {
 pub(super) fn is_interruption(finding: &Finding) -> bool {
     finding.is(INTERRUPTED)
 }
-
-const TRIALS_LEFT_OUT: Code = Code {
-    name: "trials_left_out",
-    cause: "The generator distorted some trials. The conclusion rests on the others and is valid.",
-    remedy: "Nothing is to be done, unless the levels left out matter: then repeat on a quieter or \
-             larger machine.",
-};
 
 /// Turns a finding about distorted trials into an information, as the conclusion leaves them out.
 pub(super) fn left_out(distorted: Finding) -> Finding {

@@ -120,6 +120,10 @@ fn is_whole(finding: &Finding, found: &mut Contradictions) {
 
 /// A target that fails is never reported without a finding that names how.
 fn failures_are_named(said: Said<'_>, trial: &TrialReport, found: &mut Contradictions) {
+    // Pings that were out failed with their scenario, which says itself why it ended.
+    if trial.flows().is_some_and(|flows| flows.is_aborted()) {
+        return;
+    }
     let outcomes = &trial.outcomes;
     let failed = outcomes.errors();
     if failed <= FAILED_MIN || (failed as f64) < FAILED_SHARE * outcomes.total() as f64 {

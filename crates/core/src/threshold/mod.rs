@@ -5,6 +5,7 @@ use crate::trial::messages::TimesOf;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::statistics::{STATISTICS, StatisticSource, StatisticUnit, TrialStatistic};
 use crate::words::{exact, percent};
+use knee_load::arrival::either;
 use knee_load::measure::{Outcome, Outcomes};
 use knee_load::spec::{ParseError, parse_duration, parse_rate};
 use knee_load::time::Nanos;
@@ -145,14 +146,6 @@ pub enum ThresholdJudgement {
     Undecided(String),
     /// The generator may have changed the value, and its range leaves both possible.
     Undetermined(String),
-}
-
-impl std::str::FromStr for Threshold {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Threshold, ParseError> {
-        Threshold::parse(text)
-    }
 }
 
 /// Two are the same if they read the same, blanks apart.
@@ -375,7 +368,7 @@ fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64)
         let mut names: Vec<_> = STATISTICS.iter().filter(|row| row.has_thresholds).collect();
         names.dedup_by_key(|row| row.name);
         let names: Vec<_> = names.iter().map(|row| row.name).collect();
-        return Err(ParseError(format!("'{name}' is not a metric: give {}", any_of(&names))));
+        return Err(ParseError(format!("'{name}' is not a metric: give {}", either(&names))));
     };
     let value = match row.unit {
         // A bare number would be seconds elsewhere; in a threshold it is more likely a mistake.
@@ -393,14 +386,6 @@ fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64)
         StatisticUnit::Count => parse_count(name, bound)?,
     };
     Ok((row, value))
-}
-
-/// `a, b or c`
-fn any_of(names: &[&str]) -> String {
-    match names {
-        [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
-        _ => names.concat(),
-    }
 }
 
 /// A whole number. A fraction may be meant as a share of 1, or as percent.

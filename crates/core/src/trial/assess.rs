@@ -27,14 +27,15 @@ use knee_load::time::Nanos;
 /// Computes all that is reported of a trial.
 ///
 /// Throughput is that of the stationary part of the window: after the initial transient that
-/// MSER-5 finds. Intervals of confidence are given only where the series they come from neither
-/// drifts nor jumps, as they mean nothing otherwise.
+/// MSER-5 finds. A trial that a number of operations ended has no such part: its users are done one
+/// after the other, and all of it counts. Intervals of confidence are given only where the series
+/// they come from neither drifts nor jumps, as they mean nothing otherwise.
 pub fn assess(trial: &Trial) -> TrialReport {
     let measured = &trial.measurement;
     let outcomes = &measured.outcomes;
     let wait = trial.generator.wait.as_ref();
     let silence = silence(trial);
-    let flow = StationaryPart::of(measured, !shows_failure(measured, &silence));
+    let flow = StationaryPart::of(measured, WindowKind::of(trial, &silence));
     let effect =
         flow.response_stationary.then(|| design_effect(&measured.series, &measured.response));
     let ok_share = good_share(measured, trial);
@@ -130,6 +131,41 @@ fn detail(
     }
 }
 
+/// What of a window counts for the throughput.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WindowKind {
+    /// The whole slots after an initial transient.
+    Steady,
+    /// All whole slots, as the target failed or was silent, or as the load itself changes.
+    Whole,
+    /// All of it, from the first operation to the last, as their number ended it. An operation that
+    /// takes long is then the end, and no cut may leave it alone.
+    Counted,
+}
+
+impl WindowKind {
+    fn of(trial: &Trial, silence: &SilenceReport) -> WindowKind {
+        let (spec, measured) = (&trial.spec, &trial.measurement);
+        let ended_early = measured.window.end < spec.window_end();
+        let is_counted = |n| ended_early || measured.started_first() >= n;
+        if spec.operations_max.is_some_and(is_counted) {
+            WindowKind::Counted
+        } else if shows_failure(measured, silence) || !is_even(&spec.load) {
+            WindowKind::Whole
+        } else {
+            WindowKind::Steady
+        }
+    }
+}
+
+/// Whether the load is the same all the time, so that only the target changes the throughput.
+fn is_even(load: &Load) -> bool {
+    match load {
+        Load::Closed { stages, .. } => stages.is_empty(),
+        scheduled => scheduled.schedule().is_none_or(|(_, arrival)| arrival.is_even()),
+    }
+}
+
 /// Whether the trial shows that the target failed or was silent. A transient is how a working
 /// target comes to its pace. Where the target does not work, a cut would leave the failure or what
 /// came before it, and both belong to the window.
@@ -168,14 +204,13 @@ struct StationaryPart {
     completed: f64,
 }
 
-/// Operations with which chance alone leaves the mean uncertain by a tenth. …
-const MANY: f64 = 400.0;
-/// … A throughput that is then uncertain by this share has a hole or a jump and is not one number.
+/// A throughput that is uncertain by this share has a hole or a jump and is not one number …
 const UNTOLD_SHARE: f64 = 0.5;
+/// … unless chance alone, with so few operations, makes it uncertain by a fifth of that.
+const BEYOND_CHANCE: f64 = 5.0;
 
 impl StationaryPart {
-    /// `may_cut`: an initial transient may be left out.
-    fn of(measured: &Measurement, may_cut: bool) -> StationaryPart {
+    fn of(measured: &Measurement, kind: WindowKind) -> StationaryPart {
         if measured.slices > 1 {
             return StationaryPart::of_slices(measured);
         }
@@ -184,22 +219,25 @@ impl StationaryPart {
         let completed: f64 = series.completed.iter().sum();
         let whole = &series.completed[..slots];
         let cut = transient_slots(whole);
-        let is_empty = whole[cut..].iter().sum::<f64>() <= 0.0;
-        let is_kept = !may_cut || is_empty || drains(measured, &whole[cut..], series.slot);
+        // A start that is slower than the rest never holds more than it. A target that became slow
+        // leaves the rest with less.
+        let sum = |slots: &[f64]| slots.iter().sum::<f64>();
+        let has_less = sum(&whole[cut..]) <= sum(&whole[..cut]);
+        let is_kept =
+            kind != WindowKind::Steady || has_less || drains(measured, &whole[cut..], series.slot);
         let transient = if is_kept { 0 } else { cut };
         let steady = &whole[transient..];
-        let ci95 = batch_means_ci95(steady).filter(|&[lo, hi]| {
-            let half_share = (hi - lo) / (hi + lo);
-            completed < MANY || half_share < UNTOLD_SHARE
-        });
+        let by_chance = Z975 / completed.sqrt();
+        let untold = UNTOLD_SHARE.max(BEYOND_CHANCE * by_chance);
+        let ci95 = batch_means_ci95(steady).filter(|[lo, hi]| (hi - lo) / (hi + lo) < untold);
         // Enough values and no interval: they move as slowly as the window is long.
         let settled = ci95.is_some() || steady.len() < BATCHES_MIN;
         let throughput_stationary = settled && is_stationary(steady, THROUGHPUT_SHARE);
         let responses = series.means_ns(transient..slots);
         let window_s = measured.window.length().as_secs_f64();
         let slot_s = series.slot.as_secs_f64();
-        let throughput_per_s = if !steady.is_empty() {
-            steady.iter().sum::<f64>() / (slot_s * steady.len() as f64)
+        let throughput_per_s = if kind != WindowKind::Counted && !steady.is_empty() {
+            sum(steady) / (slot_s * steady.len() as f64)
         } else if window_s > 0.0 {
             completed / window_s
         } else {
@@ -243,6 +281,11 @@ impl StationaryPart {
 
 /// Independent observations from which on the mean is nearly normal, whatever their law.
 const MEAN_OBSERVATIONS_MIN: f64 = 30.0;
+
+/// The times of a part of a trial, without their spectrum. See [`times_report`].
+pub(super) fn times_of_part(histogram: &Histogram, effect: Option<f64>) -> TimesReport {
+    TimesReport { spectrum: Vec::new(), ..times_report(histogram, effect) }
+}
 
 /// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
 pub(crate) fn times_report(histogram: &Histogram, effect: Option<f64>) -> TimesReport {

@@ -4,6 +4,7 @@
 //! Otherwise it is absent, and its range stands in its place.
 
 use super::figure::{FigureKind, RateRange, TimeRange};
+use super::offered::asked;
 use super::report::{TimesReport, TrialReport};
 use super::timing::ClockKind;
 use crate::words::{number, percent};
@@ -93,8 +94,11 @@ fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<RateRange> {
     match trial.spec.load {
         Load::Overload(_) => None,
         Load::Open(_) => {
-            let due = report.offered.asked_per_s? * report.duration_ns as f64 / 1e9;
-            let at_most = at_least * (due / measured.started_first().max(1) as f64).max(1.0);
+            let demand = asked(trial)?;
+            let started = measured.started_first().max(1) as f64;
+            let by_chance = demand.operations - demand.slack <= started;
+            let due = if by_chance { started } else { demand.operations };
+            let at_most = at_least * due / started;
             let is_determined = at_most - at_least <= DETERMINED_SHARE * at_most;
             let because = || because("the generator did not start all that was due", trial);
             (!is_determined && measured.sessions.is_none()).then(|| range(Some(at_most), because()))

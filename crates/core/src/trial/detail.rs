@@ -3,7 +3,7 @@
 use crate::trial::attempts::AttemptsReport;
 use crate::trial::messages::MessagesReport;
 use crate::trial::report::{
-    LittlesLaw, QuantilesReport, SilenceReport, TimesReport, TrafficReport,
+    LittlesLaw, QuantilesReport, SilenceReport, TimesReport, TrafficReport, is_zero,
 };
 use crate::trial::sessions::SessionsReport;
 use crate::trial::slice::Slice;
@@ -84,10 +84,6 @@ pub struct HttpDetail {
     /// was by its own clock, and that clock's uncertainty. Absent where one process made the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents_skew_ns_max: Option<u64>,
-}
-
-fn is_zero(n: &u32) -> bool {
-    *n == 0
 }
 
 /// The part that only a trial of datagrams has.
@@ -318,7 +314,6 @@ pub struct FlowsReport {
     /// How well the clocks of both hosts are known to agree; 0 on one host.
     pub clock_uncertainty_ns: u64,
     /// Processor time of both ends per GiB received, in seconds; `None` where not known.
-    #[serde(default)]
     pub cpu_s_per_gib: Option<f64>,
 }
 
@@ -375,7 +370,12 @@ impl FlowsReport {
     /// before either, as the user ended it, tells nothing.
     pub fn has_begun(&self) -> bool {
         let tells = |f: &FlowReport| f.lost_at_ns.is_some() || f.bytes.iter().any(|n| *n > 0);
-        self.state != "aborted" || self.flows.iter().any(tells)
+        !self.is_aborted() || self.flows.iter().any(tells)
+    }
+
+    /// Whether something ended the scenario before its time; `reason` says what.
+    pub fn is_aborted(&self) -> bool {
+        self.state == "aborted"
     }
 }
 

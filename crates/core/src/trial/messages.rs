@@ -2,7 +2,7 @@
 
 use super::assess::times_report;
 use crate::trial::report::TimesReport;
-use knee_load::measure::{MessagesMeasured, Trial};
+use knee_load::measure::{Histogram, MessagesMeasured, Trial};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -205,7 +205,7 @@ fn stalls(measured: &MessagesMeasured) -> StallsReport {
     let median = measured.gap.quantile(0.5);
     let least = STALL_MIN.max(Nanos(STALL_MEDIANS * median.0));
     let is_stall = |(gap, _): &(Nanos, u64)| *gap >= least;
-    let count = |histogram: &knee_load::measure::Histogram| {
+    let count = |histogram: &Histogram| {
         histogram.iter_recorded().filter(is_stall).map(|(_, n)| n).sum::<u64>()
     };
     let stalls = count(&measured.gap);

@@ -25,7 +25,9 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
     let known = known(measured);
     let window_s = measured.window.length().as_secs_f64();
     let gaps = open.and_then(|_| Gaps::of(&measured.starts));
-    let asked = open.map(|load| asked_in(load, measured.window));
+    // A window that a number of operations ended is as long as the last of them took.
+    let most = trial.spec.operations_max.map_or(f64::INFINITY, |n| n as f64);
+    let asked = open.map(|load| asked_in(load, measured.window).min(most));
     let started = measured.started_first();
     OfferedReport {
         asked_per_s: asked.filter(|_| window_s > 0.0).map(|n| n / window_s),
@@ -59,10 +61,9 @@ fn recorded_gaps(arrival: &ArrivalLaw, known: Window) -> Option<RecordedGaps> {
 /// closed loop, and where a number of operations, not the window, ended the schedule.
 pub fn asked(trial: &Trial) -> Option<Demand> {
     let schedule = trial.spec.load.schedule()?;
-    if trial.spec.operations_max.is_some() {
-        return None;
-    }
-    Some(asked_of(schedule, trial.measurement.window))
+    let demand = asked_of(schedule, trial.measurement.window);
+    let is_counted = |n| n as f64 <= demand.operations + demand.slack;
+    (!trial.spec.operations_max.is_some_and(is_counted)).then_some(demand)
 }
 
 /// The operations that a schedule has in the window.
@@ -233,6 +234,11 @@ mod tests {
                 peak_ratio: 3.0,
                 peak_share: 0.2,
                 period: Nanos::from_millis(500),
+            }),
+            ArrivalLaw::Burst(BurstLaw {
+                peak_ratio: 4.0,
+                peak_share: 0.25,
+                period: Nanos::from_secs(5),
             }),
             ArrivalLaw::Trace(moments.into()),
         ] {

@@ -346,8 +346,8 @@ pub struct TargetReport {
     pub step: Option<StepReport>,
 }
 
-pub(super) fn is_zero(n: &u64) -> bool {
-    *n == 0
+pub(super) fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
+    *n == N::default()
 }
 
 /// The load that was offered, against the load asked for.
@@ -433,7 +433,6 @@ pub struct GeneratorReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub woken_by_target_per_s: Option<f64>,
     /// How the workers waited; absent where nothing tells.
-    #[serde(default)]
     pub wait: Option<WaitReport>,
 }
 

@@ -1,6 +1,6 @@
 //! What the users of sessions came to.
 
-use super::assess::times_report;
+use super::assess::times_of_part;
 use crate::trial::report::TimesReport;
 use crate::trial::traffic::{rate_ci95, step_effect};
 use knee_load::measure::{
@@ -18,7 +18,6 @@ pub struct SessionsReport {
     /// Sessions that ended per second, whole or not; `None` where none did.
     pub ended_per_s: Option<f64>,
     /// Sessions that ended with a response to their last step, per second; `None` where none did.
-    #[serde(default)]
     pub answered_per_s: Option<f64>,
     /// Sessions that came to their end per second; `None` where none did.
     pub completed_per_s: Option<f64>,
@@ -167,10 +166,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let groups = groups.filter(|(group, _)| is_of_load(group)).map(|(group, times)| GroupReport {
         group: of_session(plan, group.kind, &group.name),
         completed: times.count(),
-        time_ns: TimesReport {
-            spectrum: Vec::new(),
-            ..times_report(times, effect_of_steps(trial, plan, usize::from(group.kind)))
-        },
+        time_ns: times_of_part(times, effect_of_steps(trial, plan, usize::from(group.kind))),
     });
     let in_slots = &trial.measurement.completed_sessions;
     let ran_out = measured.ran_out.as_ref();
@@ -229,19 +225,15 @@ fn session_report(
         failed: measured.failed,
         unfinished: measured.unfinished,
         completed_percent: (ended > 0).then(|| measured.completed as f64 * 100.0 / ended as f64),
-        session_time_ns: TimesReport {
-            spectrum: Vec::new(),
-            ..times_report(&measured.time, effect)
-        },
+        session_time_ns: times_of_part(&measured.time, effect),
         failed_at,
     }
 }
 
 fn programs_report(measured: &ProgramsMeasured) -> ProgramsReport {
-    let of = |histogram| TimesReport { spectrum: Vec::new(), ..times_report(histogram, None) };
     ProgramsReport {
-        answer_ns: of(&measured.answer),
-        late_ns: of(&measured.late),
+        answer_ns: times_of_part(&measured.answer, None),
+        late_ns: times_of_part(&measured.late, None),
         failed_because: measured.failed.clone(),
         has_ended: measured.has_ended,
     }

@@ -134,6 +134,10 @@ const BASE: TrialStatistic = TrialStatistic {
     source: StatisticSource::Count(|_| 0),
 };
 
+/// What other rows have in common: less of it is better, and it has thresholds.
+const LESS_IS_BETTER: TrialStatistic =
+    TrialStatistic { better: Better::Less, has_thresholds: true, ..BASE };
+
 const LOAD: &[Compared] = &[Compared::Load];
 const LOAD_AND_LATENCY: &[Compared] = &[Compared::Load, Compared::Latency];
 
@@ -214,8 +218,6 @@ fn response_time(figure: &TimeFigure) -> TrialStatistic {
         title: figure.title,
         meaning: figure.meaning,
         unit: StatisticUnit::Nanoseconds,
-        better: Better::Less,
-        has_thresholds: true,
         compared_in: entry.map_or(&[][..], |entry| entry.2),
         spread: entry.map_or(SPREAD_NETWORK, |entry| entry.3),
         source: StatisticSource::Time {
@@ -223,6 +225,7 @@ fn response_time(figure: &TimeFigure) -> TrialStatistic {
             figure: *figure,
             of_interval: entry.map(|entry| entry.1),
         },
+        ..LESS_IS_BETTER
     }
 }
 
@@ -233,10 +236,8 @@ const FAILURES: &[TrialStatistic] = &[
         title: "errors",
         meaning: "Operations that failed",
         unit: StatisticUnit::Count,
-        better: Better::Less,
-        has_thresholds: true,
         source: StatisticSource::Count(failed_operations),
-        ..BASE
+        ..LESS_IS_BETTER
     },
     TrialStatistic {
         key: "error_percent",
@@ -244,11 +245,9 @@ const FAILURES: &[TrialStatistic] = &[
         title: "errors",
         meaning: "Share of the operations that failed",
         unit: StatisticUnit::Percent,
-        better: Better::Less,
-        has_thresholds: true,
         compared_in: LOAD_AND_LATENCY,
         source: StatisticSource::Share(|t| share_percent(failed_operations(t), t)),
-        ..BASE
+        ..LESS_IS_BETTER
     },
     TrialStatistic {
         key: "timeouts",
@@ -256,10 +255,8 @@ const FAILURES: &[TrialStatistic] = &[
         title: "timeouts",
         meaning: "Operations that ended at a time limit",
         unit: StatisticUnit::Count,
-        better: Better::Less,
-        has_thresholds: true,
         source: StatisticSource::Count(timed_out),
-        ..BASE
+        ..LESS_IS_BETTER
     },
     TrialStatistic {
         key: "timeout_percent",
@@ -267,10 +264,8 @@ const FAILURES: &[TrialStatistic] = &[
         title: "timeouts",
         meaning: "Share of the operations that ended at a time limit",
         unit: StatisticUnit::Percent,
-        better: Better::Less,
-        has_thresholds: true,
         source: StatisticSource::Share(|t| share_percent(timed_out(t), t)),
-        ..BASE
+        ..LESS_IS_BETTER
     },
     TrialStatistic {
         key: "loss_percent",
@@ -291,10 +286,8 @@ const RECOVERIES: &[TrialStatistic] = &[TrialStatistic {
     title: "recovery",
     meaning: "Time from the end of an overload until the service was back",
     unit: StatisticUnit::Nanoseconds,
-    better: Better::Less,
-    has_thresholds: true,
     source: StatisticSource::Duration(|t| t.requests()?.recovery_ns),
-    ..BASE
+    ..LESS_IS_BETTER
 }];
 
 /// All statistics, in the order of the rows of a comparison. Each figure of

@@ -1,7 +1,7 @@
 //! What went over the connections, how they were secured, and to which target or step it went.
 
-use super::assess::times_report;
-use crate::trial::report::{TargetReport, TimesReport, TrafficReport};
+use super::assess::times_of_part;
+use crate::trial::report::{TargetReport, TrafficReport};
 use crate::trial::sessions::step_name;
 use knee_load::measure::{
     Agreed, EarlyData, Handshakes, PartTimes, Series, Stage, TargetMeasured, Trial, known_keys,
@@ -60,10 +60,7 @@ fn targets(measured: &[TargetMeasured], target: &Target, window: Nanos) -> Vec<T
             completed: target.outcomes.responses(),
             outcomes: target.outcomes.clone(),
             status_codes: target.status_codes.clone(),
-            response_time_ns: TimesReport {
-                spectrum: Vec::new(),
-                ..times_report(&target.response, step_effect(target, window))
-            },
+            response_time_ns: times_of_part(&target.response, step_effect(target, window)),
             step: step_report(target, window),
         }
     });

@@ -79,8 +79,8 @@ impl ServiceClock {
 /// A control connection to a service.
 #[derive(Debug)]
 pub(crate) struct ControlClient {
-    stream: TcpStream,
-    lines: Lines,
+    pub(crate) stream: TcpStream,
+    pub(crate) lines: Lines,
     /// Address as the user wrote it.
     pub(crate) service: String,
     /// Address that answered.
@@ -97,35 +97,40 @@ impl ControlClient {
         line_max: usize,
         nobody: &str,
     ) -> Result<ControlClient, RunError> {
-        let (stream, address) = connect(service, nobody)?;
-        Ok(ControlClient {
-            stream,
-            lines: Lines::new(line_max),
-            service: service.to_owned(),
-            address,
-        })
-    }
-
-    /// The client that [`ControlClient::into_parts`] took apart.
-    ///
-    /// # Errors
-    /// The connection is gone.
-    pub(crate) fn from_parts(
-        stream: TcpStream,
-        lines: Lines,
-        service: &str,
-    ) -> io::Result<ControlClient> {
-        stream.set_nonblocking(false)?;
-        Ok(ControlClient {
-            address: stream.peer_addr()?,
-            stream,
-            lines,
-            service: service.to_owned(),
-        })
-    }
-
-    pub(crate) fn set_line_max(&mut self, max: usize) {
-        self.lines.set_max(max);
+        let addresses = lookup_text(service).map_err(|unknown| {
+            RunError::Unreachable(format!(
+                "cannot resolve '{service}' ({}): give HOST:PORT such as 127.0.0.1:7007",
+                unknown.reason()
+            ))
+        })?;
+        let mut tried = Vec::new();
+        for address in addresses {
+            let stream = TcpStream::connect_timeout(&address, CONNECT).and_then(|stream| {
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(POLL))?;
+                stream.set_write_timeout(Some(CONNECT))?;
+                socket::set_user_timeout(&stream, (SILENCE_NS / 1_000_000) as u32)?;
+                Ok(stream)
+            });
+            match stream {
+                Ok(stream) => {
+                    return Ok(ControlClient {
+                        stream,
+                        lines: Lines::new(line_max),
+                        service: service.to_owned(),
+                        address,
+                    });
+                }
+                Err(error) => tried.push(format!("{address}: {}", reason(&error))),
+            }
+        }
+        if tried.is_empty() {
+            tried.push(format!("'{service}' has no address"));
+        }
+        Err(RunError::Unreachable(format!(
+            "no knee service answers over TCP at {}: {nobody}",
+            tried.join("; ")
+        )))
     }
 
     /// Error: the service cannot be used. `what` follows its name.
@@ -144,15 +149,6 @@ impl ControlClient {
     /// Error: the service refused a session, for this reason.
     pub(crate) fn refused(&self, reason: &str) -> RunError {
         RunError::NotPermitted(format!("the service {} refuses: {reason}", self.service))
-    }
-
-    pub(crate) fn stream(&self) -> &TcpStream {
-        &self.stream
-    }
-
-    /// The stream, and the bytes of it that were read and not yet handled.
-    pub(crate) fn into_parts(self) -> (TcpStream, Lines) {
-        (self.stream, self.lines)
     }
 
     /// # Errors
@@ -209,42 +205,16 @@ impl ControlClient {
         }
     }
 
-    fn next_message<S: DeserializeOwned>(&mut self) -> Result<Option<S>, ServiceLost> {
+    /// The next message of the bytes that were read; `None`: more are needed.
+    ///
+    /// # Errors
+    /// [`ServiceLost::Because`].
+    pub(crate) fn next_message<S: DeserializeOwned>(&mut self) -> Result<Option<S>, ServiceLost> {
         let line = self.lines.take().map_err(|_| ServiceLost::nonsense())?;
         let message =
             line.map(|line| serde_json::from_slice(&line).map_err(|_| ServiceLost::nonsense()));
         message.transpose()
     }
-}
-
-fn connect(service: &str, nobody: &str) -> Result<(TcpStream, SocketAddr), RunError> {
-    let addresses = lookup_text(service).map_err(|unknown| {
-        RunError::Unreachable(format!(
-            "cannot resolve '{service}' ({}): give HOST:PORT such as 127.0.0.1:7007",
-            unknown.reason()
-        ))
-    })?;
-    let mut tried = Vec::new();
-    for address in addresses {
-        let stream = TcpStream::connect_timeout(&address, CONNECT).and_then(|stream| {
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(POLL))?;
-            stream.set_write_timeout(Some(CONNECT))?;
-            socket::set_user_timeout(&stream, (SILENCE_NS / 1_000_000) as u32)?;
-            Ok(stream)
-        });
-        match stream {
-            Ok(stream) => return Ok((stream, address)),
-            Err(error) => tried.push(format!("{address}: {}", reason(&error))),
-        }
-    }
-    if tried.is_empty() {
-        tried.push(format!("'{service}' has no address"));
-    }
-    Err(RunError::Unreachable(format!(
-        "no knee service answers over TCP at {}: {nobody}",
-        tried.join("; ")
-    )))
 }
 
 impl ServiceLost {

@@ -20,7 +20,7 @@ pub(crate) struct ControlConnection {
     pub(crate) id: u64,
     /// Address of the client; IPv4 in IPv6 as plain IPv4.
     pub(crate) peer: IpAddr,
-    stream: TcpStream,
+    pub(crate) stream: TcpStream,
     lines: Lines,
     out: Vec<u8>,
     /// Bytes of `out` that were written.
@@ -64,10 +64,6 @@ impl ControlConnection {
             is_ending: false,
             is_gone: false,
         })
-    }
-
-    pub(crate) fn stream(&self) -> &TcpStream {
-        &self.stream
     }
 
     /// Reads what has come, up to 64 KiB. A client that sends more before it has an answer is none.
@@ -163,11 +159,6 @@ impl ControlConnection {
         let idle = now_ns.saturating_sub(self.heard_ns) > patience_ns;
         let stuck = now_ns.saturating_sub(self.progress_ns) > STUCK_NS;
         self.is_gone || idle || stuck && !self.out.is_empty()
-    }
-
-    /// The stream alone, for another use. Bytes that were read and not handled are dropped.
-    pub(crate) fn into_stream(self) -> TcpStream {
-        self.stream
     }
 }
 

@@ -67,6 +67,9 @@ impl Hello {
     }
 }
 
+/// Reason of a refusal because of the token.
+const WRONG_TOKEN: &str = "wrong token: the token is not the service's";
+
 impl fmt::Display for HelloRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,10 +81,7 @@ impl fmt::Display for HelloRefusal {
             HelloRefusal::Service(service) => {
                 write!(f, "this is `knee {service}`, and the client expects another service")
             }
-            HelloRefusal::Token => f.write_str(
-                "wrong token: the token is not the service's; give the client the same, with \
-                 --token or --observe-token",
-            ),
+            HelloRefusal::Token => f.write_str(WRONG_TOKEN),
         }
     }
 }
@@ -115,6 +115,8 @@ pub(crate) struct ServiceLogin<'a> {
     /// The command that starts the service: `serve udp`.
     pub(crate) service: &'static str,
     pub(crate) token: &'a str,
+    /// The option of this client that gives the token.
+    pub(crate) token_option: &'static str,
     /// Purpose of the service, in words that go on with "so start one there".
     pub(crate) purpose: &'a str,
     /// Longest line of the service, in bytes.
@@ -158,7 +160,10 @@ impl ServiceLogin<'_> {
         match sent.and_then(|()| client.receive(HELLO_NS, Some(stop))) {
             Ok(HelloReply::Welcome(welcome)) => Ok(Some(welcome)),
             Ok(HelloReply::Busy) => Ok(None),
-            Ok(HelloReply::Refused { reason }) => {
+            Ok(HelloReply::Refused { mut reason }) => {
+                if reason == WRONG_TOKEN {
+                    reason += &format!("; give the client the same, with {}", self.token_option);
+                }
                 Err(client.lost(ServiceLost::unexpected(Some(&reason))))
             }
             Err(lost @ ServiceLost::Interrupted) => Err(client.lost(lost)),
@@ -231,6 +236,9 @@ fn is_equal(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::line;
+    use std::io::Write;
+    use std::net::TcpListener;
 
     #[test]
     fn hello_of_any_version_is_understood() {
@@ -253,5 +261,35 @@ mod tests {
         for unfit in [HelloRefusal::Version(1), other, HelloRefusal::Token] {
             assert!(!unfit.to_string().contains('\n'));
         }
+    }
+
+    /// Error of a client whose service refuses it for this reason.
+    fn refused(reason: String) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap().to_string();
+        let service = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&line(&HelloReply::<()>::Refused { reason })).unwrap();
+            stream
+        });
+        let login = ServiceLogin {
+            at: &at,
+            service: "serve udp",
+            token: "other",
+            token_option: "--some-token",
+            purpose: "a test",
+            line_max: 4_096,
+        };
+        let error = login.connect::<()>(&AtomicBool::new(false)).map(drop).unwrap_err();
+        drop(service.join());
+        error.to_string()
+    }
+
+    #[test]
+    fn a_wrong_token_names_the_option_of_the_client() {
+        let token = refused(HelloRefusal::Token.to_string());
+        assert!(token.ends_with("service's; give the client the same, with --some-token"));
+        let other = refused(HelloRefusal::Version(1).to_string());
+        assert!(!other.contains("--some-token"), "{other}");
     }
 }

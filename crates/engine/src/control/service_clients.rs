@@ -3,6 +3,7 @@
 use super::control_connection::{ControlConnection, IDLE_NS};
 use super::greeting::{Hello, HelloRefusal, HelloReply, Welcome};
 use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
+use crate::sys::socket::pause_if_exhausted;
 use knee_load::time::Nanos;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -89,7 +90,14 @@ impl<F: Serialize> ServiceClients<F> {
     /// Accepts all connections that have come. Returns how many others were closed for them.
     pub(crate) fn accept(&mut self, expected: usize, now_ns: u64) -> u64 {
         let mut dismissed = 0;
-        while let Ok(accepted) = self.listener.accept() {
+        loop {
+            let accepted = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    pause_if_exhausted(&error);
+                    return dismissed;
+                }
+            };
             if self.all.len() >= CONNECTIONS_MAX + expected {
                 let others = self.all.iter().enumerate().filter(|(_, c)| Some(c.id) != self.holder);
                 let closed = oldest_of_busiest(others.map(|(index, c)| (index, c.peer)));
@@ -101,7 +109,6 @@ impl<F: Serialize> ServiceClients<F> {
                 self.next_id += 1;
             }
         }
-        dismissed
     }
 
     /// Reads what has come, the newest connection first: by the time its hello is read, all that
@@ -203,7 +210,7 @@ impl<F: Serialize> ServiceClients<F> {
     pub(crate) fn release(&mut self, id: u64) -> Option<ControlConnection> {
         let index = self.all.iter().position(|c| c.id == id)?;
         let connection = self.all.remove(index);
-        let _ = self.epoll.delete(connection.stream());
+        let _ = self.epoll.delete(&connection.stream);
         Some(connection)
     }
 }

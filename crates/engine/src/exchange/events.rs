@@ -117,6 +117,32 @@ impl EventQueue {
     }
 }
 
+/// Takes what a final response says.
+pub trait ResponseSink {
+    /// Whether anything is taken at all.
+    const READS: bool;
+
+    /// A field of its head.
+    fn field(&mut self, name: &[u8], value: &[u8]);
+
+    /// Bytes of its body, the transfer coding undone.
+    fn body(&mut self, bytes: &[u8]);
+
+    /// A chunk or frame of the body has ended.
+    fn border(&mut self) {}
+}
+
+/// Takes nothing.
+impl ResponseSink for () {
+    const READS: bool = false;
+
+    #[inline]
+    fn field(&mut self, _: &[u8], _: &[u8]) {}
+
+    #[inline]
+    fn body(&mut self, _: &[u8]) {}
+}
+
 /// Takes the response of an operation: values for its session, and messages, which become events.
 pub struct OperationSink<'a> {
     op: FlightId,
@@ -126,8 +152,18 @@ pub struct OperationSink<'a> {
 }
 
 impl OperationSink<'_> {
-    /// A field of the head.
-    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+    /// The body has ended.
+    pub fn end(&mut self) {
+        if let Some(messages) = &mut self.messages {
+            messages.on_end(self.op, |message| self.events.push(OpEvent::Message(message)));
+        }
+    }
+}
+
+impl ResponseSink for OperationSink<'_> {
+    const READS: bool = true;
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
         if let Some(readings) = &mut self.readings {
             readings.field(self.op, name, value);
         }
@@ -136,35 +172,19 @@ impl OperationSink<'_> {
         }
     }
 
-    /// Bytes of the body.
-    pub fn body(&mut self, bytes: &[u8]) {
+    fn body(&mut self, bytes: &[u8]) {
         if let Some(readings) = &mut self.readings {
             readings.body(self.op, bytes);
         }
         if let Some(messages) = &mut self.messages {
-            messages.on_body(self.op, bytes, |message| self.events.push(message.into()));
+            messages.on_body(self.op, bytes, |message| self.events.push(OpEvent::Message(message)));
         }
     }
 
-    /// A chunk or frame of the body has ended.
-    pub fn border(&mut self) {
+    fn border(&mut self) {
         if let Some(messages) = &mut self.messages {
-            messages.on_border(self.op, |message| self.events.push(message.into()));
+            messages.on_border(self.op, |message| self.events.push(OpEvent::Message(message)));
         }
-    }
-
-    /// The body has ended.
-    pub fn end(&mut self) {
-        if let Some(messages) = &mut self.messages {
-            messages.on_end(self.op, |message| self.events.push(message.into()));
-        }
-    }
-}
-
-impl From<ReadMessage> for OpEvent {
-    #[inline]
-    fn from(message: ReadMessage) -> OpEvent {
-        OpEvent::Message(message)
     }
 }
 

@@ -12,7 +12,7 @@ pub mod websocket;
 use crate::reactor::WireRequest;
 pub use crate::sys::socket::SocketKind;
 use dns::Dns;
-pub use events::{EventQueue, OpEvent, OperationSink};
+pub use events::{EventQueue, OpEvent, OperationSink, ResponseSink};
 use http1::Http1;
 use http2::Http2;
 use knee_load::session::Fills;
@@ -32,8 +32,10 @@ pub trait Conversation: Sized + 'static {
     /// State shared by all connections of one thread: encoded requests and caches.
     type Shared;
 
-    /// When the request of an operation leaves.
-    const DEPARTURE: Departure;
+    /// Whether a request leaves as soon as its operation starts. It is put out whole, and no other
+    /// operation is under way. Otherwise requests leave once all due operations have started, and
+    /// those of a connection leave together.
+    const LEAVES_AT_ONCE: bool;
 
     /// What its socket carries. Over datagrams each call of [`Conversation::receive`] has one, and
     /// what is put out is datagrams behind their lengths ([`SocketKind::first_of`]).
@@ -60,7 +62,7 @@ pub trait Conversation: Sized + 'static {
     fn receive(&mut self, input: Received<'_>, cx: &mut CallContext<'_, Self::Shared>);
 
     /// The kernel has taken all that was put out: request bodies that wait for room may continue.
-    fn sent(&mut self, cx: &mut CallContext<'_, Self::Shared>);
+    fn sent(&mut self, _cx: &mut CallContext<'_, Self::Shared>) {}
 
     /// The peer ended its side of the stream. Every operation under way gets its last event.
     fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, Self::Shared>);
@@ -164,23 +166,6 @@ pub(crate) fn with_conversation<W: WithConversation>(target: &Target, work: W) -
             Some(then) => work.with_diversion::<Dns>(settings, &then),
             None => work.with::<Dns>(settings),
         },
-    }
-}
-
-/// When the request of an operation leaves over its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Departure {
-    /// As soon as it starts. It is put out whole, and no other operation is under way.
-    AtOnce,
-    /// Once all due operations have started. Those of a connection leave together.
-    PerPass,
-}
-
-impl Departure {
-    /// Whether it is [`Departure::AtOnce`].
-    #[inline]
-    pub const fn is_at_once(self) -> bool {
-        matches!(self, Departure::AtOnce)
     }
 }
 

@@ -176,19 +176,26 @@ impl Drops {
 
     /// Drops at a place.
     pub(crate) fn at(&self, place: DropPlace) -> u64 {
-        self.counts.iter().filter(|(key, _)| key.place == place).map(|(_, &count)| count).sum()
+        self.sum(|key| key.place == place)
+    }
+
+    fn sum(&self, is_such: impl Fn(&Key) -> bool) -> u64 {
+        self.counts.iter().filter(|(key, _)| is_such(key)).map(|(_, &count)| count).sum()
     }
 
     /// Subtracts up to `count` drops of a place that another counter has too. Returns the number
     /// subtracted. Reasons of the kernel stay.
     pub(crate) fn take(&mut self, place: DropPlace, count: u64) -> u64 {
+        self.subtract(count, |key| key.place == place && key.scope != Scope::Kernel)
+    }
+
+    /// Subtracts up to `count` from such counters. Returns the number subtracted.
+    fn subtract(&mut self, count: u64, is_such: impl Fn(&Key) -> bool) -> u64 {
         let mut left = count;
-        for (key, there) in &mut self.counts {
-            if key.place == place && key.scope != Scope::Kernel {
-                let taken = left.min(*there);
-                *there -= taken;
-                left -= taken;
-            }
+        for (_, there) in self.counts.iter_mut().filter(|(key, _)| is_such(key)) {
+            let taken = left.min(*there);
+            *there -= taken;
+            left -= taken;
         }
         count - left
     }
@@ -236,24 +243,15 @@ impl Drops {
     /// Counts a full backlog once: the kernel counts it for softnet and for the interface
     /// (enqueue_to_backlog in net/core/dev.c).
     fn backlog_once(mut self) -> Drops {
-        let mut left = self.at(DropPlace::Backlog);
-        for (key, there) in &mut self.counts {
-            if key.source == RECEIVE_DROP {
-                let taken = left.min(*there);
-                *there -= taken;
-                left -= taken;
-            }
-        }
+        let backlog = self.at(DropPlace::Backlog);
+        self.subtract(backlog, |key| key.source == RECEIVE_DROP);
         self
     }
 
     /// Adds undelivered packets of IP that no other counter explains. Rules that do not count are
     /// known by the kernel's reasons, if watched.
     fn with_undelivered(mut self, undelivered: u64) -> Drops {
-        let sum = |tells: &dyn Fn(&Key) -> bool| -> u64 {
-            self.counts.iter().filter(|(key, _)| tells(key)).map(|(_, &count)| count).sum()
-        };
-        let told = sum(&|key| match key.place {
+        let told = self.sum(|key| match key.place {
             DropPlace::IpLayer => key.scope != Scope::Kernel && !key.source.contains(": Out"),
             DropPlace::Firewall => {
                 let is_before = BEFORE_IP.iter().any(|b| key.source.starts_with(b));
@@ -262,7 +260,7 @@ impl Drops {
             _ => false,
         });
         let by_rules = |of_kernel: bool| {
-            sum(&|key| {
+            self.sum(|key| {
                 key.place == DropPlace::Firewall && (key.scope == Scope::Kernel) == of_kernel
             })
         };

@@ -1,7 +1,7 @@
 //! Drops by rules of nftables, read over nfnetlink: rules of nft, and of iptables where it is built
 //! on nftables. Reading changes nothing.
 
-use crate::sys::netlink::{self, Message};
+use crate::sys::netlink::{self, Message, attribute};
 use rustix::net::netlink::NETFILTER;
 use std::collections::BTreeMap;
 use std::io;
@@ -86,8 +86,7 @@ pub(crate) fn parse(chains: &[u8], rules: &[u8]) -> Vec<Dropped> {
 
 fn chain(message: Message) -> Option<(ChainId, IsOut, Option<Dropped>)> {
     let family = *message.body.first()?;
-    let attributes = || netlink::attributes(message.body.get(NFGENMSG..).unwrap_or_default());
-    let find = |kind| attributes().find(|&(a, _)| a == kind).map(|(_, v)| v);
+    let find = |kind| attribute(message.body.get(NFGENMSG..)?, kind);
     let id = (family, text(find(CHAIN_TABLE)?), text(find(CHAIN_NAME)?));
     let number =
         find(CHAIN_HOOK).and_then(|nested| attribute(nested, HOOK_NUMBER)).and_then(big_endian);
@@ -114,8 +113,7 @@ fn is_out(family: u8, hook: Option<u32>) -> IsOut {
 
 fn rule(message: Message, out: &BTreeMap<ChainId, IsOut>) -> Option<Dropped> {
     let family = *message.body.first()?;
-    let attributes = || netlink::attributes(message.body.get(NFGENMSG..).unwrap_or_default());
-    let find = |kind| attributes().find(|&(a, _)| a == kind).map(|(_, v)| v);
+    let find = |kind| attribute(message.body.get(NFGENMSG..)?, kind);
     let id = (family, text(find(RULE_TABLE)?), text(find(RULE_CHAIN)?));
     if out.get(&id).copied().unwrap_or(false) {
         return None;
@@ -156,11 +154,6 @@ fn dropped(expressions: &[u8]) -> Option<u64> {
 fn name((family, table, chain): &ChainId) -> Option<String> {
     let family = FAMILIES.iter().find(|(number, _)| number == family)?.1;
     Some(format!("nft {family} {table} {chain}"))
-}
-
-fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    let mut all = netlink::attributes(bytes);
-    all.find(|&(a, _)| a == kind).map(|(_, value)| value)
 }
 
 fn packets(counter: &[u8]) -> Option<u64> {

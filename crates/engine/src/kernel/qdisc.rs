@@ -1,7 +1,8 @@
 //! Drops of queueing disciplines, by rtnetlink(7).
 
+use super::firewall::text;
 use crate::sys::field;
-use crate::sys::netlink::{self, Message};
+use crate::sys::netlink::{self, Message, attribute};
 use std::io;
 
 /// RTM_NEWQDISC: the answers to a dump of queueing disciplines.
@@ -50,28 +51,14 @@ fn qdisc(message: Message) -> Option<Qdisc> {
     if message.kind != NEW_QDISC || !ROOTS.contains(&parent) {
         return None;
     }
-    let (mut kind, mut drops, mut drops_old) = (String::new(), None, None);
-    for (attribute, value) in netlink::attributes(message.body.get(TCMSG..)?) {
-        match attribute {
-            KIND => {
-                let text = value.split(|&b| b == 0).next().unwrap_or_default();
-                kind = String::from_utf8_lossy(text).into_owned();
-            }
-            // struct gnet_stats_queue: length, backlog, drops.
-            STATS2 => {
-                let mut nested = netlink::attributes(value);
-                drops = nested
-                    .find(|&(a, _)| a == STATS2_QUEUE)
-                    .and_then(|(_, queue)| field(queue, 8).map(u32::from_ne_bytes));
-            }
-            // struct tc_stats: bytes (64 bits), packets, drops.
-            STATS => drops_old = field(value, 12).map(u32::from_ne_bytes),
-            _ => {}
-        }
-    }
+    let find = |kind| attribute(message.body.get(TCMSG..)?, kind);
+    // struct gnet_stats_queue: length, backlog, drops.
+    let queue = find(STATS2).and_then(|stats| field(attribute(stats, STATS2_QUEUE)?, 8));
+    // struct tc_stats: bytes (64 bits), packets, drops.
+    let drops = queue.or_else(|| field(find(STATS)?, 12))?;
     Some(Qdisc {
         interface: u32::from_ne_bytes(field(message.body, INTERFACE)?),
-        kind,
-        drops: drops.or(drops_old)?,
+        kind: find(KIND).map(text).unwrap_or_default(),
+        drops: u32::from_ne_bytes(drops),
     })
 }

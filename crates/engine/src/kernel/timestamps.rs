@@ -1,6 +1,6 @@
 //! The kernel's receive timestamps, for a whole run.
 
-use crate::sys::{datagrams, udp};
+use crate::sys::datagrams;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
@@ -24,7 +24,7 @@ impl Timestamps {
     pub(crate) fn keep_on() -> Timestamps {
         let wanting = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
-            udp::set_timestamps(&socket).ok()?;
+            datagrams::set_timestamps(&socket).ok()?;
             Some(socket)
         };
         Timestamps { _kept: wanting() }

@@ -1,12 +1,10 @@
 //! One operation over a connection of its own, before any load, with its whole response.
 
 use super::TlsTarget;
-use super::greet::{SecuredStream, converse, secure};
+use super::greet::{SecuredStream, converse, only_connection, secure};
 use crate::exchange::http2::Http2;
 use crate::exchange::http2::frame::{self, FrameHead, kind};
-use crate::exchange::{
-    CallContext, Conversation, EventQueue, OpEvent, Outbox, TargetConversation, WorkerSetup,
-};
+use crate::exchange::{CallContext, Conversation, EventQueue, OpEvent, Outbox, TargetConversation};
 use knee_load::measure::Status;
 use knee_load::spec::Target;
 use knee_load::time::Nanos;
@@ -49,9 +47,7 @@ fn call_over(
     target: &Target,
     patience: Duration,
 ) -> Result<CallResponse, String> {
-    let timeout = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
-    let (open_timeout, seed) = (timeout, (0, 0));
-    let worker = WorkerSetup { target, streams_max: 1, timeout, open_timeout, seed };
+    let worker = only_connection(target, patience);
     let (mut out, mut events) = (Outbox::default(), EventQueue::default());
     let shared = &mut Http2::shared(&target.protocol.http(), &worker);
     let cx = &mut CallContext { now: Nanos::ZERO, shared, out: &mut out, events: &mut events };

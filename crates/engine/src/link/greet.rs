@@ -76,9 +76,7 @@ impl<S: Read + Write + ?Sized> WithConversation for FirstConversation<'_, S> {
 
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> Result<(), String> {
         let FirstConversation { stream, target, patience } = self;
-        let open_timeout = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
-        let (timeout, seed) = (open_timeout, (SEED, 0));
-        let worker = WorkerSetup { target, streams_max: 1, timeout, open_timeout, seed };
+        let worker = only_connection(target, patience);
         let (mut out, mut events) = (Outbox::default(), EventQueue::default());
         let shared = &mut X::shared(settings, &worker);
         let cx = &mut CallContext { now: Nanos::ZERO, shared, out: &mut out, events: &mut events };
@@ -98,6 +96,12 @@ impl<S: Read + Write + ?Sized> WithConversation for FirstConversation<'_, S> {
         let _ = stream.write_all(cx.out.bytes());
         Ok(())
     }
+}
+
+/// What a connection before any load needs to know. It is the only one, so any seed will do.
+pub(super) fn only_connection(target: &Target, patience: Duration) -> WorkerSetup<'_> {
+    let limit = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
+    WorkerSetup { target, streams_max: 1, timeout: limit, open_timeout: limit, seed: (0, 0) }
 }
 
 /// Exchanges bytes with a target until `ends` has a result, which is called with what was received
@@ -120,7 +124,7 @@ pub(super) fn converse<X: Conversation, T>(
         if begun.elapsed() > patience {
             return Err("it has not answered in time".to_owned());
         }
-        let count = stream.read(&mut buffer).map_err(|e| reason(&e))?;
+        let count = read_some(stream, &mut buffer).map_err(|e| reason(&e))?;
         if count == 0 {
             return Err("it closed the connection before it had answered".to_owned());
         }
@@ -131,9 +135,6 @@ pub(super) fn converse<X: Conversation, T>(
         }
     }
 }
-
-/// Seed of the first connection, which carries no load.
-const SEED: u64 = 0;
 
 /// A stream over TLS, after the handshake.
 pub(super) struct SecuredStream<'a, S: ?Sized> {
@@ -153,7 +154,7 @@ impl<S: Read + Write + ?Sized> Read for SecuredStream<'_, S> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut wire = vec![0; 16 << 10];
         while self.plain.is_empty() && !self.tls.is_ended() {
-            let count = self.stream.read(&mut wire)?;
+            let count = read_some(self.stream, &mut wire)?;
             if count == 0 {
                 break;
             }
@@ -204,7 +205,7 @@ pub(super) fn secure(
         if begun.elapsed() > patience {
             return Err(SILENT.to_owned());
         }
-        let count = stream.read(&mut buffer).map_err(|error| lost(&error))?;
+        let count = read_some(stream, &mut buffer).map_err(|error| lost(&error))?;
         if count == 0 {
             return Err(format!("{HUNG_UP}: if it speaks cleartext, use http://"));
         }
@@ -214,6 +215,16 @@ pub(super) fn secure(
             // The alert, if it still listens.
             let _ = stream.write_all(&alert);
             return Err(why);
+        }
+    }
+}
+
+/// Reads what has come. A wait that a stop of the process broke off (signal(7)) begins again.
+fn read_some(stream: &mut (impl Read + ?Sized), into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(into) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => return read,
         }
     }
 }
@@ -231,7 +242,7 @@ fn take_in(tls: &mut Tls, bytes: &[u8]) -> Result<(), String> {
 /// One that accepts it sends tickets or SETTINGS, or nothing.
 fn takes_the_client(stream: &mut (impl Read + ?Sized), tls: &mut Tls) -> Result<(), String> {
     let mut buffer = vec![0; 16 << 10];
-    match stream.read(&mut buffer) {
+    match read_some(stream, &mut buffer) {
         Ok(count @ 1..) => take_in(tls, &buffer[..count])?,
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
             return Ok(());
@@ -253,5 +264,33 @@ fn lost(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => SILENT.to_owned(),
         _ => format!("the TLS handshake failed: {}", reason(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Results of its reads, one after another.
+    struct BrokenOff(Vec<io::Result<&'static [u8]>>);
+
+    impl Read for BrokenOff {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let next = self.0.remove(0)?;
+            into[..next.len()].copy_from_slice(next);
+            Ok(next.len())
+        }
+    }
+
+    #[test]
+    fn a_wait_that_a_stop_broke_off_begins_again() {
+        let broken_off = || Err(ErrorKind::Interrupted.into());
+        let reads =
+            vec![broken_off(), broken_off(), Ok(&b"abc"[..]), Err(ErrorKind::TimedOut.into())];
+        let mut stream = BrokenOff(reads);
+        let mut buffer = [0; 8];
+        assert_eq!(read_some(&mut stream, &mut buffer).unwrap(), 3);
+        let error = read_some(&mut stream, &mut buffer).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "the limit of a wait is one");
     }
 }

@@ -92,11 +92,6 @@ impl RecordPosition {
 impl Link for Tls {
     type Shared = TlsTarget;
 
-    #[inline]
-    fn is_clear(_: &TlsTarget) -> bool {
-        false
-    }
-
     fn new(target: &mut TlsTarget) -> Result<Tls, String> {
         let begun = Instant::now();
         let connection = ClientConnection::new(Arc::clone(&target.config), target.name.clone());

@@ -36,6 +36,7 @@ impl ObserverClient {
             at,
             service: SERVICE,
             token: token.unwrap_or_default(),
+            token_option: "--observe-token",
             purpose: "an observer watches the server's port at its host",
             line_max: SAY_MAX,
         };

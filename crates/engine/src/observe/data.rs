@@ -1,7 +1,10 @@
 //! Segments of followed connections, both ways: which packets matter, for the kernel as a filter
 //! and here as a parser. As in [`super::segment`], IPv4 and IPv6 without extension headers.
 
-use super::segment::{headers, jump, load_byte, load_half, load_word, unless_equal};
+use super::segment::{
+    FOR_THIS_HOST, OUTGOING, PACKET_TYPE, PROTOCOL, SYN, headers, jump, load_byte, load_half,
+    load_word, unless_equal,
+};
 use crate::sys::field;
 use crate::sys::packet::{BpfInstruction, SNAP};
 use knee_load::both_ends::port_mask;
@@ -25,14 +28,6 @@ pub struct StreamSegment {
     /// How many bytes it carries; they follow the SYN.
     pub length: u32,
 }
-
-/// Flags of the TCP header (RFC 9293, 3.1).
-const SYN: u8 = 0x02;
-
-/// The kernel's word for whom a packet was or is: this host, or another to which this one sends it.
-pub const FOR_THIS_HOST: u32 = 0;
-/// See [`FOR_THIS_HOST`].
-pub const OUTGOING: u32 = 4;
 
 /// Reads a packet from its network header on, within the bytes that were kept. `None` where it is
 /// no such segment, is cut off before its flags, or contradicts itself.
@@ -61,9 +56,6 @@ pub fn parse(packet: &[u8]) -> Option<StreamSegment> {
 /// that it sends from that port. Of those it keeps the ones with a SYN or bytes whose client's port
 /// is one of `one_of`. That number is rounded up to a power of two.
 pub fn filter(port: u16, one_of: u16) -> Vec<BpfInstruction> {
-    // Words that the kernel adds to a packet: its protocol and its type.
-    const PROTOCOL: u32 = 0xffff_f000;
-    const PACKET_TYPE: u32 = PROTOCOL + 4;
     let (port, mask) = (u32::from(port), u32::from(port_mask(one_of)));
     vec![
         load_word(PROTOCOL),

@@ -34,11 +34,20 @@ pub struct ControlSegment {
 
 /// Flags of the TCP header (RFC 9293, 3.1).
 const FIN: u8 = 0x01;
-const SYN: u8 = 0x02;
+pub(super) const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
 const TCP: u8 = 6;
+
+/// Places of words that the kernel adds to a packet: its protocol and its type.
+pub(super) const PROTOCOL: u32 = 0xffff_f000;
+pub(super) const PACKET_TYPE: u32 = PROTOCOL + 4;
+
+/// The kernel's word for whom a packet was or is: this host, or another to which this one sends it.
+pub(super) const FOR_THIS_HOST: u32 = 0;
+/// See [`FOR_THIS_HOST`].
+pub(super) const OUTGOING: u32 = 4;
 
 /// Reads a packet from its network header on, within the bytes that were kept. `None` where it is
 /// no such segment, is cut off before its flags, or contradicts itself.
@@ -94,11 +103,6 @@ fn ipv6(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
 /// Classic BPF over a packet from its network header on (Documentation/networking/filter.rst in the
 /// kernel's source).
 pub fn filter(port: u16) -> Vec<BpfInstruction> {
-    // Words that the kernel adds to a packet: its protocol and its type.
-    const BESIDE: u32 = 0xffff_f000;
-    const PROTOCOL: u32 = BESIDE;
-    const PACKET_TYPE: u32 = BESIDE + 4;
-    const FOR_THIS_HOST: u32 = 0;
     let (port, flags) = (u32::from(port), u32::from(FIN | SYN | RST | ACK));
     let ends = u32::from(FIN | RST);
     vec![

@@ -5,9 +5,8 @@
 mod stream_capture_tests;
 
 use super::data::{self, StreamSegment};
-use super::watch::why_not;
+use super::watch::{self, BUFFER, why_not};
 use crate::kernel::timestamps::Timestamps;
-use crate::sys::clock::realtime_ahead_ns;
 use crate::sys::packet::{PacketBatch, PacketSocket};
 use crate::threads::StoppableThread;
 use knee_load::both_ends::{ObservedConnection, ObservedStreams, StreamTimesBuilder};
@@ -151,16 +150,9 @@ impl FollowedStreams {
     }
 }
 
-/// Packets that the kernel keeps between two looks.
-const BUFFER: usize = 32 << 20;
-
 /// Interval of reading packets: the thread is not woken by each. What comes in between fits into a
 /// buffer of 400 KB at 100,000 packets a second.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-
-/// Batches read in one pass: more than the buffer holds. What comes in that time waits for the next
-/// pass.
-const BATCHES_MAX: usize = 10_000;
 
 /// Connections that are being followed, until it is finished or dropped.
 #[derive(Debug)]
@@ -207,28 +199,17 @@ fn follow(tap: &PacketSocket, stop: &AtomicBool) -> ObservedStreams {
 }
 
 fn read_packets(tap: &PacketSocket, batch: &mut PacketBatch, streams: &mut FollowedStreams) {
-    for _ in 0..BATCHES_MAX {
-        match tap.receive(batch) {
-            Ok(0) => return,
-            Ok(_) => {}
-            // An interface went down; the others go on.
-            Err(_) => continue,
+    watch::read_packets(tap, batch, |packet, came_ns| {
+        // A packet without a time is left out: its bytes are then missing, and known to be.
+        let (Some(segment), Some(at_ns)) = (data::parse(packet.bytes), came_ns) else {
+            return;
+        };
+        if packet.is_outgoing {
+            streams.goes(&segment, at_ns);
+        } else {
+            streams.came(&segment, at_ns);
         }
-        // Read for each batch: a step of the time of day in between does no harm.
-        let ahead = realtime_ahead_ns();
-        for packet in batch.packets() {
-            // A packet without a time is left out: its bytes are then missing, and known to be.
-            let (Some(segment), Some(at)) = (data::parse(packet.bytes), packet.realtime_ns) else {
-                continue;
-            };
-            let at_ns = at.saturating_sub(ahead);
-            if packet.is_outgoing {
-                streams.goes(&segment, at_ns);
-            } else {
-                streams.came(&segment, at_ns);
-            }
-        }
-    }
+    });
 }
 
 #[cfg(test)]

@@ -46,35 +46,26 @@ impl TimeWindow {
 pub(super) struct SynTally {
     span: TimeWindow,
     ledger: SynLedger,
-    first: u64,
-    repeated: u64,
-    ends: u64,
-    by_interval: Vec<u64>,
+    /// The observation that the counts are part of.
+    pub(super) observed: Observed,
 }
 
 impl SynTally {
     /// No counts yet.
     pub(super) fn new(span: TimeWindow) -> SynTally {
-        SynTally {
-            span,
-            ledger: SynLedger::default(),
-            first: 0,
-            repeated: 0,
-            ends: 0,
-            by_interval: Vec::new(),
-        }
+        SynTally { span, ledger: SynLedger::default(), observed: Observed::default() }
     }
 
     /// Counts a segment that came over an interface at `at_ns`.
     pub(super) fn count(&mut self, segment: &ControlSegment, interface: i32, at_ns: u64) {
         let is_in = self.span.interval_of(at_ns).is_some();
         if segment.kind == SegmentKind::End {
-            self.ends += u64::from(is_in);
+            self.observed.client_ends += u64::from(is_in);
             return;
         }
         match self.ledger.see(segment, interface, at_ns) {
             Sighting::First => self.add_first(1, at_ns),
-            Sighting::Repeated => self.repeated += u64::from(is_in),
+            Sighting::Repeated => self.observed.repeated_syns += u64::from(is_in),
             Sighting::Same => {}
         }
     }
@@ -84,26 +75,25 @@ impl SynTally {
         let Some(index) = self.span.interval_of(at_ns) else {
             return;
         };
-        self.first += count;
+        self.observed.first_syns += count;
         if index < INTERVALS_MAX as usize {
-            if self.by_interval.len() <= index {
-                self.by_interval.resize(index + 1, 0);
+            let by_interval = &mut self.observed.first_syns_by_interval;
+            if by_interval.len() <= index {
+                by_interval.resize(index + 1, 0);
             }
-            self.by_interval[index] += count;
+            by_interval[index] += count;
         }
     }
 
-    /// Writes what was counted up to `until` (or the window's end) into an observation.
-    pub(super) fn finish(mut self, until: u64, observed: &mut Observed) {
+    /// Returns the observation, with what was counted up to `until` or the window's end.
+    pub(super) fn finish(mut self, until: u64) -> Observed {
         let elapsed = until.min(self.span.end).saturating_sub(self.span.begin);
         // One place for each interval that began, also where nothing came any more.
         let intervals = elapsed.div_ceil(self.span.interval).min(INTERVALS_MAX) as usize;
-        self.by_interval.resize(intervals.max(self.by_interval.len()), 0);
-        observed.first_syns = self.first;
-        observed.repeated_syns = self.repeated;
-        observed.client_ends = self.ends;
-        observed.elapsed_ns = elapsed;
-        observed.first_syns_by_interval = self.by_interval;
+        let by_interval = &mut self.observed.first_syns_by_interval;
+        by_interval.resize(intervals.max(by_interval.len()), 0);
+        self.observed.elapsed_ns = elapsed;
+        self.observed
     }
 }
 
@@ -212,8 +202,7 @@ mod tests {
         tally.count(&syn(4), 1, at(135));
         tally.count(&end, 1, at(99));
         tally.count(&end, 1, at(120));
-        let mut observed = Observed::default();
-        tally.finish(at(200), &mut observed);
+        let observed = tally.finish(at(200));
         assert_eq!(observed.first_syns, 2);
         assert_eq!(observed.repeated_syns, 1);
         assert_eq!(observed.client_ends, 1);
@@ -225,16 +214,14 @@ mod tests {
     fn what_ends_early_has_the_intervals_that_began() {
         for (until, elapsed, intervals) in [(500, 0, 0), (1000, 0, 0), (1150, 150, 2)] {
             let tally = SynTally::new(TimeWindow::new(1000, Nanos(100), Nanos(10_000)));
-            let mut observed = Observed::default();
-            tally.finish(until, &mut observed);
+            let observed = tally.finish(until);
             assert_eq!(observed.elapsed_ns, elapsed);
             assert_eq!(observed.first_syns_by_interval.len(), intervals);
         }
         // One interval, as none was asked for.
         let mut tally = SynTally::new(TimeWindow::new(1000, Nanos::ZERO, Nanos(10_000)));
         tally.add_first(7, 5000);
-        let mut observed = Observed::default();
-        tally.finish(u64::MAX, &mut observed);
+        let observed = tally.finish(u64::MAX);
         assert_eq!(observed.first_syns_by_interval, [7]);
     }
 

@@ -1,13 +1,13 @@
 //! Watches a port of this host for the length of a window, on a thread of its own.
 
-use super::queue::QueueReader;
+use super::queue::read_queue;
 use super::segment;
 use super::tally::{SynTally, TimeWindow};
 use crate::error::reason;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::sys::clock::{monotonic_ns, realtime_ahead_ns};
-use crate::sys::packet::{PacketBatch, PacketSocket};
+use crate::sys::packet::{Packet, PacketBatch, PacketSocket};
 use crate::threads::StoppableThread;
 use knee_load::measure::{Observed, SynSource};
 use knee_load::time::Nanos;
@@ -17,7 +17,11 @@ use std::thread;
 use std::time::Duration;
 
 /// Packets that the kernel keeps between two looks: some 40,000, as each takes about 800 bytes.
-const BUFFER: usize = 32 << 20;
+pub(super) const BUFFER: usize = 32 << 20;
+
+/// Batches read in one pass: more than the buffer holds. What comes in that time waits for the next
+/// pass.
+const BATCHES_MAX: usize = 10_000;
 
 /// Interval of reading packets: the thread is not woken by each.
 const LOOK_EVERY: u64 = 5_000_000;
@@ -82,13 +86,9 @@ impl ArmedWatch {
     /// are those of the time since [`ArmedWatch::new`].
     pub fn begin(self, origin_ns: u64, interval: Nanos, duration: Nanos) -> PortWatch {
         let span = TimeWindow::new(origin_ns, interval, duration);
-        let (tap, because) = match self.tap {
-            Ok(tap) => (Some(tap), None),
-            Err(because) => (None, Some(because)),
-        };
-        let source = match tap {
-            Some(_) => SynSource::Capture,
-            None => SynSource::Counters,
+        let (source, tap, because) = match self.tap {
+            Ok(tap) => (SynSource::Capture, Some(tap), None),
+            Err(because) => (SynSource::Counters, None, Some(because)),
         };
         let mut watcher = WatchThread::new(self.port, span, tap);
         // Not on the thread: what happens after this returns is seen.
@@ -188,6 +188,28 @@ pub(super) fn why_not(error: &io::Error) -> String {
     }
 }
 
+/// Passes on the packets that have come, each with when it came by CLOCK_MONOTONIC; `None` where
+/// the kernel did not say.
+pub(super) fn read_packets(
+    tap: &PacketSocket,
+    batch: &mut PacketBatch,
+    mut pass_on: impl FnMut(&Packet<'_>, Option<u64>),
+) {
+    for _ in 0..BATCHES_MAX {
+        match tap.receive(batch) {
+            Ok(0) => return,
+            Ok(_) => {}
+            // An interface went down; the others go on.
+            Err(_) => continue,
+        }
+        // Read for each batch: a step of the time of day in between does no harm.
+        let ahead = realtime_ahead_ns();
+        for packet in batch.packets() {
+            pass_on(&packet, packet.realtime_ns.map(|at| at.saturating_sub(ahead)));
+        }
+    }
+}
+
 /// State of the thread.
 struct WatchThread {
     span: TimeWindow,
@@ -195,12 +217,11 @@ struct WatchThread {
     /// The capture, until the window has ended.
     tap: Option<PacketSocket>,
     is_tapped: bool,
-    queue: QueueReader,
+    port: u16,
     /// Reading at the begin of the window.
     begun: Option<HostReading>,
     counted: i64,
     next_sample: u64,
-    observed: Observed,
 }
 
 impl WatchThread {
@@ -210,11 +231,10 @@ impl WatchThread {
             tally: SynTally::new(span),
             is_tapped: tap.is_some(),
             tap,
-            queue: QueueReader::new(port),
+            port,
             begun: None,
             counted: 0,
             next_sample: span.begin,
-            observed: Observed::default(),
         }
     }
 
@@ -247,8 +267,7 @@ impl WatchThread {
             self.read_packets(&mut batch);
             self.close_window(until);
         }
-        self.tally.finish(until, &mut self.observed);
-        self.observed
+        self.tally.finish(until)
     }
 
     fn opens_at(&self) -> u64 {
@@ -269,10 +288,11 @@ impl WatchThread {
         self.sample(now);
         if let Some(begun) = &self.begun {
             let now = HostReading::now();
-            self.observed.kernel = now.counters.moved_since(&begun.counters);
-            self.observed.cpu_busy_percent = now.time.busy_percent_since(begun.time).unwrap_or(0.0);
+            let observed = &mut self.tally.observed;
+            observed.kernel = now.counters.moved_since(&begun.counters);
+            observed.cpu_busy_percent = now.time.busy_percent_since(begun.time).unwrap_or(0.0);
             let lost = self.tap.as_ref().and_then(|tap| tap.take_lost().ok());
-            self.observed.capture_lost = lost.unwrap_or(0);
+            observed.capture_lost = lost.unwrap_or(0);
         }
         self.tap = None;
     }
@@ -282,23 +302,12 @@ impl WatchThread {
         let Some(tap) = &self.tap else {
             return;
         };
-        // Bounded: this is far more than the buffer holds.
-        for _ in 0..10_000 {
-            match tap.receive(batch) {
-                Ok(0) => return,
-                Ok(_) => {}
-                // An interface went down; the others go on.
-                Err(_) => continue,
+        let tally = &mut self.tally;
+        read_packets(tap, batch, |packet, came_ns| {
+            if let Some(segment) = segment::parse(packet.bytes) {
+                tally.count(&segment, packet.interface, came_ns.unwrap_or_else(monotonic_ns));
             }
-            // Read for each batch: a step of the time of day in between does no harm.
-            let (ahead, now) = (realtime_ahead_ns(), monotonic_ns());
-            for packet in batch.packets() {
-                let at_ns = packet.realtime_ns.map_or(now, |t| t.saturating_sub(ahead));
-                if let Some(segment) = segment::parse(packet.bytes) {
-                    self.tally.count(&segment, packet.interface, at_ns);
-                }
-            }
-        }
+        });
     }
 
     /// Reads the accept queue, and the SYNs by the counters where these stand for a capture.
@@ -306,10 +315,11 @@ impl WatchThread {
         let Some(begun) = &self.begun else {
             return;
         };
-        if let Some(queue) = self.queue.read() {
-            let max = self.observed.accept_queue_max.get_or_insert(0);
+        if let Some(queue) = read_queue(self.port) {
+            let observed = &mut self.tally.observed;
+            let max = observed.accept_queue_max.get_or_insert(0);
             *max = queue.waiting.max(*max);
-            self.observed.accept_queue_limit = queue.limit;
+            observed.accept_queue_limit = queue.limit.or(observed.accept_queue_limit);
         }
         if !self.is_tapped {
             let counters = Counters::of(&COUNTERS);

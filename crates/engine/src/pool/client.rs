@@ -169,23 +169,43 @@ pub(crate) struct Tally {
     pub exhausted: u64,
 }
 
-/// Completed operations until they are taken, in the order of their ends. Readers get references:
-/// a copy costs more than what most of them do with it.
-#[derive(Debug, Default)]
-pub(super) struct Completions {
-    all: Vec<Completion>,
+impl Tally {
+    /// Two clients as one.
+    pub(super) fn and(self, other: Tally) -> Tally {
+        Tally {
+            opened: self.opened + other.opened,
+            open: self.open + other.open,
+            open_max: self.open_max + other.open_max,
+            in_flight: self.in_flight + other.in_flight,
+            surplus: self.surplus + other.surplus,
+            unmatched: self.unmatched + other.unmatched,
+            diverted: self.diverted + other.diverted,
+            exhausted: self.exhausted + other.exhausted,
+        }
+    }
+}
+
+/// Completed operations and messages until they are taken, in the order of their ends. Readers get
+/// references: a copy costs more than what most of them do with it.
+#[derive(Debug)]
+pub(super) struct HandoverQueue<T> {
+    all: Vec<T>,
     taken: usize,
 }
 
-impl Completions {
+impl<T> HandoverQueue<T> {
+    pub(super) const fn new() -> HandoverQueue<T> {
+        HandoverQueue { all: Vec::new(), taken: 0 }
+    }
+
     #[inline]
-    pub(super) fn push(&mut self, completion: Completion) {
-        self.all.push(completion);
+    pub(super) fn push(&mut self, item: T) {
+        self.all.push(item);
     }
 
     /// The next one; ask until there is none.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<&Completion> {
+    pub(super) fn take(&mut self) -> Option<&T> {
         if self.is_exhausted() {
             return None;
         }
@@ -213,7 +233,7 @@ mod tests {
 
     #[test]
     fn completions_come_in_order_while_more_are_added() {
-        let mut completions = Completions::default();
+        let mut completions = HandoverQueue::new();
         let at = |ns| {
             let op = Op { intended: Nanos(ns), lane: 0 };
             Completion::at_once(op, Nanos(ns), Outcome::Ok)

@@ -40,6 +40,18 @@ impl Deadlines {
         (self.first != NONE).then(|| (self.first, self.links[self.first as usize].at))
     }
 
+    /// The slot whose deadline comes first, if that is over at `now`.
+    #[inline]
+    pub(super) fn due(&self, now: Nanos) -> Option<u32> {
+        self.first().filter(|(_, at)| *at <= now).map(|(slot, _)| slot)
+    }
+
+    /// Time of the first deadline; [`Nanos::MAX`] for none.
+    #[inline]
+    pub(super) fn next_at(&self) -> Nanos {
+        self.first().map_or(Nanos::MAX, |(_, at)| at)
+    }
+
     /// The slots with their deadlines, the first first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Nanos)> + '_ {
         let mut next = self.first;

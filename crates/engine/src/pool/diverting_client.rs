@@ -1,13 +1,13 @@
 //! A client whose operations may go on over connections of another kind. A truncated answer over
 //! UDP is followed by the same query over TCP, as one operation.
 
-use super::client::{Client, ClientSummary, Completions, Tally};
+use super::client::{Client, ClientSummary, HandoverQueue, Tally};
 use super::flight::Flight;
 use super::http_client::{ClientConfig, HttpClient, Policy};
 use super::requests::RequestSet;
 use super::step_client::StepClient;
 use crate::exchange::Conversation;
-use crate::link::ServerLink;
+use crate::link::Tls;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_load::driver::RateLimit;
 use knee_load::measure::{Completion, Op};
@@ -18,8 +18,8 @@ use knee_load::time::Nanos;
 /// their intended times and time limits. The second opens its connections once they are needed, up
 /// to as many as the first has. It keeps them, unless each operation has one of its own.
 pub(crate) struct DivertingClient<X: Conversation, P: Policy> {
-    first: HttpClient<ServerLink, X, P>,
-    second: HttpClient<ServerLink, X, P>,
+    first: HttpClient<Tls, X, P>,
+    second: HttpClient<Tls, X, P>,
     /// The first slot of the second client.
     second_slot: u32,
     /// Operations are steps of sessions, whose lanes are their sessions.
@@ -29,7 +29,7 @@ pub(crate) struct DivertingClient<X: Conversation, P: Policy> {
     /// Lanes of the second client without an operation.
     free: Vec<u32>,
     /// Operations that ended in the second client.
-    completed: Completions,
+    completed: HandoverQueue<Completion>,
     diverted: u64,
 }
 
@@ -55,7 +55,7 @@ impl<X: Conversation, P: Policy + Clone> DivertingClient<X, P> {
             carries_steps: false,
             begun: Vec::new(),
             free: Vec::new(),
-            completed: Completions::default(),
+            completed: HandoverQueue::new(),
             diverted: 0,
         }
     }
@@ -203,18 +203,8 @@ impl<X: Conversation, P: Policy + Clone> Client for DivertingClient<X, P> {
     }
 
     fn tally(&self) -> Tally {
-        let (first, second) = (self.first.tally(), self.second.tally());
-        Tally {
-            opened: first.opened + second.opened,
-            open: first.open + second.open,
-            // Those of the first client are open from the start.
-            open_max: first.open_max + second.open_max,
-            in_flight: first.in_flight + second.in_flight,
-            surplus: first.surplus + second.surplus,
-            unmatched: first.unmatched + second.unmatched,
-            diverted: self.diverted,
-            exhausted: first.exhausted + second.exhausted,
-        }
+        // Connections of the first client are open from the start, so that both maxima add up.
+        Tally { diverted: self.diverted, ..self.first.tally().and(self.second.tally()) }
     }
 }
 

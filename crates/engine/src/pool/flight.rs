@@ -7,18 +7,6 @@ use knee_load::measure::{Completion, Outcome, Status};
 use knee_load::time::Nanos;
 use std::io;
 
-/// What the stream of messages of an operation came to.
-#[derive(Clone, Copy, Debug, Default)]
-enum StreamFate {
-    /// It is no stream, or still under way.
-    #[default]
-    None,
-    /// A whole stream of the operation with this number.
-    Whole(FlightId),
-    /// One that is not whole.
-    Broken(FlightId),
-}
-
 /// Most refusals after which an operation is sent again.
 const REFUSALS_MAX: u8 = 3;
 
@@ -47,8 +35,10 @@ pub(crate) struct Flight {
     pub first_byte: Nanos,
     /// Time of the last message of the response; zero before.
     pub last_message: Nanos,
-    /// Its stream of messages.
-    stream: StreamFate,
+    /// The number of its stream of messages, once that has ended; [`Completion::NO_STREAM`] before.
+    stream: FlightId,
+    /// Whether that stream was not whole.
+    is_stream_broken: bool,
     /// Bytes received.
     pub bytes: u64,
     /// Bytes of its request, once passed to the kernel.
@@ -86,13 +76,14 @@ impl Flight {
             until,
             session: Flight::NO_SESSION,
             connection: Completion::NO_CONNECTION,
+            stream: Completion::NO_STREAM,
             ..Flight::default()
         }
     }
 
     /// Notes that its stream of messages has ended.
     pub(super) fn set_stream(&mut self, op: FlightId, is_whole: bool) {
-        self.stream = if is_whole { StreamFate::Whole(op) } else { StreamFate::Broken(op) };
+        (self.stream, self.is_stream_broken) = (op, !is_whole);
     }
 
     /// Counts a refusal. Returns whether the operation is sent again. Each connection without a
@@ -154,23 +145,18 @@ impl Flight {
             bytes_sent: self.bytes_sent,
             status: 0,
             target: self.request as u32,
-            outcome: match (self.stream, outcome) {
-                (StreamFate::Whole(_) | StreamFate::Broken(_), Outcome::Truncated) => {
-                    Outcome::Incomplete
-                }
+            outcome: match outcome {
+                Outcome::Truncated if self.stream != Completion::NO_STREAM => Outcome::Incomplete,
                 _ => outcome,
             },
             lane: self.lane,
             connection: self.connection,
-            stream: match self.stream {
-                StreamFate::None => Completion::NO_STREAM,
-                StreamFate::Whole(op) | StreamFate::Broken(op) => op,
-            },
+            stream: self.stream,
         }
     }
 
     /// Completion by a message that left the target at a time.
-    pub(super) fn delivered(&self, left: Nanos, status: Status, time: EventTime) -> Completion {
+    pub(super) fn delivered(&self, left: Nanos, time: EventTime) -> Completion {
         let flight = Flight {
             intended: left,
             started: left,
@@ -183,14 +169,14 @@ impl Flight {
             first_byte: time.happened,
             ..*self
         };
-        flight.answered(status.outcome(), status, time)
+        flight.answered(Status::Message.outcome(), Status::Message, time)
     }
 
     /// Completion with a whole response of this status.
     #[inline]
     pub(super) fn answered(&self, outcome: Outcome, status: Status, time: EventTime) -> Completion {
-        let outcome = match (self.stream, status) {
-            (StreamFate::Broken(_), Status::Http(200..300)) => Outcome::Incomplete,
+        let outcome = match status {
+            Status::Http(200..300) if self.is_stream_broken => Outcome::Incomplete,
             _ => outcome,
         };
         Completion { status: status.code(), ..self.ended(outcome, time) }
@@ -210,8 +196,8 @@ impl Flight {
 /// Outcome that follows from an error of the operating system.
 pub(super) fn outcome_of(error: &io::Error) -> Outcome {
     match error.raw_os_error().unwrap_or(0) {
-        // A Unix socket without a listener, or with a full queue, refuses in its own words.
-        libc::ECONNREFUSED | libc::ENOENT | libc::EAGAIN => Outcome::Refused,
+        // A Unix socket without a listener refuses in its own words.
+        libc::ECONNREFUSED | libc::ENOENT => Outcome::Refused,
         libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => Outcome::Reset,
         libc::ETIMEDOUT => Outcome::Timeout,
         libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN | libc::ENETDOWN => {

@@ -14,7 +14,7 @@ use followed::Followed;
 pub(crate) use policy::{OnePerOperation, Policy, Pooled};
 use streams::MessageStreams;
 
-use super::client::{Client, ClientSummary, Completions, Tally};
+use super::client::{Client, ClientSummary, HandoverQueue, Tally};
 use super::deadlines::Deadlines;
 use super::flight::Flight;
 use super::flights::{self, Flights};
@@ -30,6 +30,7 @@ use knee_load::measure::{Completion, Handshakes, MessageEvent, Op, Outcome};
 use knee_load::pool::ConnectionQueue;
 use knee_load::session::{Fills, ResponseReaders, SessionPlan};
 use knee_load::time::Nanos;
+use std::collections::VecDeque;
 
 /// Time for the server to close a connection, before the client does. The side that closes first
 /// keeps the port in TIME_WAIT for a minute, which a client cannot afford.
@@ -82,6 +83,10 @@ const OPENS_PER_PASS: u32 = 16;
 /// fit into the accept queue of many servers, and go on only after a second.
 const OPENING_MAX: u32 = 100;
 
+/// Connections per pass that send more of what a payload had no room for, 128 KiB each at most.
+/// Bounds the time until the timers, as the reactor's bound on read bytes does.
+const GO_ON_PER_PASS: usize = 8;
+
 /// No connection.
 const NONE: u32 = u32::MAX;
 
@@ -93,7 +98,8 @@ pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     config: ClientConfig,
     policy: P,
     requests: RequestSet,
-    link: L::Shared,
+    /// `None` in cleartext.
+    link: Option<L::Shared>,
     exchange: X::Shared,
     connections: Vec<Connection<L, X>>,
     /// Slots without a connection.
@@ -113,6 +119,9 @@ pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     limited: Gate<Flight>,
     /// Slots to be flushed once all due operations have begun.
     dirty: Vec<u32>,
+    /// Slots with more to send in the next pass, in turn. The kernel has all that they sent so far,
+    /// so no event goes on with them.
+    going_on: VecDeque<u32>,
     /// Deadlines of sent operations.
     responding: Deadlines,
     /// Deadlines of connections that are being established.
@@ -126,7 +135,7 @@ pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     streams: MessageStreams,
     /// Values for the holes of requests, by session.
     fills: Vec<Fills>,
-    completed: Completions,
+    completed: HandoverQueue<Completion>,
     /// Operations that go on elsewhere, as they ended here.
     diverted: Vec<(Completion, Nanos)>,
     tally: Tally,
@@ -142,7 +151,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         config: ClientConfig,
         policy: P,
         requests: RequestSet,
-        link: L::Shared,
+        link: Option<L::Shared>,
         exchange: X::Shared,
     ) -> HttpClient<L, X, P> {
         let own = if P::WAITS { config.slots() } else { config.connections_max as usize };
@@ -150,11 +159,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         HttpClient {
             connections: (0..slots).map(|_| Connection::default()).collect(),
             free: (config.first_slot..slots as u32).rev().collect(),
-            ready: if config.keeps_all_open {
-                Ready::new(slots).in_turns()
-            } else {
-                Ready::new(slots)
-            },
+            ready: Ready::new(slots, config.keeps_all_open),
             unopened: if config.keeps_all_open { config.connections_max } else { 0 },
             lanes: vec![NONE; config.lanes as usize],
             flights: Flights::default(),
@@ -162,6 +167,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             again: Vec::new(),
             limited: Gate::default(),
             dirty: Vec::new(),
+            going_on: VecDeque::new(),
             responding: Deadlines::new(slots),
             connecting: Deadlines::new(slots),
             draining: Deadlines::new(slots),
@@ -169,7 +175,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             events: EventQueue::default(),
             streams: MessageStreams::new(),
             fills: Vec::new(),
-            completed: Completions::default(),
+            completed: HandoverQueue::new(),
             diverted: Vec::new(),
             tally: Tally::default(),
             violation: None,
@@ -198,7 +204,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
 impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     fn starts_send(&self) -> bool {
-        X::DEPARTURE.is_at_once()
+        X::LEAVES_AT_ONCE
     }
 
     fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos) {
@@ -223,7 +229,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
 
     #[inline]
     fn take_message(&mut self) -> Option<MessageEvent> {
-        self.streams.take()
+        self.streams.messages.take().copied()
     }
 
     #[inline]
@@ -265,21 +271,20 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     #[inline]
     fn next_deadline(&self) -> Nanos {
         debug_assert!(self.again.is_empty(), "each operation has a deadline");
-        if self.may_open() > 0 {
+        if self.may_open() > 0 || !self.going_on.is_empty() {
             return Nanos::ZERO;
         }
-        let first = |of: &Deadlines| of.first().map_or(Nanos::MAX, |(_, at)| at);
-        first(&self.responding)
-            .min(first(&self.connecting))
-            .min(first(&self.draining))
-            .min(first(&self.streams.quiet))
+        self.responding
+            .next_at()
+            .min(self.connecting.next_at())
+            .min(self.draining.next_at())
+            .min(self.streams.quiet.next_at())
             .min(self.waiting.next_deadline())
             .min(self.limited.next_deadline(|flight| flight.until))
     }
 
     fn next_due(&self) -> Nanos {
-        let timed = self.timers.first().map_or(Nanos::MAX, |(_, at)| at);
-        timed.min(self.limited.next_due())
+        self.timers.next_at().min(self.limited.next_due())
     }
 
     fn rate_limit(&self) -> Option<&RateLimit> {
@@ -290,27 +295,20 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         for _ in 0..self.may_open().min(OPENS_PER_PASS) {
             self.open_idle(io, now);
         }
+        self.go_on();
         while let Some(flight) = self.limited.release(now) {
             self.place_in_time(io, flight, now);
         }
-        while let Some((slot, at)) = self.connecting.first()
-            && at <= now
-        {
+        while let Some(slot) = self.connecting.due(now) {
             self.expire_connect(io, slot, now);
         }
-        while let Some((slot, at)) = self.draining.first()
-            && at <= now
-        {
+        while let Some(slot) = self.draining.due(now) {
             self.retire(io, slot, now);
         }
-        while let Some((slot, at)) = self.timers.first()
-            && at <= now
-        {
+        while let Some(slot) = self.timers.due(now) {
             self.on_timer(io, slot, now);
         }
-        while let Some((op, at)) = self.responding.first()
-            && at <= now
-        {
+        while let Some(op) = self.responding.due(now) {
             self.expire_operation(io, op, None, now);
         }
         self.expire_streams(io, now);

@@ -19,13 +19,9 @@ pub(super) struct Ready {
 
 impl Ready {
     /// No connection has room yet, of `slots`.
-    pub(super) fn new(slots: usize) -> Ready {
-        Ready { levels: Vec::new(), places: vec![[NONE; 2]; slots], lowest: 0, turn: None }
-    }
-
-    /// The same, whose connections take turns.
-    pub(super) fn in_turns(self) -> Ready {
-        Ready { turn: Some(0), ..self }
+    pub(super) fn new(slots: usize, take_turns: bool) -> Ready {
+        let (places, turn) = (vec![[NONE; 2]; slots], take_turns.then_some(0));
+        Ready { levels: Vec::new(), places, lowest: 0, turn }
     }
 
     /// A connection that carries `operations` has room for one more.
@@ -87,7 +83,7 @@ mod tests {
         fn the_first_is_one_that_carries_fewest(
             steps in prop::collection::vec((0_u32..6, 0_u32..5), 0..60),
         ) {
-            let mut ready = Ready::new(6);
+            let mut ready = Ready::new(6, false);
             let mut model = [None; 6];
             for (slot, operations) in steps {
                 if operations == 4 {
@@ -108,7 +104,7 @@ mod tests {
 
     #[test]
     fn connections_take_turns_where_all_are_to_be_used() {
-        let mut ready = Ready::new(3).in_turns();
+        let mut ready = Ready::new(3, true);
         (0..3).for_each(|slot| ready.insert(slot, 0));
         let mut first = || ready.first().map(|(slot, _)| slot);
         let six: Vec<_> = (0..6).filter_map(|_| first()).collect();
@@ -117,7 +113,7 @@ mod tests {
 
     #[test]
     fn of_equals_the_one_used_last_comes_first() {
-        let mut ready = Ready::new(3);
+        let mut ready = Ready::new(3, false);
         for slot in [0, 1, 2, 1] {
             ready.insert(slot, 0);
         }

@@ -3,7 +3,7 @@
 
 mod feed;
 
-use super::client::{Client, ClientSummary, Completions, Tally};
+use super::client::{Client, ClientSummary, HandoverQueue, Tally};
 use super::flight::Flight;
 use super::step_client::StepClient;
 use crate::error::{RunError, reason};
@@ -36,7 +36,7 @@ pub(crate) struct ReplayClient {
     waiting: HashMap<u64, VecDeque<Waiting>>,
     /// How many wait.
     waiting_count: u64,
-    completed: Completions,
+    completed: HandoverQueue<Completion>,
 }
 
 /// A request that waits for another of its user.
@@ -66,7 +66,7 @@ impl ReplayClient {
             free: Vec::new(),
             waiting: HashMap::new(),
             waiting_count: 0,
-            completed: Completions::default(),
+            completed: HandoverQueue::new(),
         }
     }
 

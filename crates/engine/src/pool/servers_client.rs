@@ -117,17 +117,8 @@ impl Client for ServersClient {
     }
 
     fn tally(&self) -> Tally {
-        let of_all = |of: fn(&Tally) -> u64| self.clients.iter().map(|c| of(&c.tally())).sum();
-        Tally {
-            opened: of_all(|tally| tally.opened),
-            open: of_all(|tally| tally.open),
-            open_max: self.open_max,
-            in_flight: of_all(|tally| tally.in_flight),
-            surplus: of_all(|tally| tally.surplus),
-            unmatched: of_all(|tally| tally.unmatched),
-            diverted: of_all(|tally| tally.diverted),
-            exhausted: of_all(|tally| tally.exhausted),
-        }
+        let each = self.clients.iter().map(|client| client.tally());
+        Tally { open_max: self.open_max, ..each.fold(Tally::default(), Tally::and) }
     }
 }
 

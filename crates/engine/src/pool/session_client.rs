@@ -7,7 +7,7 @@ mod ending;
 mod programs;
 mod seat;
 
-use super::client::{Client, ClientSummary, Completions, Tally};
+use super::client::{Client, ClientSummary, HandoverQueue, Tally};
 use super::step_client::StepClient;
 use crate::error::RunError;
 use crate::reactor::{Backend, Event, EventTime};
@@ -63,7 +63,7 @@ pub(crate) struct SessionClient {
     thinking: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Texts and holes of each request's path.
     paths: Box<[Vec<Cut>]>,
-    completed: Completions,
+    completed: HandoverQueue<Completion>,
     ended: Vec<Completion>,
     measured: SessionsMeasured,
     /// Steps begun since the last call. A session that waits has begun its first step.
@@ -105,7 +105,7 @@ impl SessionClient {
             waiting: VecDeque::new(),
             limited: Gate::of(inner.rate_limit().cloned()),
             thinking: BinaryHeap::new(),
-            completed: Completions::default(),
+            completed: HandoverQueue::new(),
             ended: Vec::new(),
             measured,
             begun: 0,

@@ -5,7 +5,7 @@ use super::{
     WireRequests, place,
 };
 use crate::sys::epoll::{self, Epoll, flags};
-use crate::sys::socket::{Socket, SocketKind, TcpState};
+use crate::sys::socket::{RawAddress, Socket, SocketKind, TcpState};
 use knee_load::time::Nanos;
 use std::collections::VecDeque;
 use std::io;
@@ -19,6 +19,12 @@ const TURN_BYTES_MAX: usize = 2 * READ_BYTES;
 
 /// What a datagram counts for as bytes at least: a call each, however short it is.
 const DATAGRAM_BYTES_MIN: usize = 1 << 10;
+
+/// Pause until a Unix listener whose queue was full is tried again: no event says that it has room.
+const FULL_PAUSE: Nanos = Nanos(500_000);
+
+/// What a connection is watched for.
+const WATCH: u32 = flags::READ | flags::WRITE | flags::READ_CLOSED | flags::EDGE;
 
 /// First token of watched descriptors that are no connections.
 const WATCHED: u64 = 1 << 63;
@@ -45,6 +51,8 @@ pub(crate) struct EpollBackend {
     timestamps: bool,
     /// Tokens of connections that wait for their turn to be read.
     turns: VecDeque<u64>,
+    /// Tokens of connections to Unix listeners whose queues are full, with the addresses.
+    unqueued: VecDeque<(u64, RawAddress)>,
     /// Bytes that this call of `poll` may still read.
     readable_bytes: usize,
     /// Watched descriptors that are no connections, by number.
@@ -109,6 +117,7 @@ impl EpollBackend {
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             timestamps,
             turns: VecDeque::new(),
+            unqueued: VecDeque::new(),
             readable_bytes: 0,
             watched: Vec::new(),
         })
@@ -186,6 +195,29 @@ impl EpollBackend {
         }
         let connection = &self.connections[slot as usize];
         connection.connected && connection.generation == generation
+    }
+
+    /// Connects to Unix listeners whose queues were full, up to the first that still is. Its
+    /// connection goes to the end of the line. Returns the number of connects that are over.
+    #[cold]
+    fn join_queues(&mut self, sink: &mut dyn Sink) -> usize {
+        let before = self.unqueued.len();
+        while let Some((token, address)) = self.unqueued.pop_front() {
+            let slot = token as u32;
+            let Some(socket) = &self.connections[slot as usize].socket else {
+                continue;
+            };
+            let begun = socket.connect(&address);
+            match begun.and_then(|_| self.epoll.add(socket, token, WATCH)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.unqueued.push_back((token, address));
+                    break;
+                }
+                Err(error) => sink.on_event(self, slot, Event::Failed(error)),
+            }
+        }
+        before.saturating_sub(self.unqueued.len())
     }
 
     /// Reads connections whose turn has come. Returns their number.
@@ -305,6 +337,11 @@ impl EpollBackend {
     }
 }
 
+/// Whether a Unix listener's queue is full (connect(2)), which is no refusal.
+fn is_queue_full(error: &io::Error, address: &RawAddress) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock && address.family() == libc::AF_UNIX
+}
+
 fn is_closed_by_peer(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET))
 }
@@ -318,9 +355,15 @@ impl Backend for EpollBackend {
         let socket = opening.socket(Socket::of_kind, self.timestamps)?;
         let connection = &mut self.connections[slot as usize];
         let token = u64::from(connection.generation) << 32 | u64::from(slot);
-        socket.connect(opening.to)?;
-        let watch = flags::READ | flags::WRITE | flags::READ_CLOSED | flags::EDGE;
-        self.epoll.add(&socket, token, watch)?;
+        match socket.connect(opening.to) {
+            Err(error) if is_queue_full(&error, opening.to) => {
+                self.unqueued.push_back((token, opening.to.clone()));
+            }
+            begun => {
+                begun?;
+                self.epoll.add(&socket, token, WATCH)?;
+            }
+        }
         (connection.socket, connection.kind) = (Some(socket), opening.kind);
         connection.connected = false;
         (connection.unsent, connection.send_error) = (None, None);
@@ -366,6 +409,9 @@ impl Backend for EpollBackend {
         let Some(socket) = connection.socket.take() else {
             return;
         };
+        if !self.unqueued.is_empty() {
+            self.unqueued.retain(|(token, _)| *token as u32 != slot);
+        }
         if how == Close::Reset {
             // Where it fails the connection is closed all the same, with a FIN.
             let _ = socket.set_reset_on_close();
@@ -376,15 +422,18 @@ impl Backend for EpollBackend {
     fn poll(&mut self, timeout: Nanos, sink: &mut dyn Sink) -> io::Result<usize> {
         let mut events = std::mem::take(&mut self.events);
         let timeout = if self.turns.is_empty() { timeout } else { Nanos::ZERO };
+        let is_full = !self.unqueued.is_empty();
+        let timeout = if is_full { timeout.min(FULL_PAUSE) } else { timeout };
         let waited = self.epoll.wait(&mut events, Some(timeout)).map(<[epoll::EpollEvent]>::len);
         let mut buffer = std::mem::take(&mut self.buffer);
         self.readable_bytes = POLL_BYTES_MAX;
         let turns = if self.turns.is_empty() { 0 } else { self.take_turns(&mut buffer, sink) };
+        let joined = if is_full { self.join_queues(sink) } else { 0 };
         for &event in &events[..*waited.as_ref().unwrap_or(&0)] {
             self.handle(event, &mut buffer, sink);
         }
         self.buffer = buffer;
         self.events = events;
-        waited.map(|count| count + turns)
+        waited.map(|count| count + turns + joined)
     }
 }

@@ -310,6 +310,47 @@ fn over_a_unix_socket<B: Backend>(mut io: B) {
     std::fs::remove_file(path).unwrap();
 }
 
+/// A listener that is slow to accept is no listener that refuses.
+fn over_a_full_unix_listener<B: Backend>(mut io: B) {
+    let path = std::env::temp_dir().join(format!("knee-full-{}-{}", io.name(), std::process::id()));
+    let listener = UnixListener::bind(&path).unwrap();
+    rustix::net::listen(&listener, 1).unwrap();
+    let address = RawAddress::new(&Address::Unix(path.clone())).unwrap();
+    for slot in 0..10 {
+        io.open(slot, ConnectOptions::to(&address)).unwrap();
+    }
+    let seen = poll_until(&mut io, |s| s.len() == 2);
+    assert_eq!(seen, [Seen::Connected(0), Seen::Connected(1)]);
+    io.close(9, Close::Orderly);
+    let accepts = std::thread::spawn(move || {
+        let accept = |_| {
+            std::thread::sleep(Duration::from_millis(3));
+            listener.accept().unwrap()
+        };
+        ((0..9).map(accept).collect::<Vec<_>>(), listener)
+    });
+    let seen = poll_until(&mut io, |s| s.len() == 7);
+    assert_eq!(seen.len(), 7, "{seen:?}");
+    for slot in 2..9 {
+        assert!(seen.contains(&Seen::Connected(slot)), "{slot}: {seen:?}");
+    }
+    let (mut peers, listener) = accepts.join().unwrap();
+    // The one that was closed may have come in time, in the place of another.
+    listener.set_nonblocking(true).unwrap();
+    peers.extend(listener.accept());
+    drop(listener);
+    // Without a listener it is refused at once, with and without a file.
+    for kind in [io::ErrorKind::ConnectionRefused, io::ErrorKind::NotFound] {
+        let failed = match io.open(9, ConnectOptions::to(&address)) {
+            Err(error) => vec![Seen::Failed(9, error.kind())],
+            Ok(()) => poll_until(&mut io, |s| !s.is_empty()),
+        };
+        assert_eq!(failed, [Seen::Failed(9, kind)]);
+        io.close(9, Close::Orderly);
+        let _ = std::fs::remove_file(&path);
+    }
+}
+
 /// A peer that sends more whenever some of it is read, up to a limit that only an endless call of
 /// `poll` reaches.
 struct Flood {
@@ -435,6 +476,7 @@ promises! {
     many_connections_share_the_buffers => |io| many_at_once(io, 100),
     a_fast_peer_is_read_in_turns => a_flood_is_read_in_turns,
     unix_sockets_carry_the_same => over_a_unix_socket,
+    full_queue_of_a_unix_listener_is_waited_for => over_a_full_unix_listener,
     datagrams_keep_their_borders_both_ways => datagrams_keep_their_borders,
     many_datagrams_are_all_handed_over => many_datagrams,
     what_is_no_connection_is_watched_up_to_its_end => watches_what_is_no_connection,

@@ -5,12 +5,9 @@ use super::{
     Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Sink,
     WireRequests, place,
 };
-mod completed;
-
 use crate::sys::buffers::BufferRing;
 use crate::sys::datagrams;
 use crate::sys::socket::{RawAddress, Socket, SocketKind, TcpState};
-use completed::{Completed, KIND_CLOSE, KIND_CONNECT, KIND_RECEIVE, KIND_SEND, KIND_WATCH};
 use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use knee_load::time::Nanos;
@@ -31,6 +28,14 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Longest request that fits the socket's buffer at once, so that its success need not be reported.
 const UNREPORTED_BYTES_MAX: usize = 4 * 1024;
 
+/// The kind of an operation, in the low byte of its user data. Above it are 24 bits of the
+/// generation of its slot, then 32 of the slot.
+const KIND_CONNECT: u64 = 0;
+const KIND_RECEIVE: u64 = 1;
+const KIND_SEND: u64 = 2;
+const KIND_CLOSE: u64 = 3;
+const KIND_WATCH: u64 = 4;
+
 /// Carries traffic over io_uring(7); needs Linux 6.0 (multishot receive, shared buffer rings).
 pub(crate) struct UringBackend {
     // Dropped first: after it the kernel holds no pointer into the fields below.
@@ -43,7 +48,7 @@ pub(crate) struct UringBackend {
     spare: Buffers,
     buffers: BufferRing,
     /// Completions still to be handled.
-    completions: VecDeque<Completed>,
+    completions: VecDeque<cqueue::Entry>,
     /// Room for the control messages of a receive; `None` without timestamps. Boxed, as the kernel
     /// reads it when a receive is armed.
     template: Option<Box<libc::msghdr>>,
@@ -51,6 +56,7 @@ pub(crate) struct UringBackend {
     watched: Vec<Option<OwnedFd>>,
 }
 
+#[derive(Default)]
 struct Connection {
     socket: Option<Socket>,
     kind: SocketKind,
@@ -91,15 +97,7 @@ impl UringBackend {
             })?;
         let buffers = BufferRing::register(&ring.submitter(), BUFFERS, BUFFER_BYTES)?;
         let mut connections = Vec::new();
-        connections.resize_with(capacity, || Connection {
-            socket: None,
-            kind: SocketKind::Stream,
-            generation: 0,
-            address: None,
-            unsent: 0,
-            sending: None,
-            send_error: None,
-        });
+        connections.resize_with(capacity, Connection::default);
         Ok(UringBackend {
             ring,
             connections,
@@ -169,15 +167,20 @@ impl UringBackend {
         Ok(())
     }
 
+    /// A submission that sends bytes, which have to stay until the kernel has taken them.
+    fn send_entry(&self, slot: u32, bytes: &[u8]) -> squeue::Entry {
+        opcode::Send::new(self.fd(slot), bytes.as_ptr(), bytes.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .user_data(self.user_data(slot, KIND_SEND))
+    }
+
     /// Sends bytes that are not registered, and keeps them until the kernel has taken them.
     fn send_owned(&mut self, slot: u32, bytes: Vec<u8>) -> io::Result<()> {
         if self.connections[slot as usize].kind == SocketKind::Datagram {
             return self.send_datagrams(slot, bytes);
         }
-        let entry = opcode::Send::new(self.fd(slot), bytes.as_ptr(), bytes.len() as u32)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
-            .build()
-            .user_data(self.user_data(slot, KIND_SEND));
+        let entry = self.send_entry(slot, &bytes);
         let connection = &mut self.connections[slot as usize];
         if bytes.len() > UNREPORTED_BYTES_MAX {
             connection.unsent = bytes.len();
@@ -208,8 +211,9 @@ impl UringBackend {
         allow_timeout(entered.map(drop))
     }
 
-    fn handle(&mut self, completed: Completed, sink: &mut dyn Sink) {
-        let Completed { user_data, result, flags } = completed;
+    fn handle(&mut self, completed: &cqueue::Entry, sink: &mut dyn Sink) {
+        let (user_data, result, flags) =
+            (completed.user_data(), completed.result(), completed.flags());
         let slot = (user_data >> 32) as u32;
         if user_data & 0xFF == KIND_WATCH {
             return self.tell_watched(slot, sink);
@@ -321,16 +325,15 @@ impl UringBackend {
                     None => &[],
                 };
                 let piece = self.piece(bytes);
-                let is_stream = self.connections[slot as usize].kind == SocketKind::Stream;
-                if piece.bytes.is_empty() && is_stream {
-                    let event = match self.connections[slot as usize].send_error.take() {
+                let connection = &mut self.connections[slot as usize];
+                if !piece.bytes.is_empty() {
+                    sink.on_event(self, slot, Event::Received(piece));
+                } else if connection.kind == SocketKind::Stream {
+                    let event = match connection.send_error.take() {
                         Some(error) => Event::Failed(io::Error::from_raw_os_error(error)),
                         None => Event::Ended,
                     };
                     return sink.on_event(self, slot, event);
-                }
-                if !piece.bytes.is_empty() {
-                    sink.on_event(self, slot, Event::Received(piece));
                 }
             }
             _ if -result == libc::ENOBUFS => {}
@@ -387,22 +390,13 @@ impl Backend for UringBackend {
             Payload::Registered(request) => request,
             Payload::Owned(bytes) => return self.send_owned(slot, bytes),
         };
-        let data = self.user_data(slot, KIND_SEND);
-        let fd = self.fd(slot);
         let (head, body) = self.requests.pieces(request);
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-        let entry = |bytes: &[u8]| {
-            opcode::Send::new(fd, bytes.as_ptr(), bytes.len() as u32)
-                .flags(flags)
-                .build()
-                .user_data(data)
-        };
         let whole = head.len() + body.len();
+        let entry = self.send_entry(slot, head);
         if whole <= UNREPORTED_BYTES_MAX {
-            let entry = entry(head).flags(squeue::Flags::SKIP_SUCCESS);
-            return self.push(entry);
+            return self.push(entry.flags(squeue::Flags::SKIP_SUCCESS));
         }
-        let (head, body) = (entry(head), (!body.is_empty()).then(|| entry(body)));
+        let (head, body) = (entry, (!body.is_empty()).then(|| self.send_entry(slot, body)));
         self.connections[slot as usize].unsent = whole;
         let Some(body) = body else {
             return self.push(head);
@@ -463,14 +457,16 @@ impl Backend for UringBackend {
     fn poll(&mut self, timeout: Nanos, sink: &mut dyn Sink) -> io::Result<usize> {
         let idle = self.completions.is_empty() && self.ring.completion().is_empty();
         self.enter(if idle { timeout } else { Nanos::ZERO })?;
-        self.completions.extend(self.ring.completion().map(Completed::from));
+        self.completions.extend(self.ring.completion());
         let (mut handled, mut bytes) = (0, 0);
         while bytes < POLL_BYTES_MAX
             && let Some(completed) = self.completions.pop_front()
         {
-            bytes += completed.received_bytes();
+            if completed.user_data() & 0xFF == KIND_RECEIVE {
+                bytes += usize::try_from(completed.result()).unwrap_or(0);
+            }
             handled += 1;
-            self.handle(completed, sink);
+            self.handle(&completed, sink);
         }
         self.buffers.publish();
         Ok(handled)

@@ -9,7 +9,7 @@ use crate::exchange::{
     Conversation, TargetConversation, WithConversation, WorkerSetup, with_conversation,
 };
 use crate::kernel::host;
-use crate::link::{ServerLink, TlsTarget};
+use crate::link::{Tls, TlsTarget};
 use crate::pool::client::Client;
 use crate::pool::diverting_client::DivertingClient;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
@@ -92,8 +92,7 @@ impl Dispatch<'_> {
             };
             let tls = server.tls.as_ref().map(TlsTarget::with_own_sessions);
             let (policy, requests) = (policy.clone(), requests.clone());
-            let client =
-                HttpClient::<ServerLink, X, P>::new(config, policy, requests, tls, exchange());
+            let client = HttpClient::<Tls, X, P>::new(config, policy, requests, tls, exchange());
             ends.push(client.slots() as u32);
             let client = client.followed(one_of.take()).within(limit.clone());
             clients.push(Box::new(client.of_streams(target)));

@@ -1,7 +1,7 @@
 //! A page over HTTP/1.1 for monitoring systems, made for each request. It serves one connection at
 //! a time, on a thread of its own. A client that is slow or sends too much is cut off.
 
-use crate::threads;
+use crate::{interrupt, threads};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -81,11 +81,11 @@ impl Exposition {
         Some(next.saturating_duration_since(Instant::now()).min(LINGER_MAX))
     }
 
-    /// Waits for the next scrape, for `limit` at the most.
+    /// Waits for the next scrape, for `limit` at the most, or until a signal comes meanwhile.
     pub fn await_scrape(&self, limit: Duration) {
-        let last = || lock(&self.scrapes).last;
-        let (begin, before) = (Instant::now(), last());
-        while last() == before && begin.elapsed() < limit {
+        let state = || (lock(&self.scrapes).last, interrupt::is_raised());
+        let (begin, before) = (Instant::now(), state());
+        while state() == before && begin.elapsed() < limit {
             thread::sleep(Duration::from_millis(10));
         }
     }

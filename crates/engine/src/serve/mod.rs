@@ -3,7 +3,12 @@
 pub mod dns;
 pub mod exposition;
 pub mod http;
+mod listen;
 pub mod ws;
+
+use crate::sys::epoll::{Epoll, flags};
+use std::io;
+use std::os::fd::AsFd;
 
 /// Connections by token: a place in the low half, a generation in the high half. So a late event or
 /// timer of a closed connection never meets its successor.
@@ -34,15 +39,17 @@ impl<T> ConnectionSlab<T> {
         u64::from(self.places[place].0) << 32 | place as u64
     }
 
-    /// Adds the connection that `make` makes of its token, which is returned.
-    fn insert(&mut self, make: impl FnOnce(u64) -> T) -> u64 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push((0, None));
-            (self.places.len() - 1) as u32
-        }) as usize;
-        let token = self.token_at(place);
-        self.places[place].1 = Some(make(token));
-        token
+    /// Token of the connection that is added next.
+    fn next_token(&self) -> u64 {
+        self.free.last().map_or(self.places.len() as u64, |place| self.token_at(*place as usize))
+    }
+
+    /// Adds the connection that has the next token.
+    fn insert(&mut self, connection: T) {
+        match self.free.pop() {
+            Some(place) => self.places[place as usize].1 = Some(connection),
+            None => self.places.push((0, Some(connection))),
+        }
     }
 
     /// The connection's place, unless it is gone.
@@ -61,12 +68,82 @@ impl<T> ConnectionSlab<T> {
         self.places.iter_mut().filter_map(|(_, c)| c.as_mut()).for_each(act);
     }
 
-    /// Removes the connection with this token, which is not gone.
+    /// Removes the connection with this token, unless it is gone.
     fn remove(&mut self, token: u64) {
+        if self.get(token).is_none() {
+            return;
+        }
         let (generation, content) = &mut self.places[token as u32 as usize];
         *content = None;
         // The highest generation is left to the tokens that are no connection's.
         *generation = (*generation + 1) % u32::MAX;
         self.free.push(token as u32);
+    }
+}
+
+/// Bytes kept of the memory for what is to be sent.
+const OUT_BYTES_KEPT: usize = 64 << 10;
+
+/// The socket of a connection, and what is to be sent over it.
+struct QueuedSocket<S> {
+    socket: S,
+    /// What is to be sent, and how much of it is.
+    out: Vec<u8>,
+    sent: usize,
+    /// Whether room to write is waited for.
+    is_blocked: bool,
+}
+
+/// Result of [`QueuedSocket::flush`].
+enum Flushed {
+    /// The kernel has all of them, or epoll tells of room for the rest.
+    Fine,
+    /// More of them wait for the client than may.
+    Unread,
+    /// The connection is gone.
+    Gone,
+}
+
+impl<S: AsFd> QueuedSocket<S> {
+    fn new(socket: S) -> QueuedSocket<S> {
+        QueuedSocket { socket, out: Vec::new(), sent: 0, is_blocked: false }
+    }
+
+    /// Has epoll report what comes under this token. Returns false where it cannot.
+    fn watch(&self, epoll: &Epoll, token: u64) -> bool {
+        epoll.add(&self.socket, token, flags::READ | flags::READ_CLOSED).is_ok()
+    }
+
+    /// Passes to the kernel what is to be sent, by `send`. At most `unread_max` bytes may wait.
+    fn flush(
+        &mut self,
+        (epoll, token): (&Epoll, u64),
+        unread_max: usize,
+        send: impl Fn(&S, &[u8]) -> io::Result<usize>,
+    ) -> Flushed {
+        let mut is_blocked = false;
+        while self.sent < self.out.len() && !is_blocked {
+            match send(&self.socket, &self.out[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => is_blocked = true,
+                Err(_) => return Flushed::Gone,
+            }
+        }
+        if !is_blocked {
+            self.out.clear();
+            self.out.shrink_to(OUT_BYTES_KEPT);
+            self.sent = 0;
+        } else if self.out.len() - self.sent > unread_max {
+            return Flushed::Unread;
+        }
+        if std::mem::replace(&mut self.is_blocked, is_blocked) != is_blocked {
+            let room = if is_blocked { flags::WRITE } else { 0 };
+            let wanted = flags::READ | flags::READ_CLOSED | room;
+            if epoll.modify(&self.socket, token, wanted).is_err() {
+                return Flushed::Gone;
+            }
+        }
+        Flushed::Fine
     }
 }

@@ -98,6 +98,8 @@ pub struct ThreadUse {
     pub scheduled: u64,
     /// Times that it slept.
     pub sleeps: u64,
+    /// Times that it was preempted.
+    pub preempted: u64,
 }
 
 impl ThreadUse {
@@ -113,14 +115,16 @@ impl ThreadUse {
         let nanos = |t: libc::timeval| {
             Nanos::from_secs(t.tv_sec as u64) + Nanos::from_micros(t.tv_usec as u64)
         };
+        let number = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
         let (kept_waiting, scheduled) = schedule().unwrap_or_default();
         ThreadUse {
             user: nanos(usage.ru_utime),
             system: nanos(usage.ru_stime),
             kept_waiting,
             scheduled,
-            // Voluntary context switches.
-            sleeps: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+            // Voluntary context switches, and involuntary ones.
+            sleeps: number(usage.ru_nvcsw),
+            preempted: number(usage.ru_nivcsw),
         }
     }
 
@@ -142,6 +146,7 @@ impl ThreadUse {
             kept_waiting: self.kept_waiting - earlier.kept_waiting,
             scheduled: self.scheduled.saturating_sub(earlier.scheduled),
             sleeps: self.sleeps.saturating_sub(earlier.sleeps),
+            preempted: self.preempted.saturating_sub(earlier.preempted),
         }
     }
 }

@@ -36,9 +36,8 @@ impl DatagramSocket {
     pub fn bind(address: SocketAddr) -> io::Result<DatagramSocket> {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
-        let socket = DatagramSocket(socket);
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
-        Ok(socket)
+        set_timestamps(&socket)?;
+        Ok(DatagramSocket(socket))
     }
 
     /// Where it is bound.
@@ -315,6 +314,14 @@ pub unsafe fn control_of(header: &libc::msghdr) -> &[u8] {
     }
     // SAFETY: promised by the caller.
     unsafe { slice::from_raw_parts(start.cast::<u8>(), length) }
+}
+
+/// From now on the kernel tells when it received what comes (CLOCK_REALTIME): SO_TIMESTAMPNS.
+///
+/// # Errors
+/// A kernel without timestamps.
+pub fn set_timestamps(socket: &impl AsFd) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
 }
 
 /// Asks the kernel for a timestamp only of what it stamps anyway (SO_TIMESTAMPING). SO_TIMESTAMPNS

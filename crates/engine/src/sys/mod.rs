@@ -73,7 +73,6 @@ pub(crate) fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> 
 trait Plain: Copy {}
 impl Plain for u8 {}
 impl Plain for u32 {}
-impl Plain for libc::c_int {}
 
 /// getsockopt(2) into `value`. Returns the bytes that the kernel wrote.
 fn get_option<T: Plain>(

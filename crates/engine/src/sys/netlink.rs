@@ -1,14 +1,12 @@
-//! netlink(7): dumps of the kernel's tables, and its socket diagnostics.
+//! netlink(7): dumps of the kernel's tables and of its sockets.
 
 use super::field;
 use rustix::io::retry_on_intr;
 use rustix::net::netdevice::index_to_name;
-use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
-use rustix::net::{recv, send, sendto, socket, socket_with};
+use rustix::net::{recv, send, socket, socket_with};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// Longest piece of a dump; the kernel fills up to 32 KiB at a time.
@@ -42,8 +40,11 @@ pub fn dump_of(
     body: &[u8],
     longest: usize,
 ) -> io::Result<Vec<u8>> {
-    let socket = open(SocketType::RAW, protocol)?;
-    ask(&socket, kind, body)?;
+    let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+    let socket = socket_with(family, SocketType::RAW, flags, protocol)?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+    let question = question(kind, body);
+    retry_on_intr(|| send(&socket, &question, SendFlags::empty()))?;
     let mut answers = Vec::new();
     let mut piece = vec![0_u8; PIECE];
     loop {
@@ -51,18 +52,31 @@ pub fn dump_of(
         if length == 0 || answers.len() + length > longest {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        for message in messages(&piece[..length]) {
-            match message.kind {
-                // struct nlmsgerr begins with the error, negative.
-                k if k == libc::NLMSG_ERROR as u16 => {
-                    let code = i32::from_ne_bytes(field(message.body, 0).unwrap_or_default());
-                    return Err(io::Error::from_raw_os_error(code.saturating_neg()));
-                }
-                k if k == libc::NLMSG_DONE as u16 => return Ok(answers),
-                _ => answers.extend_from_slice(message.whole),
-            }
+        if take_piece(&piece[..length], &mut answers)? {
+            return Ok(answers);
         }
     }
+}
+
+/// Adds the answers of a piece of a dump to `answers`. Returns whether the dump has ended.
+///
+/// # Errors
+/// The error that the kernel answers with; a message that is cut off.
+fn take_piece(piece: &[u8], answers: &mut Vec<u8>) -> io::Result<bool> {
+    let mut read = 0;
+    for message in messages(piece) {
+        match message.kind {
+            // struct nlmsgerr begins with the error, negative.
+            k if k == libc::NLMSG_ERROR as u16 => {
+                let code = i32::from_ne_bytes(field(message.body, 0).unwrap_or_default());
+                return Err(io::Error::from_raw_os_error(code.saturating_neg()));
+            }
+            k if k == libc::NLMSG_DONE as u16 => return Ok(true),
+            _ => answers.extend_from_slice(message.whole),
+        }
+        read += message.whole.len();
+    }
+    if read < piece.len() { Err(io::ErrorKind::InvalidData.into()) } else { Ok(false) }
 }
 
 /// One message.
@@ -103,6 +117,11 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
+/// The value of the first attribute of this type.
+pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|&(of, _)| of == kind).map(|(_, value)| value)
+}
+
 /// Messages and attributes begin at multiples of four.
 fn padded(length: usize) -> usize {
     length.next_multiple_of(4)
@@ -114,14 +133,8 @@ pub fn interface_name(index: u32) -> Option<String> {
     index_to_name(any, index).ok()
 }
 
-/// Opens a netlink socket of this kind that waits for an answer at most [`PATIENCE`].
-fn open(kind: SocketType, protocol: Option<Protocol>) -> io::Result<OwnedFd> {
-    let socket = socket_with(AddressFamily::NETLINK, kind, SocketFlags::CLOEXEC, protocol)?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-    Ok(socket)
-}
-
-fn ask(socket: &OwnedFd, kind: u16, body: &[u8]) -> io::Result<()> {
+/// A request for a dump, with its header.
+fn question(kind: u16, body: &[u8]) -> Vec<u8> {
     let length = (HEADER + body.len()) as u32;
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
     let mut question = Vec::with_capacity(length as usize);
@@ -131,41 +144,7 @@ fn ask(socket: &OwnedFd, kind: u16, body: &[u8]) -> io::Result<()> {
     // Sequence number and port, which a dump on a socket of its own does not need.
     question.extend_from_slice(&[0; 8]);
     question.extend_from_slice(body);
-    retry_on_intr(|| send(socket, &question, SendFlags::empty()))?;
-    Ok(())
-}
-
-/// A socket to the kernel's socket diagnostics (sock_diag(7)); closed when dropped.
-#[derive(Debug)]
-pub struct SocketDiagnostics(OwnedFd);
-
-impl SocketDiagnostics {
-    /// Opens one. It waits for an answer at most two seconds.
-    ///
-    /// # Errors
-    /// A kernel without socket diagnostics; out of descriptors.
-    pub fn open() -> io::Result<SocketDiagnostics> {
-        open(SocketType::DGRAM, Some(netlink::INET_DIAG)).map(SocketDiagnostics)
-    }
-
-    /// Sends a message to the kernel.
-    ///
-    /// # Errors
-    /// Out of memory.
-    pub fn send(&self, message: &[u8]) -> io::Result<()> {
-        let kernel = SocketAddrNetlink::new(0, 0);
-        retry_on_intr(|| sendto(&self.0, message, SendFlags::empty(), &kernel))?;
-        Ok(())
-    }
-
-    /// Receives one datagram of messages.
-    ///
-    /// # Errors
-    /// `WouldBlock` where none came in time.
-    pub fn receive<'a>(&self, into: &'a mut [u8]) -> io::Result<&'a [u8]> {
-        let (count, _) = retry_on_intr(|| recv(&self.0, &mut *into, RecvFlags::empty()))?;
-        Ok(&into[..count])
-    }
+    question
 }
 
 #[cfg(test)]
@@ -193,6 +172,18 @@ mod tests {
             wrong[0] = lie;
             assert_eq!(attributes(&wrong).count(), 0, "length {lie}");
         }
+    }
+
+    #[test]
+    fn an_error_and_an_answer_cut_off_are_errors() {
+        let mut answers = Vec::new();
+        let mut message = question(20, &[0; 56]);
+        assert!(take_piece(&message[..40], &mut answers).is_err());
+        message[4] = libc::NLMSG_ERROR as u8;
+        assert!(take_piece(&message, &mut answers).is_err());
+        message[4] = libc::NLMSG_DONE as u8;
+        assert!(take_piece(&message, &mut answers).unwrap());
+        assert!(answers.is_empty());
     }
 
     #[test]

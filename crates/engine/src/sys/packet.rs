@@ -1,6 +1,7 @@
 //! A tap on all network interfaces (packet(7)): packets from the network header on, filtered in the
 //! kernel, each with the time of its arrival.
 
+use super::datagrams::set_timestamps;
 use super::{check, get_option, set_option};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;
@@ -76,7 +77,7 @@ impl PacketSocket {
             sockopt::set_socket_recv_buffer_size(&fd, buffer)?;
         }
         let buffer = sockopt::socket_recv_buffer_size(&fd)?;
-        set_option(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
+        set_timestamps(&fd)?;
         // Spares the filter what was sent; before Linux 4.20 the filter alone keeps it away.
         let ignores = libc::c_int::from(!outgoing);
         let _ = set_option(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &ignores);

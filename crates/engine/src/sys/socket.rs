@@ -14,6 +14,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 /// Where a stream socket listens or connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl RawAddress {
     /// A Unix path longer than 107 bytes or with a zero byte in it.
     pub fn new(address: &Address) -> io::Result<RawAddress> {
         let path = match address {
-            Address::Tcp(address) => return Ok(RawAddress((*address).into())),
+            Address::Tcp(address) => return Ok((*address).into()),
             Address::Unix(path) => path,
         };
         // One byte is left for the zero that ends it.
@@ -83,6 +85,12 @@ impl RawAddress {
         }
         let unix = SocketAddrUnix::try_from(self.0.clone())?;
         Ok(Address::Unix(OsStr::from_bytes(unix.path_bytes().unwrap_or_default()).into()))
+    }
+}
+
+impl From<SocketAddr> for RawAddress {
+    fn from(address: SocketAddr) -> RawAddress {
+        RawAddress(address.into())
     }
 }
 
@@ -240,8 +248,7 @@ impl Socket {
     /// # Errors
     /// A kernel without timestamps.
     pub fn set_timestamps(&self) -> io::Result<()> {
-        let on: libc::c_int = 1;
-        set_option(self, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
+        datagrams::set_timestamps(self)
     }
 
     /// As [`Socket::read`], and when the kernel received the last of these bytes, in nanoseconds of
@@ -344,6 +351,14 @@ impl From<Socket> for OwnedFd {
 pub fn is_exhaustion(error: &io::Error) -> bool {
     use libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
     matches!(error.raw_os_error(), Some(EMFILE | ENFILE | ENOBUFS | ENOMEM))
+}
+
+/// Waits a little after an accept that failed because descriptors or memory have run out. The
+/// connection stays in the queue, and a wait for events would end at once because of it.
+pub(crate) fn pause_if_exhausted(error: &io::Error) {
+    if is_exhaustion(error) {
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Ends a TCP connection whose peer has not acknowledged data for `timeout_ms` milliseconds

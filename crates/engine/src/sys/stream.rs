@@ -196,12 +196,10 @@ impl TcpState {
             CLOSE => TcpPhase::Closed,
             _ => TcpPhase::Established,
         };
-        let unacknowledged = u32::from_ne_bytes(info.get(24..28)?.try_into().ok()?);
-        let acknowledged = match info.get(120..128) {
-            Some(bytes) => u64::from_ne_bytes(bytes.try_into().ok()?) > 1,
-            None => unacknowledged == 0,
-        };
-        Some(TcpState { phase, is_acknowledged: acknowledged })
+        let unacknowledged = u32::from_ne_bytes(field(info, 24)?);
+        let acknowledged = field(info, 120).map(u64::from_ne_bytes);
+        let is_acknowledged = acknowledged.map_or(unacknowledged == 0, |bytes| bytes > 1);
+        Some(TcpState { phase, is_acknowledged })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The terminal that this process was started from: whether it may be drawn on. Also how it is put
 //! back where the process ends at once.
 
+use super::check_count;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
@@ -46,23 +47,37 @@ pub fn remember(words: &'static [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the terminal that [`remember`] kept has hung up. Keys must not be read from it then:
-/// each read returns at once with nothing.
+/// Whether the terminal that [`remember`] kept has hung up. Each read from it then returns at once
+/// with nothing.
 pub fn has_hung_up() -> bool {
-    wait(Duration::ZERO) == Some(Input::HungUp)
+    wait(Duration::ZERO).is_some_and(|(_, has_hung_up)| has_hung_up)
 }
 
 /// What a terminal has for a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Keys.
-    Keys,
+    /// This number of bytes, at least 1.
+    Bytes(usize),
     /// Nothing, for ever.
     HungUp,
 }
 
-/// Waits for keys at the terminal that [`remember`] kept; `None`: none came within the time.
-pub fn wait(patience: Duration) -> Option<Input> {
+/// Waits for keys at the terminal that [`remember`] kept, and reads the bytes that are there, by
+/// one read, which does not wait for more. `None`: none came within the time.
+pub fn read(patience: Duration, into: &mut [u8]) -> Option<Input> {
+    let (fd, has_hung_up) = wait(patience)?;
+    if has_hung_up {
+        return Some(Input::HungUp);
+    }
+    // SAFETY: the buffer is ours, and of this length.
+    match check_count(|| unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) }) {
+        Ok(count @ 1..) => Some(Input::Bytes(count)),
+        Ok(0) | Err(_) => Some(Input::HungUp),
+    }
+}
+
+/// Waits for keys. Returns the terminal, and whether it has hung up; `None`: none came in time.
+fn wait(patience: Duration) -> Option<(RawFd, bool)> {
     // SAFETY: it is null or was leaked by `remember`, and is never changed.
     let Some(former) = (unsafe { FORMER.load(Ordering::Acquire).as_ref() }) else {
         std::thread::sleep(patience);
@@ -75,7 +90,7 @@ pub fn wait(patience: Duration) -> Option<Input> {
         return None;
     }
     let is_gone = poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0;
-    Some(if is_gone { Input::HungUp } else { Input::Keys })
+    Some((former.fd, is_gone))
 }
 
 /// Whether [`remember`] was called and [`put_back`] was not yet.

@@ -127,17 +127,6 @@ pub fn cpu_count() -> u32 {
     affinity().map_or(1, |cpus| cpus.len().max(1) as u32)
 }
 
-/// How often this thread was preempted so far: involuntary context switches (getrusage(2)).
-pub fn preempted() -> u64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to a whole rusage, which the call fills; all zeroes are valid too.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    u64::try_from(usage.ru_nivcsw).unwrap_or(0)
-}
-
 /// Binds this thread to the processors given.
 ///
 /// # Errors

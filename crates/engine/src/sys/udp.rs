@@ -109,14 +109,6 @@ pub fn set_segment(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &libc::c_int::from(bytes))
 }
 
-/// From now on the kernel tells when each datagram came (CLOCK_REALTIME): SO_TIMESTAMPNS.
-///
-/// # Errors
-/// None in correct use.
-pub fn set_timestamps(socket: &UdpSocket) -> io::Result<()> {
-    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
-}
-
 /// Turns IP_RECVERR on. A later call then reports what the network answers to a datagram. The same
 /// call reports that this host dropped the datagram itself (`ENOBUFS`). Without it Linux reports
 /// neither absent hosts nor full queues of devices (ip(7), udp(7)). What was reported stays in a
@@ -196,6 +188,7 @@ fn wait_for(
 mod tests {
     use super::*;
     use crate::sys::clock::realtime_ns;
+    use crate::sys::datagrams::set_timestamps;
 
     fn pair() -> (UdpSocket, UdpSocket) {
         let one = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -12,7 +12,7 @@ use super::{Worker, WorkerResult};
 use crate::exchange::Conversation;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
-use crate::link::ServerLink;
+use crate::link::Tls;
 use crate::pool::client::Client;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
@@ -124,7 +124,7 @@ impl World {
         policy: P,
         set: RequestSet,
         shared: X::Shared,
-    ) -> HttpClient<ServerLink, X, P> {
+    ) -> HttpClient<Tls, X, P> {
         let spec = &self.spec;
         let keeps_lanes =
             matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 pub struct Quiet;
 
 impl IntervalWatcher for Quiet {
-    fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+    fn on_interval(&mut self, _: &Interval, _: &Histogram) {}
 }
 
 /// One request, to this port of this host.

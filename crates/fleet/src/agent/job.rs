@@ -1,21 +1,20 @@
 //! One trial as an agent makes it, from the order to the stored result.
 
-use super::lock;
-use crate::bus::{NatsLink, json, not_stored, now_ns};
+use super::{AgentService, lock};
+use crate::bus::{json, not_stored, now_ns};
 use crate::clocks::{PauseWatch, TimeSpan, longest_within};
 use crate::interval_share::IntervalShare;
 use crate::parcel::{outline, pack, piece_words};
-use crate::permit::{Permit, Spacing};
 use crate::protocol::{
     AgentAnswer, DeliveredPart, JobState, KEPT, PIECE, PrepareRequest, Snapshot, TrialKey,
     TrialOrder, live_subject, result_subject,
 };
+use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
-use async_nats::{Client, HeaderMap, jetstream};
 use bytes::Bytes;
 use knee_engine::StartBarrier;
 use knee_load::measure::IntervalPart;
-use knee_load::spec::{Margins, TrialSpec, WorkerRange};
+use knee_load::spec::{TrialSpec, WorkerRange};
 use knee_load::time::Nanos;
 use std::fs;
 use std::io::Write as _;
@@ -39,19 +38,6 @@ const WAKE_NS: u64 = 3_000_000;
 /// Longest wait of a trial for the limit on operations per second.
 const SPACING_WAIT: Duration = Duration::from_secs(10);
 
-/// What a job uses of its agent.
-#[derive(Clone)]
-pub(super) struct JobContext {
-    pub(super) agent: String,
-    pub(super) client: Client,
-    pub(super) stream: jetstream::Context,
-    pub(super) link: Arc<NatsLink>,
-    pub(super) permit: Permit,
-    pub(super) margins: Margins,
-    pub(super) spacing: Arc<Spacing>,
-    pub(super) clock_shift_ns: i64,
-}
-
 /// A trial that an agent prepares, makes, or has made.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -59,17 +45,16 @@ pub(super) struct Job {
     shared: Arc<JobShared>,
     /// `None` once the trial was cancelled.
     go: Mutex<Option<Sender<u64>>>,
-    clock_shift_ns: i64,
 }
 
 /// State that the job shares with its threads.
 #[derive(Debug)]
-pub(super) struct JobShared {
+struct JobShared {
     stop: AtomicBool,
-    pub(super) doing: Mutex<JobState>,
+    doing: Mutex<JobState>,
     /// The packed result, and since when it is kept.
     held: Mutex<Option<(Vec<Bytes>, Instant)>>,
-    pub(super) is_thanked: AtomicBool,
+    is_thanked: AtomicBool,
 }
 
 impl Job {
@@ -77,7 +62,7 @@ impl Job {
     pub(super) fn begin(
         (order, PrepareRequest { key, crew }): (TrialOrder, PrepareRequest),
         ready: oneshot::Sender<AgentAnswer>,
-        tools: JobContext,
+        service: Arc<AgentService>,
     ) -> Job {
         let (go, told) = mpsc::channel();
         let shared = Arc::new(JobShared {
@@ -86,12 +71,7 @@ impl Job {
             held: Mutex::new(None),
             is_thanked: AtomicBool::new(false),
         });
-        let job = Job {
-            key: key.clone(),
-            shared: shared.clone(),
-            go: Mutex::new(Some(go)),
-            clock_shift_ns: tools.clock_shift_ns,
-        };
+        let job = Job { key: key.clone(), shared: shared.clone(), go: Mutex::new(Some(go)) };
         let runtime = tokio::runtime::Handle::current();
         let (answer, answers) = mpsc::channel();
         let failing = shared.clone();
@@ -100,7 +80,7 @@ impl Job {
                 key,
                 crew,
                 order,
-                tools,
+                service,
                 shared: shared.clone(),
                 ready: answer.clone(),
                 go: Mutex::new(told),
@@ -144,17 +124,17 @@ impl Job {
         held.as_ref().is_some_and(|(_, since)| since.elapsed() > KEPT)
     }
 
-    /// Starts it at a time of the clock that the agent reports.
-    pub(super) fn go(&self, at_ns: u64, now: u64) -> AgentAnswer {
+    /// Starts it at a time of the monotonic clock.
+    pub(super) fn go(&self, at_ns: u64) -> AgentAnswer {
+        let now = now_ns();
         if at_ns < now.saturating_add(LEAD_MIN_NS) {
             let late = now.saturating_sub(at_ns) as f64 / 1e6;
             return AgentAnswer::No(format!("the word to begin came too late, by {late:.1} ms"));
         }
-        let at_ns = at_ns.saturating_add_signed(-self.clock_shift_ns);
-        let told = lock(&self.go).as_ref().map(|go| go.send(at_ns).is_ok());
-        match told {
-            Some(true) => AgentAnswer::Yes,
-            _ => AgentAnswer::No("its workers do not wait any more".to_owned()),
+        if lock(&self.go).as_ref().is_some_and(|go| go.send(at_ns).is_ok()) {
+            AgentAnswer::Yes
+        } else {
+            AgentAnswer::No("its workers do not wait any more".to_owned())
         }
     }
 
@@ -192,7 +172,7 @@ struct JobRun {
     key: TrialKey,
     crew: WorkerRange,
     order: TrialOrder,
-    tools: JobContext,
+    service: Arc<AgentService>,
     shared: Arc<JobShared>,
     /// Gets the answer once all workers wait, or cannot.
     ready: Sender<AgentAnswer>,
@@ -203,8 +183,8 @@ impl JobRun {
     /// Publishes snapshots as they come. Losing some of them does no harm.
     fn publish_snapshots(&self, runtime: &tokio::runtime::Handle) -> UnboundedSender<Snapshot> {
         let (snapshots, mut to_send) = tokio::sync::mpsc::unbounded_channel::<Snapshot>();
-        let subject = live_subject(&self.key.run, &self.tools.agent);
-        let client = self.tools.client.clone();
+        let subject = live_subject(&self.key.run, &self.service.facts.name);
+        let client = self.service.client.clone();
         runtime.spawn(async move {
             while let Some(snapshot) = to_send.recv().await {
                 let _ = client.publish(subject.clone(), json(&snapshot)).await;
@@ -219,10 +199,10 @@ impl JobRun {
     /// Why it cannot, as the answer to the coordinator.
     fn run(self, runtime: &tokio::runtime::Handle) -> Result<(), AgentAnswer> {
         let mut spec = self.order.spec.clone();
-        spec.engine.margins = self.tools.margins;
+        spec.engine.margins = self.service.options.margins;
         let crew = self.crew;
-        self.tools.spacing.wait(SPACING_WAIT);
-        self.tools.permit.check(&mut spec, crew)?;
+        self.service.spacing.wait(SPACING_WAIT);
+        self.service.options.permit.check(&mut spec, crew)?;
         let files = OrderFiles::put(&self.order.files, &self.key, &mut spec)
             .map_err(|e| AgentAnswer::No(format!("the files that the trial needs: {e}")))?;
         let snapshots = self.publish_snapshots(runtime);
@@ -238,7 +218,7 @@ impl JobRun {
         let ran = knee_engine::run_part(&spec, crew, &muster, &self.shared.stop);
         let stops = watch.end();
         // Each worker of the next trial begins with one operation, which counts in the limit.
-        self.tools.spacing.charge(crew.workers);
+        self.service.spacing.charge(crew.workers);
         drop(files);
         let mut trial = ran?;
         if let Some(why) = lock(&muster.why).take() {
@@ -249,7 +229,7 @@ impl JobRun {
         trial.measurement.stall_ns_max = trial.measurement.stall_ns_max.max(stopped_ns);
         let begun_late_ns = muster.begun_late_ns.load(Ordering::Relaxed);
         let delivered = DeliveredPart {
-            agent: self.tools.agent.clone(),
+            agent: self.service.facts.name.clone(),
             crew,
             begun_late_ns,
             trial,
@@ -262,8 +242,8 @@ impl JobRun {
             return Ok(());
         }
         *lock(&self.shared.held) = Some((pieces.clone(), Instant::now()));
-        let storing = Storing { key: self.key, tools: self.tools, shared: self.shared, pieces };
-        runtime.spawn(storing.run());
+        let JobRun { key, service, shared, .. } = self;
+        runtime.spawn(Storing { key, service, shared, pieces }.run());
         Ok(())
     }
 }
@@ -274,7 +254,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// A result on its way to JetStream.
 struct Storing {
     key: TrialKey,
-    tools: JobContext,
+    service: Arc<AgentService>,
     shared: Arc<JobShared>,
     pieces: Vec<Bytes>,
 }
@@ -291,7 +271,7 @@ impl Storing {
                     return;
                 }
                 // Nobody can be reached then.
-                Err(_) if self.tools.link.up_since_ns().is_none() => {}
+                Err(_) if self.service.link.down_since_ns().is_some() => {}
                 Err(why) => *lock(&self.shared.doing) = JobState::Kept(of, why),
             }
             if self.shared.is_thanked.load(Ordering::Relaxed) || since.elapsed() > KEPT {
@@ -302,15 +282,15 @@ impl Storing {
     }
 
     async fn store(&self) -> Result<(), String> {
-        let of = self.pieces.len();
+        let (of, agent) = (self.pieces.len(), &self.service.facts.name);
         for (number, piece) in self.pieces.iter().enumerate() {
             let mut headers = HeaderMap::new();
             // A piece whose acknowledgement was lost is stored only once.
-            let id = format!("{}.{}.{number}", self.key, self.tools.agent);
+            let id = format!("{}.{agent}.{number}", self.key);
             headers.insert(NATS_MESSAGE_ID, id.as_str());
             headers.insert(PIECE, piece_words(number, of).as_str());
-            let subject = result_subject(&self.key, &self.tools.agent, &number.to_string());
-            let stream = &self.tools.stream;
+            let subject = result_subject(&self.key, agent, &number.to_string());
+            let stream = &self.service.stream;
             let sent = stream.publish_with_headers(subject, headers, piece.clone()).await;
             sent.map_err(|e| not_stored(&e))?.await.map_err(|e| not_stored(&e))?;
         }
@@ -364,7 +344,7 @@ impl StartBarrier for AgentMuster<'_> {
     }
 
     fn rate_max(&self) -> Option<f64> {
-        self.work.tools.permit.rate_max
+        self.work.service.options.permit.rate_max
     }
 
     fn part(&self, part: &IntervalPart) {
@@ -381,9 +361,7 @@ impl StartBarrier for AgentMuster<'_> {
 }
 
 /// Files of an order, readable only by this user, until this is dropped.
-struct OrderFiles {
-    folder: Option<PathBuf>,
-}
+struct OrderFiles(Option<PathBuf>);
 
 impl OrderFiles {
     /// Writes the files, and puts their paths into the spec.
@@ -393,13 +371,13 @@ impl OrderFiles {
         spec: &mut TrialSpec,
     ) -> std::io::Result<OrderFiles> {
         if files.is_empty() {
-            return Ok(OrderFiles { folder: None });
+            return Ok(OrderFiles(None));
         }
         // A trial that is prepared again has a folder of its own: the first goes when it ends.
         let name = format!("knee-agent-{}-{key}-{}", std::process::id(), now_ns());
         let folder = std::env::temp_dir().join(name);
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let kept = OrderFiles { folder: Some(folder.clone()) };
+        let kept = OrderFiles(Some(folder.clone()));
         let mut names = Vec::new();
         for (number, (name, bytes)) in files.iter().enumerate() {
             let path = folder.join(number.to_string());
@@ -419,7 +397,7 @@ impl OrderFiles {
 
 impl Drop for OrderFiles {
     fn drop(&mut self) {
-        if let Some(folder) = &self.folder {
+        if let Some(folder) = &self.0 {
             let _ = fs::remove_dir_all(folder);
         }
     }

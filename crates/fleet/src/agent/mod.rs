@@ -4,19 +4,21 @@ mod job;
 mod question;
 
 use super::leases::AgentLeases;
-use crate::bus::{Bus, json, now_ns, parse};
+use crate::bus::{Bus, NatsLink, chain, json, now_ns, parse};
 use crate::clocks::chrony_error_ns_max;
 use crate::parcel::{ParcelPieces, parse_piece, unpack};
 use crate::permit::{Cidr, Permit, Spacing};
 use crate::protocol::{
     AgentAnswer, AgentFacts, BEAT, ClockReading, FAREWELL, GoRequest, Heartbeat, JobState, PIECE,
-    PROTOCOL, PrepareRequest, RENEW, TrialKey, TrialOrder, Verb, beat_subject,
+    PROTOCOL, PrepareRequest, RENEW, TrialKey, TrialOrder, VERSION, Verb, beat_subject,
 };
-use crate::{FleetError, NatsAccess, Patience, host_name};
-use async_nats::{Client, Message};
+use crate::{NatsAccess, Patience, host_name};
+use async_nats::{Client, Message, jetstream};
+use bytes::Bytes;
 use futures_util::StreamExt;
+use job::Job;
 pub(crate) use job::files_of;
-use job::{Job, JobContext};
+use knee_engine::error::RunError;
 use knee_engine::sys::clock;
 use knee_load::spec::Margins;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,17 +43,13 @@ pub struct AgentOptions {
     pub margins: Margins,
     /// Shift of the clock that it reports, in nanoseconds: for tests.
     pub clock_shift_ns: i64,
-    /// knee's version.
-    pub version: String,
 }
 
 /// An agent that holds its lease.
 #[derive(Debug)]
 pub struct Agent {
     bus: Bus,
-    leases: AgentLeases,
-    facts: AgentFacts,
-    options: AgentOptions,
+    service: AgentService,
 }
 
 impl Agent {
@@ -59,21 +57,20 @@ impl Agent {
     ///
     /// # Errors
     /// NATS is not there or refuses; another agent has the name; the name is none.
-    pub fn join(options: AgentOptions) -> Result<Agent, FleetError> {
-        let asked = options.name.clone();
-        if let Some(name) = asked.as_deref().filter(|name| !is_name(name)) {
-            return Err(FleetError::Refused(format!(
+    pub fn join(options: AgentOptions) -> Result<Agent, RunError> {
+        let asked = options.name.as_deref();
+        if let Some(name) = asked.filter(|name| !is_name(name)) {
+            return Err(RunError::NotPermitted(format!(
                 "'{name}' is no name for an agent: expected up to 64 letters, digits, - and _, \
                  beginning with a letter or digit"
             )));
         }
         let host_name = host_name();
-        let name = asked.clone().unwrap_or_else(|| name_of_host(&host_name));
+        let name = asked.map_or_else(|| name_of_host(&host_name), str::to_owned);
         let host = knee_engine::host();
         let mut facts = AgentFacts {
-            name: String::new(),
             protocol: PROTOCOL,
-            version: options.version.clone(),
+            version: VERSION.to_owned(),
             host: host_name,
             pid: std::process::id(),
             cores: host.cpus,
@@ -82,39 +79,39 @@ impl Agent {
             labels: options.labels.clone(),
             targets: options.permit.targets.iter().map(Cidr::to_string).collect(),
             rate_max: options.permit.rate_max,
-            run: None,
+            ..AgentFacts::default()
         };
         let (bus, leases) = options.patience.until_there(|| {
             let bus = Bus::connect(&options.access, "knee agent", &name)?;
             let leases = AgentLeases::of(&bus);
-            bus.run(take_name(&leases, &mut facts, asked.as_ref()))?;
+            bus.run(take_name(&leases, &mut facts, &name, asked.is_some()))?;
             Ok((bus, leases))
         })?;
-        Ok(Agent { bus, leases, facts, options })
+        let service = AgentService {
+            client: bus.client.clone(),
+            link: bus.link.clone(),
+            leases,
+            stream: bus.stream.clone(),
+            facts,
+            spacing: Spacing::of(options.permit.rate_max),
+            options,
+            state: Mutex::default(),
+            chrony_error_ns: Mutex::default(),
+        };
+        Ok(Agent { bus, service })
     }
 
     /// Properties of the agent.
     pub fn facts(&self) -> &AgentFacts {
-        &self.facts
+        &self.service.facts
     }
 
     /// Serves coordinators until `stop` is set. `tell` gets lines for people.
     ///
     /// # Errors
     /// NATS took back what it had granted.
-    pub fn serve(self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<(), FleetError> {
-        let desk = AgentService {
-            client: self.bus.client.clone(),
-            link: self.bus.link.clone(),
-            leases: self.leases.clone(),
-            stream: self.bus.stream.clone(),
-            facts: self.facts.clone(),
-            options: self.options.clone(),
-            state: Arc::default(),
-            chrony_error_ns: Arc::default(),
-            spacing: Arc::new(Spacing::of(self.options.permit.rate_max)),
-        };
-        self.bus.run(desk.serve(stop, tell))
+    pub fn serve(self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<(), RunError> {
+        self.bus.run(Arc::new(self.service).serve(stop, tell))
     }
 }
 
@@ -132,25 +129,24 @@ fn name_of_host(host: &str) -> String {
     if is_name(&name) { name } else { "agent".to_owned() }
 }
 
-/// Takes the name asked for, or the first that is free of those that the host's name gives.
+/// Takes the name. One that nobody asked for gets a number where it is taken.
 async fn take_name(
     leases: &AgentLeases,
     facts: &mut AgentFacts,
-    asked: Option<&String>,
-) -> Result<(), FleetError> {
-    let of_host = name_of_host(&facts.host);
-    let last = if asked.is_some() { 1 } else { 999 };
+    name: &str,
+    is_asked_for: bool,
+) -> Result<(), RunError> {
+    let last = if is_asked_for { 1 } else { 999 };
     for number in 1..=last {
-        facts.name = match (asked, number) {
-            (Some(name), _) => name.clone(),
-            (None, 1) => of_host.clone(),
-            (None, n) => format!("{of_host}-{n}"),
+        facts.name = match number {
+            1 => name.to_owned(),
+            n => format!("{name}-{n}"),
         };
         if leases.take(facts).await? {
             return Ok(());
         }
     }
-    Err(FleetError::Refused(format!(
+    Err(RunError::NotPermitted(format!(
         "an agent named {} is there already: give another --name (the name of one that died is \
              free \
          after 12 s)",
@@ -164,23 +160,24 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 /// Interval of asking chrony.
 const CHECK: Duration = Duration::from_secs(15);
 
-/// State of an agent while it serves.
+/// State of an agent, which it shares with its tasks and the threads of its jobs.
+#[derive(Debug)]
 struct AgentService {
     client: Client,
-    link: Arc<crate::bus::NatsLink>,
+    link: Arc<NatsLink>,
     leases: AgentLeases,
-    stream: async_nats::jetstream::Context,
+    stream: jetstream::Context,
     facts: AgentFacts,
     options: AgentOptions,
-    state: Arc<Mutex<AgentState>>,
+    state: Mutex<AgentState>,
     /// Error of the time of day, as chrony reported it last.
-    chrony_error_ns: Arc<Mutex<Option<u64>>>,
+    chrony_error_ns: Mutex<Option<u64>>,
     /// Limit of operations, which connects beside trials count in, too.
-    spacing: Arc<Spacing>,
+    spacing: Spacing,
 }
 
 /// Orders and jobs of an agent.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct AgentState {
     /// Pieces of the next order.
     pieces: ParcelPieces,
@@ -193,12 +190,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl AgentService {
-    async fn serve(mut self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<(), FleetError> {
+    async fn serve(
+        self: Arc<Self>,
+        stop: &AtomicBool,
+        tell: &dyn Fn(&str),
+    ) -> Result<(), RunError> {
         let subject = format!("knee.agent.{}.*", self.facts.name);
-        let mut asked =
-            self.client.subscribe(subject).await.map_err(|e| {
-                FleetError::Gone(format!("no subscription: {}", crate::bus::chain(&e)))
-            })?;
+        let subscribed = self.client.subscribe(subject).await;
+        let mut asked = subscribed
+            .map_err(|e| RunError::FleetLost(format!("no subscription: {}", chain(&e))))?;
         let ticks = |every: Duration| {
             let mut ticks = interval(every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -226,8 +226,10 @@ impl AgentService {
                 },
                 _ = renew.tick() => self.renew(),
                 _ = check.tick() => {
-                    let told = self.chrony_error_ns.clone();
-                    tokio::task::spawn_blocking(move || *lock(&told) = chrony_error_ns_max());
+                    let service = self.clone();
+                    tokio::task::spawn_blocking(move || {
+                        *lock(&service.chrony_error_ns) = chrony_error_ns_max();
+                    });
                 }
                 _ = beat.tick() => {
                     let now = self.in_words();
@@ -277,17 +279,19 @@ impl AgentService {
         })
     }
 
-    fn job_key(&self) -> Option<TrialKey> {
+    fn run_in_progress(&self) -> Option<String> {
         let state = lock(&self.state);
         let job = state.job.as_ref().filter(|job| !job.is_over());
-        job.map(|job| job.key.clone())
+        job.map(|job| job.key.run.clone())
     }
 
     /// In a task: it may take seconds where NATS is away.
-    fn renew(&mut self) {
-        self.facts.run = self.job_key().map(|key| key.run);
-        let (leases, facts) = (self.leases.clone(), self.facts.clone());
-        tokio::spawn(async move { leases.renew(&facts).await });
+    fn renew(self: &Arc<Self>) {
+        let service = self.clone();
+        tokio::spawn(async move {
+            let run = service.run_in_progress();
+            service.leases.renew(&AgentFacts { run, ..service.facts.clone() }).await;
+        });
     }
 
     async fn beat(&self) {
@@ -305,7 +309,7 @@ impl AgentService {
         }
     }
 
-    async fn on_ask(&mut self, message: Message) {
+    async fn on_ask(self: &Arc<Self>, message: Message) {
         let came_ns = self.now_ns();
         let Some(verb) = Verb::of_subject(&message.subject) else {
             return;
@@ -331,7 +335,7 @@ impl AgentService {
         self.reply(&message, answer).await;
     }
 
-    async fn reply(&self, message: &Message, answer: bytes::Bytes) {
+    async fn reply(&self, message: &Message, answer: Bytes) {
         if let Some(reply) = &message.reply {
             let _ = self.client.publish(reply.clone(), answer).await;
         }
@@ -352,7 +356,7 @@ impl AgentService {
     }
 
     /// Prepares a trial. The answer comes once all workers are ready, or cannot be.
-    fn on_prepare(&self, message: Message) {
+    fn on_prepare(self: &Arc<Self>, message: Message) {
         let (answer, ready) = tokio::sync::oneshot::channel();
         let prepared = {
             let mut state = lock(&self.state);
@@ -370,43 +374,28 @@ impl AgentService {
                     if let Some(job) = &state.job {
                         job.stop();
                     }
-                    state.job = Some(Job::begin(asked, answer, self.tools()));
+                    state.job = Some(Job::begin(asked, answer, self.clone()));
                     Ok(())
                 }
             }
         };
-        let client = self.client.clone();
+        let service = self.clone();
         tokio::spawn(async move {
             let answer = match prepared {
                 Ok(()) => ready.await.unwrap_or_else(|_| AgentAnswer::No("it gave up".to_owned())),
                 Err(why) => AgentAnswer::No(why),
             };
-            if let Some(reply) = message.reply {
-                let _ = client.publish(reply, json(&answer)).await;
-            }
+            service.reply(&message, json(&answer)).await;
         });
-    }
-
-    fn tools(&self) -> JobContext {
-        JobContext {
-            agent: self.facts.name.clone(),
-            client: self.client.clone(),
-            stream: self.stream.clone(),
-            link: self.link.clone(),
-            permit: self.options.permit.clone(),
-            margins: self.options.margins,
-            spacing: self.spacing.clone(),
-            clock_shift_ns: self.options.clock_shift_ns,
-        }
     }
 
     fn on_go(&self, message: &Message) -> AgentAnswer {
         let Some(go) = parse::<GoRequest>(&message.payload) else {
             return AgentAnswer::No("no time to begin at".to_owned());
         };
-        let now = self.now_ns();
+        let at_ns = go.at_ns.saturating_add_signed(-self.options.clock_shift_ns);
         match &lock(&self.state).job {
-            Some(job) if job.key == go.key => job.go(go.at_ns, now),
+            Some(job) if job.key == go.key => job.go(at_ns),
             _ => AgentAnswer::No(format!("it has no trial {}", go.key)),
         }
     }
@@ -422,7 +411,7 @@ impl AgentService {
         }
     }
 
-    fn on_result(&self, message: &Message) -> Option<bytes::Bytes> {
+    fn on_result(&self, message: &Message) -> Option<Bytes> {
         let (key, piece) = parse::<(TrialKey, usize)>(&message.payload)?;
         let state = lock(&self.state);
         state.job.as_ref().filter(|job| job.key == key)?.piece(piece)

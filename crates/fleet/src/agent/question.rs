@@ -9,6 +9,7 @@ use knee_load::spec::Target;
 use knee_load::time::Nanos;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest wait of a question for the limit on operations per second.
@@ -17,26 +18,22 @@ const QUESTION_WAIT: Duration = Duration::from_secs(3);
 impl AgentService {
     /// Answers a question about a target, in a thread for blocking work.
     pub(super) fn on_question<Q: DeserializeOwned + 'static, A: Serialize + 'static>(
-        &self,
+        self: &Arc<Self>,
         message: Message,
         answer: fn(&Permit, Q) -> Result<A, AgentAnswer>,
     ) {
-        let (permit, client) = (self.options.permit.clone(), self.client.clone());
-        let spacing = self.spacing.clone();
+        let service = self.clone();
         tokio::task::spawn_blocking(move || {
             let told = match parse::<Q>(&message.payload) {
-                Some(_) if !spacing.wait(QUESTION_WAIT) => Err(AgentAnswer::No(
+                Some(_) if !service.spacing.wait(QUESTION_WAIT) => Err(AgentAnswer::No(
                     "its --rate-max permits no further connects now".to_owned(),
                 )),
                 None => Err(AgentAnswer::No("it cannot read the question".to_owned())),
-                Some(question) => answer(&permit, question),
+                Some(question) => answer(&service.options.permit, question),
             };
             let told = json(&told);
-            tokio::runtime::Handle::current().spawn(async move {
-                if let Some(reply) = message.reply {
-                    let _ = client.publish(reply, told).await;
-                }
-            });
+            tokio::runtime::Handle::current()
+                .spawn(async move { service.reply(&message, told).await });
         });
     }
 }
@@ -49,8 +46,7 @@ pub(super) fn greet(
     permit.pin(&mut target, Some(limit))?;
     let met = knee_engine::preflight(&target, patience);
     let (address, greeting) = met.map_err(|e| AgentAnswer::Unreachable(e.to_string()))?;
-    let version = greeting.version;
-    Ok(TargetGreeting { version, address })
+    Ok(TargetGreeting { version: greeting.version, address })
 }
 
 pub(super) fn aim(

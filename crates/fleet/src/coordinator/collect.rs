@@ -8,11 +8,12 @@ use crate::protocol::{
     COORDINATORS_INBOX, CoordinatorFacts, DeliveredPart, PlanFacts, SPEC, TrialKey, Verb,
     result_subject,
 };
-use crate::{FleetError, NatsAccess, is_dead};
+use crate::{NatsAccess, is_dead};
 use async_nats::Request;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use knee_core::trial::agents::{agent_lost, agent_measured};
+use knee_engine::error::RunError;
 use knee_load::measure::Trial;
 use knee_load::spec::{TrialSpec, WorkerRange};
 use std::collections::BTreeMap;
@@ -61,7 +62,7 @@ pub(super) type Delivery = (String, WorkerRange, Result<Vec<Bytes>, String>);
 pub(super) fn join(
     spec: &TrialSpec,
     fates: impl Iterator<Item = Delivery>,
-) -> Result<Trial, FleetError> {
+) -> Result<Trial, RunError> {
     let mut whole: Option<Trial> = None;
     let mut parts: BTreeMap<u64, IntervalShare> = BTreeMap::new();
     let mut agents = Vec::new();
@@ -99,7 +100,7 @@ pub(super) fn join(
     let Some(mut trial) = whole else {
         let lost = agents.iter().find_map(|a| Some((&a.agent, a.lost_because.as_ref()?)));
         let why = lost.map(|(agent, why)| format!(": agent {agent}: {why}")).unwrap_or_default();
-        return Err(FleetError::Gone(format!("no agent delivered anything{why}")));
+        return Err(RunError::FleetLost(format!("no agent delivered anything{why}")));
     };
     let intervals = parts.into_values().map(|part| part.whole().0.kept());
     trial.measurement.intervals = intervals.collect();
@@ -122,7 +123,7 @@ pub struct CollectedTrial {
 ///
 /// # Errors
 /// NATS is not there; there is no such run, or nothing of it.
-pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial, FleetError> {
+pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial, RunError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
@@ -132,13 +133,13 @@ pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial,
         };
         let key = plan.key.clone();
         let pieces = fetch_stored(&stores, &key, SPEC, plan.pieces).await.map_err(|_| {
-            FleetError::Gone(format!(
+            RunError::FleetLost(format!(
                 "nothing is left of run {}: its report was made, or it is older than a day",
                 key.run
             ))
         })?;
         let spec: TrialSpec = unpack(&pieces).map_err(|e| {
-            FleetError::Gone(format!("the plan of run {} cannot be read: {e}", key.run))
+            RunError::FleetLost(format!("the plan of run {} cannot be read: {e}", key.run))
         })?;
         let mut fates = Vec::new();
         for (agent, crew) in plan.agents {
@@ -177,35 +178,34 @@ async fn any_result(
     }
 }
 
-async fn read_plan(stores: &Stores, run: &str) -> Result<PlanFacts, FleetError> {
+async fn read_plan(stores: &Stores, run: &str) -> Result<PlanFacts, RunError> {
     let held = stores.plans.get(run).await;
-    let held = held.map_err(|e| FleetError::Gone(format!("no plans: {}", chain(&e))))?;
-    held.as_deref()
-        .and_then(parse::<PlanFacts>)
-        .ok_or_else(|| FleetError::Gone(format!("there is no run {run} that anything is kept of")))
+    let held = held.map_err(|e| RunError::FleetLost(format!("no plans: {}", chain(&e))))?;
+    held.as_deref().and_then(parse::<PlanFacts>).ok_or_else(|| {
+        RunError::FleetLost(format!("there is no run {run} that anything is kept of"))
+    })
 }
 
-async fn last_plan(stores: &Stores) -> Result<PlanFacts, FleetError> {
-    let none = || FleetError::Gone("there is no run that anything is kept of".to_owned());
+async fn last_plan(stores: &Stores) -> Result<PlanFacts, RunError> {
+    let none = || RunError::FleetLost("there is no run that anything is kept of".to_owned());
     let mut keys = stores.plans.keys().await.map_err(|_| none())?;
     let mut plans = Vec::new();
     while let Some(Ok(run)) = keys.next().await {
         plans.extend(read_plan(stores, &run).await);
     }
-    plans.sort_by(|a, b| a.started_at.cmp(&b.started_at));
-    plans.pop().ok_or_else(none)
+    plans.into_iter().max_by(|a, b| a.started_at.cmp(&b.started_at)).ok_or_else(none)
 }
 
 /// Ends the trial that runs early; its coordinator reports it. Returns the run.
 ///
 /// # Errors
 /// NATS is not there; nothing runs.
-pub fn stop(access: &NatsAccess) -> Result<String, FleetError> {
+pub fn stop(access: &NatsAccess) -> Result<String, RunError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
         let Some(facts) = stores.conductor().await else {
-            return Err(FleetError::Refused("nothing runs on this fleet".to_owned()));
+            return Err(RunError::NotPermitted("nothing runs on this fleet".to_owned()));
         };
         let plan = read_plan(&stores, &facts.run).await?;
         let names = plan.agents.iter().map(|(agent, _)| agent.as_str());
@@ -218,19 +218,19 @@ pub fn stop(access: &NatsAccess) -> Result<String, FleetError> {
 ///
 /// # Errors
 /// NATS is not there; a run is under way.
-pub fn clear(access: &NatsAccess) -> Result<(), FleetError> {
+pub fn clear(access: &NatsAccess) -> Result<(), RunError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
         // One that found JetStream full could not give its lease back.
         let lives = |holder: &CoordinatorFacts| !is_dead(&holder.host, holder.pid);
         if let Some(facts) = stores.conductor().await.filter(lives) {
-            return Err(FleetError::Refused(format!(
+            return Err(RunError::NotPermitted(format!(
                 "run {} is under way: wait for its end, or end it with 'knee fleet stop'",
                 facts.run
             )));
         }
-        let failed = |why: String| FleetError::Gone(format!("nothing was deleted: {why}"));
+        let failed = |why: String| RunError::FleetLost(format!("nothing was deleted: {why}"));
         stores.plans.stream.purge().await.map_err(|e| failed(chain(&e)))?;
         stores.results.purge().await.map(drop).map_err(|e| failed(chain(&e)))
     })

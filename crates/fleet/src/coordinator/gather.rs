@@ -1,12 +1,13 @@
 //! Finds the agents of a fleet, and selects those of an experiment.
 
 use super::{AgentClient, FleetOptions, Member};
+use crate::NatsAccess;
 use crate::bus::{Bus, Stores, chain, parse};
 use crate::clocks::chrony_error_ns_max;
-use crate::protocol::{AgentFacts, COORDINATORS_INBOX, CoordinatorFacts, PROTOCOL};
-use crate::{FleetError, NatsAccess};
+use crate::protocol::{AgentFacts, COORDINATORS_INBOX, CoordinatorFacts, PROTOCOL, VERSION};
 use futures_util::future::join_all;
 use futures_util::{Stream, TryStreamExt};
+use knee_engine::error::RunError;
 use knee_load::measure::AgentClock;
 use std::collections::BTreeSet;
 
@@ -25,7 +26,7 @@ pub struct AgentPresence {
 /// NATS is not there.
 pub fn present(
     access: &NatsAccess,
-) -> Result<(Vec<AgentPresence>, Option<CoordinatorFacts>), FleetError> {
+) -> Result<(Vec<AgentPresence>, Option<CoordinatorFacts>), RunError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     let own_error_ns = chrony_error_ns_max();
@@ -43,8 +44,9 @@ pub fn present(
 }
 
 /// Agents that hold a lease, by name.
-async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, FleetError> {
-    let unreachable = |why: String| FleetError::Gone(format!("the agents cannot be listed: {why}"));
+async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, RunError> {
+    let unreachable =
+        |why: String| RunError::FleetLost(format!("the agents cannot be listed: {why}"));
     let keys = stores.agents.keys().await.map_err(|e| unreachable(chain(&e)))?;
     let names = each_once(keys).await.map_err(|e| unreachable(chain(&e)))?;
     let mut agents = Vec::new();
@@ -66,11 +68,11 @@ pub(super) async fn find(
     bus: &Bus,
     stores: &Stores,
     options: &FleetOptions,
-) -> Result<Vec<Member>, FleetError> {
+) -> Result<Vec<Member>, RunError> {
     let all = leases(stores).await?;
     let place = &bus.place;
     if all.is_empty() {
-        return Err(FleetError::Gone(format!(
+        return Err(RunError::FleetLost(format!(
             "no agents at {place}: start 'knee agent --nats {place}' on each machine"
         )));
     }
@@ -78,17 +80,17 @@ pub(super) async fn find(
     let chosen: Vec<AgentFacts> =
         all.into_iter().filter(|facts| options.select.takes(facts)).collect();
     if chosen.is_empty() {
-        return Err(FleetError::Refused(format!(
+        return Err(RunError::NotPermitted(format!(
             "--agents takes none of the agents at {place}, which are {}",
             names.join(", ")
         )));
     }
     for facts in &chosen {
-        if facts.version != options.version || facts.protocol != PROTOCOL {
-            return Err(FleetError::Refused(format!(
-                "agent {} is of knee {} (fleet protocol {}), this is {} ({PROTOCOL}): use one \
-                 version on all machines",
-                facts.name, facts.version, facts.protocol, options.version
+        if facts.version != VERSION || facts.protocol != PROTOCOL {
+            return Err(RunError::NotPermitted(format!(
+                "agent {} is of knee {} (fleet protocol {}), this is {VERSION} ({PROTOCOL}): use \
+                 one version on all machines",
+                facts.name, facts.version, facts.protocol
             )));
         }
     }
@@ -102,7 +104,7 @@ pub(super) async fn find(
             Ok(clock) => members.push(Member { facts, clock, lost: None }),
             Err(_) if options.allow_loss => {}
             Err(why) => {
-                return Err(FleetError::Gone(format!(
+                return Err(RunError::FleetLost(format!(
                     "agent {} on {} has a lease, but {why}: see to it, leave it out with --agents, \
                      or wait 12 s for its lease to end",
                     facts.name, facts.host
@@ -111,12 +113,12 @@ pub(super) async fn find(
         }
     }
     if members.is_empty() {
-        return Err(FleetError::Gone(format!("no agent at {place} answers")));
+        return Err(RunError::FleetLost(format!("no agent at {place} answers")));
     }
     let least = options.agents_min as usize;
     if members.len() < least {
         let names: Vec<&str> = members.iter().map(|member| member.facts.name.as_str()).collect();
-        return Err(FleetError::Gone(format!(
+        return Err(RunError::FleetLost(format!(
             "{} of the {least} agents of --agents-min at {place}: {}",
             members.len(),
             names.join(", ")

@@ -16,7 +16,7 @@ use crate::protocol::{
     AgentAnswer, AgentFacts, COORDINATORS_INBOX, ClockReading, CoordinatorFacts, TargetAddress,
     TargetGreeting, TrialKey, Verb, agent_subject,
 };
-use crate::{FleetError, NatsAccess, Patience, host_name};
+use crate::{NatsAccess, Patience, host_name};
 use async_nats::{Client, Request};
 use futures_util::future::join_all;
 use knee_engine::error::RunError;
@@ -47,8 +47,6 @@ pub struct FleetOptions {
     pub allow_loss: bool,
     /// Worker threads of each agent; `None`: as many as it has cores and the load has use for.
     pub threads: Option<u32>,
-    /// knee's version.
-    pub version: String,
     /// Begin of the run, as text.
     pub started_at: String,
 }
@@ -75,19 +73,13 @@ pub(crate) struct Member {
     pub(crate) lost: Option<String>,
 }
 
-impl std::fmt::Debug for Stores {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stores").finish_non_exhaustive()
-    }
-}
-
 impl Fleet {
     /// Connects, takes the right to conduct, and finds the agents.
     ///
     /// # Errors
     /// NATS is not there; somebody else conducts; no agent fits, or one that does is of another
     /// version or does not answer.
-    pub fn gather(options: FleetOptions) -> Result<Fleet, FleetError> {
+    pub fn gather(options: FleetOptions) -> Result<Fleet, RunError> {
         let (bus, stores, found) = options.patience.until_there(|| {
             let bus = Bus::connect(&options.access, "knee", COORDINATORS_INBOX)?;
             let stores = bus.stores()?;
@@ -120,7 +112,7 @@ impl Fleet {
     ///
     /// # Errors
     /// It does not answer, or not as it should; the agent does not.
-    pub fn greet(&self, target: &Target, patience: Nanos) -> Result<TargetGreeting, FleetError> {
+    pub fn greet(&self, target: &Target, patience: Nanos) -> Result<TargetGreeting, RunError> {
         let limit = Duration::from_nanos(patience.0) + QUESTION_PATIENCE;
         self.ask_first(Verb::Greet, json(&(target, patience)), limit)
     }
@@ -130,7 +122,7 @@ impl Fleet {
     /// # Errors
     /// It refuses, or there is no such host; the agent does not answer; a source is no address of
     /// its host.
-    pub fn aim(&self, target: &Target, sources: &[String]) -> Result<TargetAddress, FleetError> {
+    pub fn aim(&self, target: &Target, sources: &[String]) -> Result<TargetAddress, RunError> {
         self.ask_first(Verb::Aim, json(&(target, sources)), 2 * QUESTION_PATIENCE)
     }
 
@@ -139,9 +131,9 @@ impl Fleet {
         verb: Verb,
         question: bytes::Bytes,
         limit: Duration,
-    ) -> Result<A, FleetError> {
+    ) -> Result<A, RunError> {
         let Some(first) = self.members.first() else {
-            return Err(FleetError::Gone("there is no agent".to_owned()));
+            return Err(RunError::FleetLost("there is no agent".to_owned()));
         };
         let agent = first.facts.name.as_str();
         let asked = AgentClient::new(&self.bus.client, agent);
@@ -150,10 +142,10 @@ impl Fleet {
         let words = |why: &str| format!("agent {agent}: {why}");
         match told {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(AgentAnswer::No(why))) => Err(FleetError::Refused(words(&why))),
-            Ok(Err(AgentAnswer::Unreachable(why))) => Err(FleetError::Unreachable(words(&why))),
-            Ok(Err(AgentAnswer::Yes)) => Err(FleetError::Gone(words("no answer"))),
-            Err(why) => Err(FleetError::Gone(words(&why))),
+            Ok(Err(AgentAnswer::No(why))) => Err(RunError::NotPermitted(words(&why))),
+            Ok(Err(AgentAnswer::Unreachable(why))) => Err(RunError::Unreachable(words(&why))),
+            Ok(Err(AgentAnswer::Yes)) => Err(RunError::FleetLost(words("no answer"))),
+            Err(why) => Err(RunError::FleetLost(words(&why))),
         }
     }
 
@@ -178,8 +170,7 @@ impl Fleet {
             let key = TrialKey { run: self.run.clone(), trial: self.trials };
             self.trials += 1;
             let making = trial::FleetTrial {
-                client: &self.bus.client,
-                link: &self.bus.link,
+                bus: &self.bus,
                 stores: &self.stores,
                 options: &self.options,
                 key,
@@ -191,18 +182,18 @@ impl Fleet {
             // All are lost where none delivered: that is the end.
             let is_repeated = made.is_err() && (1..self.members.len()).contains(&lost);
             if !is_repeated {
-                return Ok(made?);
+                return made;
             }
         }
     }
 
     /// An agent that was lost is left out, where that is permitted.
-    fn go_on_without_the_lost(&mut self) -> Result<(), FleetError> {
+    fn go_on_without_the_lost(&mut self) -> Result<(), RunError> {
         let mut members = self.members.iter();
         let lost = members.find_map(|m| Some((m, m.lost.as_ref()?)));
         if let Some((member, why)) = lost {
             if !self.options.allow_loss {
-                return Err(FleetError::Gone(format!(
+                return Err(RunError::FleetLost(format!(
                     "agent {} is lost: {why}. To go on with the others: --allow-loss",
                     member.facts.name
                 )));
@@ -210,7 +201,7 @@ impl Fleet {
             self.members.retain(|member| member.lost.is_none());
         }
         if self.members.is_empty() {
-            return Err(FleetError::Gone("every agent is lost".to_owned()));
+            return Err(RunError::FleetLost("every agent is lost".to_owned()));
         }
         Ok(())
     }

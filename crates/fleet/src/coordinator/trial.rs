@@ -2,9 +2,8 @@
 
 use super::collect::{fetch_kept, fetch_stored, join};
 use super::{AgentClient, FleetOptions, Member, tell};
-use crate::FleetError;
 use crate::agent::files_of;
-use crate::bus::{NatsLink, Stores, json, not_stored, now_ns, parse};
+use crate::bus::{Bus, Stores, fullness, json, not_stored, now_ns, parse};
 use crate::clocks::{READINGS, chrony_error_ns_max};
 use crate::interval_share::LiveMerge;
 use crate::parcel::{outline, pack, piece_words};
@@ -12,13 +11,14 @@ use crate::protocol::{
     AgentAnswer, GoRequest, Heartbeat, JobState, PIECE, PlanFacts, PrepareRequest, SILENT, SPEC,
     Snapshot, TrialKey, TrialOrder, Verb, result_subject,
 };
-use async_nats::{Client, HeaderMap, Request, Subscriber};
+use async_nats::{HeaderMap, Request, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
+use knee_engine::error::RunError;
 use knee_engine::input;
 use knee_engine::observe::Vantage;
-use knee_load::measure::{AgentClock, IntervalWatcher, Trial};
+use knee_load::measure::{IntervalWatcher, Trial};
 use knee_load::spec::{Load, TrialSpec, WorkerRange};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,8 +39,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// A trial of the fleet.
 pub(super) struct FleetTrial<'a> {
-    pub(super) client: &'a Client,
-    pub(super) link: &'a NatsLink,
+    pub(super) bus: &'a Bus,
     pub(super) stores: &'a Stores,
     pub(super) options: &'a FleetOptions,
     pub(super) key: TrialKey,
@@ -67,14 +66,14 @@ impl FleetTrial<'_> {
         members: &mut [Member],
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
-    ) -> Result<Trial, FleetError> {
+    ) -> Result<Trial, RunError> {
         let crews = self.deal(members)?;
         let listen = |what: &str| {
             let subject = format!("knee.{what}.{}.*", self.key.run);
-            let client = self.client.clone();
+            let client = self.bus.client.clone();
             async move {
                 let heard = client.subscribe(subject).await;
-                heard.map_err(|e| FleetError::Gone(format!("no subscription: {e}")))
+                heard.map_err(|e| RunError::FleetLost(format!("no subscription: {e}")))
             }
         };
         let (beats, live) = (listen("beat").await?, listen("live").await?);
@@ -106,7 +105,7 @@ impl FleetTrial<'_> {
     }
 
     /// Deals out the shares of the agents.
-    fn deal(&self, members: &[Member]) -> Result<Vec<WorkerRange>, FleetError> {
+    fn deal(&self, members: &[Member]) -> Result<Vec<WorkerRange>, RunError> {
         let threads = self.options.threads;
         let offered: Vec<u32> =
             members.iter().map(|m| threads.unwrap_or(m.facts.cores).max(1)).collect();
@@ -123,7 +122,7 @@ impl FleetTrial<'_> {
             let (facts, needed) = (&member.facts, crew.part(connections.into()));
             let permitted = u64::from(facts.connections_max);
             if needed > permitted {
-                return Err(FleetError::Refused(format!(
+                return Err(RunError::NotPermitted(format!(
                     "agent {} may have {permitted} connections open, and its share is {needed}: \
                      raise its limit of descriptors (ulimit -n), or ask for fewer connections",
                     facts.name
@@ -134,20 +133,19 @@ impl FleetTrial<'_> {
     }
 
     /// Stores the plan, for those who collect what is left of a run.
-    async fn note_plan(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), FleetError> {
+    async fn note_plan(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), RunError> {
         let failed = |why: String| {
-            FleetError::Gone(format!("the plan cannot be stored in JetStream: {why}"))
+            RunError::FleetLost(format!("the plan cannot be stored in JetStream: {why}"))
         };
         let pieces = pack(&outline(self.spec)).map_err(|e| failed(e.to_string()))?;
         for (number, piece) in pieces.iter().enumerate() {
             let subject = result_subject(&self.key, SPEC, &number.to_string());
-            let stream = &self.stores.context;
-            let stored = match stream.publish(subject, piece.clone()).await {
+            let stored = match self.bus.stream.publish(subject, piece.clone()).await {
                 Ok(sent) => sent.await.map(drop),
                 Err(e) => Err(e),
             };
             if let Err(e) = stored {
-                let full = self.stores.clone().fullness().await;
+                let full = fullness(&self.bus.stream, self.stores).await;
                 return Err(failed(format!("{}.{full}", not_stored(&e))));
             }
         }
@@ -164,11 +162,7 @@ impl FleetTrial<'_> {
     }
 
     /// Prepares all agents and starts them. Returns the beginning, on this host's clock.
-    async fn begin(
-        &self,
-        members: &mut [Member],
-        crews: &[WorkerRange],
-    ) -> Result<u64, FleetError> {
+    async fn begin(&self, members: &mut [Member], crews: &[WorkerRange]) -> Result<u64, RunError> {
         let mut lead = LEAD;
         let mut attempt = 1;
         loop {
@@ -185,7 +179,7 @@ impl FleetTrial<'_> {
             // time.
             self.cancel(members).await;
             if attempt == ATTEMPTS {
-                return Err(FleetError::Gone(format!(
+                return Err(RunError::FleetLost(format!(
                     "the agents cannot begin together, tried {ATTEMPTS} times: {why}"
                 )));
             }
@@ -195,18 +189,14 @@ impl FleetTrial<'_> {
     }
 
     /// Sends the trial to all agents and reads their clocks. One that does not answer is lost.
-    async fn prepare(
-        &self,
-        members: &mut [Member],
-        crews: &[WorkerRange],
-    ) -> Result<(), FleetError> {
+    async fn prepare(&self, members: &mut [Member], crews: &[WorkerRange]) -> Result<(), RunError> {
         let order = TrialOrder { spec: self.spec.clone(), files: self.files()? };
         let pieces = pack(&order)
-            .map_err(|e| FleetError::Refused(format!("the order cannot be written: {e}")))?;
+            .map_err(|e| RunError::NotPermitted(format!("the order cannot be written: {e}")))?;
         let limit = Duration::from_nanos(self.spec.connect_timeout.0) + READY_PATIENCE;
         let prepared = with_crews(members, crews).map(|(m, crew)| {
             let prepare = PrepareRequest { key: self.key.clone(), crew };
-            let asked = AgentClient::new(self.client, &m.facts.name);
+            let asked = AgentClient::new(&self.bus.client, &m.facts.name);
             let pieces = &pieces;
             async move {
                 let told = send_order(&asked, pieces, &prepare, limit);
@@ -216,9 +206,11 @@ impl FleetTrial<'_> {
         let answers = join_all(prepared).await;
         let refused = answers.into_iter().find_map(|(agent, answer)| match answer {
             Ok(AgentAnswer::Yes) => None,
-            Ok(AgentAnswer::No(why)) => Some(FleetError::Refused(format!("agent {agent}: {why}"))),
+            Ok(AgentAnswer::No(why)) => {
+                Some(RunError::NotPermitted(format!("agent {agent}: {why}")))
+            }
             Ok(AgentAnswer::Unreachable(why)) => {
-                Some(FleetError::Unreachable(format!("agent {agent}: {why}")))
+                Some(RunError::Unreachable(format!("agent {agent}: {why}")))
             }
             Err(why) => Some(lose(members, &agent, &why)),
         });
@@ -229,19 +221,20 @@ impl FleetTrial<'_> {
     }
 
     /// The files that the spec names: agents have none of them.
-    fn files(&self) -> Result<Vec<(String, Vec<u8>)>, FleetError> {
+    fn files(&self) -> Result<Vec<(String, Vec<u8>)>, RunError> {
         let mut spec = self.spec.clone();
         let read = files_of(&mut spec).into_iter().map(|name| {
             let bytes = input::read(&*name, input::SECRETS_MAX)
-                .map_err(|why| FleetError::Refused(format!("{name}: {why}")))?;
+                .map_err(|why| RunError::NotPermitted(format!("{name}: {why}")))?;
             Ok((name.clone(), bytes))
         });
         read.collect()
     }
 
-    async fn read_clocks(&self, members: &mut [Member]) -> Result<(), FleetError> {
+    async fn read_clocks(&self, members: &mut [Member]) -> Result<(), RunError> {
         let read = members.iter_mut().map(|member| async {
-            let clock = AgentClient::new(self.client, &member.facts.name).clock(READINGS).await;
+            let clock =
+                AgentClient::new(&self.bus.client, &member.facts.name).clock(READINGS).await;
             let read = clock.map(|clock| member.clock = clock);
             read.map_err(|why| (member.facts.name.clone(), why))
         });
@@ -254,7 +247,7 @@ impl FleetTrial<'_> {
     async fn go(&self, members: &[Member], crews: &[WorkerRange], begin_ns: u64) -> Option<String> {
         let told = with_crews(members, crews).map(|(m, _)| {
             let go = json(&GoRequest { key: self.key.clone(), at_ns: m.clock.there(begin_ns) });
-            let asked = AgentClient::new(self.client, &m.facts.name);
+            let asked = AgentClient::new(&self.bus.client, &m.facts.name);
             async move {
                 let left = begin_ns.saturating_sub(now_ns()) / 2;
                 let limit = Duration::from_nanos(left).max(Duration::from_millis(1));
@@ -271,7 +264,7 @@ impl FleetTrial<'_> {
 
     async fn cancel(&self, members: &[Member]) {
         let names = members.iter().map(|member| member.facts.name.as_str());
-        tell(self.client, names, Verb::Cancel, &self.key).await;
+        tell(&self.bus.client, names, Verb::Cancel, &self.key).await;
     }
 
     /// Shows the progress, until each agent has delivered or is lost.
@@ -287,7 +280,7 @@ impl FleetTrial<'_> {
             parts.iter().enumerate().map(|(place, part)| (part.name.clone(), place)).collect();
         let mut merge = LiveMerge::new(parts.iter().map(|part| part.name.as_str()));
         let mut glance = tokio::time::interval(GLANCE);
-        let mut is_stopped = false;
+        let mut stopped_ns = None;
         while parts.iter().any(|part| part.fate.is_none()) {
             tokio::select! {
                 Some(message) = beats.next() => {
@@ -304,18 +297,18 @@ impl FleetTrial<'_> {
                     if let Some(snapshot) = snapshot.filter(|s| s.key == self.key) {
                         let agent = last_word(&message.subject).to_owned();
                         for (interval, response) in merge.add(&agent, snapshot.sum) {
-                            watch.on_interval(&interval, response.as_ref());
+                            watch.on_interval(&interval, &response);
                         }
                     }
                 }
                 _ = glance.tick() => {
-                    if stop.load(Ordering::Relaxed) && !is_stopped {
-                        is_stopped = true;
+                    if stop.load(Ordering::Relaxed) && stopped_ns.is_none() {
+                        stopped_ns = Some(now_ns());
                         let names = parts.iter().map(|part| part.name.as_str());
-                        tell(self.client, names, Verb::Stop, &self.key).await;
+                        tell(&self.bus.client, names, Verb::Stop, &self.key).await;
                     }
                     self.fetch(parts).await;
-                    self.give_up(parts, begin_ns);
+                    self.give_up(parts, begin_ns, stopped_ns);
                 }
             }
         }
@@ -326,7 +319,7 @@ impl FleetTrial<'_> {
         let is_ready = |part: &&mut AgentPart| part.fate.is_none() && part.doing != JobState::Busy;
         let ready = parts.iter_mut().filter(is_ready);
         let fetched = ready.map(|part| async {
-            let asked = AgentClient::new(self.client, &part.name);
+            let asked = AgentClient::new(&self.bus.client, &part.name);
             let got = match &part.doing {
                 JobState::Busy => return,
                 JobState::Failed(why) => {
@@ -349,22 +342,41 @@ impl FleetTrial<'_> {
         join_all(fetched).await;
     }
 
-    /// Declares silent agents lost once all others have delivered.
-    fn give_up(&self, parts: &mut [AgentPart], begin_ns: u64) {
+    /// Declares silent agents lost once all others have delivered. Where NATS is away nobody counts
+    /// as silent: all are lost once waiting for it has lasted too long.
+    fn give_up(&self, parts: &mut [AgentPart], begin_ns: u64, stopped_ns: Option<u64>) {
         let now = now_ns();
-        let Some(up_since_ns) = self.link.up_since_ns() else {
-            // Without a connection to NATS nobody counts as silent.
-            return;
-        };
-        let silent_ns = |part: &AgentPart| now.saturating_sub(part.heard_ns.max(up_since_ns));
-        let is_silent = |part: &AgentPart| silent_ns(part) > SILENT.as_nanos() as u64;
-        let waiting = || parts.iter().filter(|part| part.fate.is_none());
-        let all_silent = waiting().all(is_silent);
         let spec = self.spec;
         let longest = spec.window_end() + spec.timeout + spec.connect_timeout;
         let limit_ns =
             begin_ns.saturating_add(longest.0).saturating_add(DELIVERY_PATIENCE.as_nanos() as u64);
         let is_late = spec.operations_max.is_none() && now > limit_ns;
+        if let Some(down_ns) = self.bus.link.down_since_ns() {
+            let patience = if is_late || stopped_ns.is_some() {
+                SILENT
+            } else if spec.operations_max.is_some() {
+                DELIVERY_PATIENCE
+            } else {
+                // The end of the measurement is known.
+                Duration::MAX
+            };
+            let waited_ns = now.saturating_sub(down_ns.max(stopped_ns.unwrap_or(0)));
+            if Duration::from_nanos(waited_ns) > patience {
+                let away_s = now.saturating_sub(down_ns) / 1_000_000_000;
+                let why = format!(
+                    "NATS has been away for {away_s} s: once it is back, `knee fleet collect` \
+                     fetches what the agent measured"
+                );
+                let waiting = parts.iter_mut().filter(|part| part.fate.is_none());
+                waiting.for_each(|part| part.fate = Some(Err(why.clone())));
+            }
+            return;
+        }
+        let back_ns = self.bus.link.back_ns();
+        let silent_ns = |part: &AgentPart| now.saturating_sub(part.heard_ns.max(back_ns));
+        let is_silent = |part: &AgentPart| silent_ns(part) > SILENT.as_nanos() as u64;
+        let waiting = || parts.iter().filter(|part| part.fate.is_none());
+        let all_silent = waiting().all(is_silent);
         for part in parts.iter_mut().filter(|part| part.fate.is_none()) {
             let silent_s = now.saturating_sub(part.heard_ns) / 1_000_000_000;
             if all_silent {
@@ -380,7 +392,7 @@ impl FleetTrial<'_> {
     async fn thank(&self, parts: &[AgentPart]) {
         let delivered = parts.iter().filter(|part| matches!(part.fate, Some(Ok(_))));
         let names = delivered.map(|part| part.name.as_str());
-        tell(self.client, names, Verb::Thanks, &self.key).await;
+        tell(&self.bus.client, names, Verb::Thanks, &self.key).await;
         if parts.iter().all(|part| matches!(part.fate, Some(Ok(_)))) {
             let filter = format!("knee.result.{}.{}.>", self.key.run, self.key.trial);
             let _ = self.stores.results.purge().filter(filter).await;
@@ -388,18 +400,11 @@ impl FleetTrial<'_> {
     }
 
     /// Joins the results into the trial.
-    fn end(&self, members: &mut [Member], parts: Vec<AgentPart>) -> Result<Trial, FleetError> {
+    fn end(&self, members: &mut [Member], parts: Vec<AgentPart>) -> Result<Trial, RunError> {
         let ahead = knee_engine::sys::clock::realtime_ahead_ns() as i64;
         // It takes a process, and is of use beside what an agent's says alone.
-        let is_told = members.iter().any(|m| m.clock.chrony_error_ns.is_some());
+        let is_told = members.iter().any(|m| m.clock.reading.chrony_error_ns.is_some());
         let own_error_ns = is_told.then(chrony_error_ns_max).flatten();
-        let clocks: BTreeMap<String, AgentClock> = members
-            .iter()
-            .map(|m| {
-                let clock = m.clock.for_report(ahead, own_error_ns);
-                (m.facts.name.clone(), clock)
-            })
-            .collect();
         for part in &parts {
             if let Some(Err(why)) = &part.fate {
                 lose(members, &part.name, why);
@@ -418,7 +423,8 @@ impl FleetTrial<'_> {
         });
         let mut trial = join(self.spec, fates)?;
         for agent in &mut trial.agents {
-            agent.clock = clocks.get(&agent.agent).copied();
+            let member = members.iter().find(|m| m.facts.name == agent.agent);
+            agent.clock = member.map(|m| m.clock.for_report(ahead, own_error_ns));
             agent.kept_because = kept.get(&agent.agent).cloned();
         }
         Ok(trial)
@@ -454,10 +460,10 @@ fn with_crews<'m>(
 }
 
 /// Notes that an agent is lost, and why.
-fn lose(members: &mut [Member], agent: &str, why: &str) -> FleetError {
+fn lose(members: &mut [Member], agent: &str, why: &str) -> RunError {
     let member = members.iter_mut().find(|m| m.facts.name == agent);
     member.into_iter().for_each(|m| m.lost = Some(why.to_owned()));
-    FleetError::Gone(format!("agent {agent} is lost: {why}"))
+    RunError::FleetLost(format!("agent {agent} is lost: {why}"))
 }
 
 fn last_word(subject: &str) -> &str {

@@ -102,6 +102,11 @@ impl ArrivalLaw {
     pub fn asks_all_the_time(&self) -> bool {
         self.kind().asks_all_the_time
     }
+
+    /// Whether its rate is always the same. Otherwise a change of the throughput may be its own.
+    pub fn is_even(&self) -> bool {
+        self.kind().is_even
+    }
 }
 
 /// Reads a process for a run of this length; refuses one that needs a file.

@@ -57,6 +57,16 @@ impl Burst {
         }
     }
 
+    /// The integral of the rate from the begin to `t`.
+    fn operations_until(&self, t: Nanos) -> f64 {
+        let within = |ns: f64| {
+            let at_peak = ns.min(self.peak_ns);
+            at_peak * self.peak_per_ns + (ns - at_peak) * self.base_per_ns
+        };
+        let periods = (t.0 / self.period.0) as f64;
+        periods * within(self.period.0 as f64) + within((t.0 % self.period.0) as f64)
+    }
+
     /// The time within a period at which this number of its operations is reached.
     fn within_period_ns(&self, operations: f64) -> f64 {
         let of_peak = self.peak_per_ns * self.peak_ns;
@@ -97,6 +107,7 @@ impl Process for Burst {
         shape: "burst(a,b,period)",
         meaning: "burst(PEAK/MEAN,SHARE,PERIOD)",
         asks_all_the_time: false,
+        is_even: false,
         ..ProcessKind::plain(
             "burst",
             "burst(a,b,period): a times the rate for the share b of each period, such as \
@@ -125,9 +136,9 @@ impl Process for Burst {
         rate.per_s() * law.peak_ratio
     }
 
-    fn slack(law: &BurstLaw, rate: Rate, _operations: f64) -> f64 {
-        // The window may begin and end anywhere in a period.
-        rate.per_s() * law.period.as_secs_f64()
+    fn operations(law: &BurstLaw, rate: Rate, [start, end]: [Nanos; 2]) -> f64 {
+        let bursts = Self::begin(law, rate, Share::WHOLE, 0);
+        bursts.operations_until(end) - bursts.operations_until(start)
     }
 }
 

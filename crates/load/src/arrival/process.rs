@@ -42,6 +42,8 @@ pub(super) struct ProcessKind {
     pub(super) is_random: bool,
     /// Whether it has operations all the time. Otherwise a silence says nothing about the target.
     pub(super) asks_all_the_time: bool,
+    /// Whether its rate is always the same. Otherwise a change of the throughput may be its own.
+    pub(super) is_even: bool,
 }
 
 impl ProcessKind {
@@ -58,6 +60,7 @@ impl ProcessKind {
             gaps: None,
             is_random: false,
             asks_all_the_time: true,
+            is_even: true,
         }
     }
 }

@@ -75,6 +75,7 @@ impl Process for Ramp {
         meaning: "ramp(FROM,TO)",
         carries_rate: true,
         takes_length: true,
+        is_even: false,
         ..ProcessKind::plain(
             "ramp",
             "ramp(from,to): the rate changes linearly over the run; replaces --rate.",

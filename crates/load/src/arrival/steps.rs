@@ -106,6 +106,7 @@ impl Process for Steps {
         shape: "steps(...)",
         meaning: "steps(RATE for TIME,...)",
         carries_rate: true,
+        is_even: false,
         ..ProcessKind::plain(
             "steps",
             "steps(...): rates one after another, such as steps(100 for 10s,300 for \

@@ -51,6 +51,7 @@ impl Process for Trace {
         carries_rate: true,
         has_file: true,
         asks_all_the_time: false,
+        is_even: false,
         ..ProcessKind::plain(
             "trace",
             "trace(FILE): one time per line since the start of the run, in seconds or with a unit; \

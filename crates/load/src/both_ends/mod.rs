@@ -214,7 +214,7 @@ impl StreamTimes {
 }
 
 /// Builds a [`StreamTimes`] from segments as they pass.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct StreamTimesBuilder {
     stream: StreamTimes,
     /// The sequence number of the stream's first byte.
@@ -229,10 +229,8 @@ impl StreamTimesBuilder {
     /// A direction whose SYN had this sequence number.
     pub fn new(initial_sequence: u32) -> StreamTimesBuilder {
         StreamTimesBuilder {
-            stream: StreamTimes::default(),
             first: initial_sequence.wrapping_add(1),
-            passed: 0,
-            early: Vec::new(),
+            ..StreamTimesBuilder::default()
         }
     }
 

@@ -9,7 +9,7 @@ const SAMPLES_MAX: usize = 200_000;
 
 /// Notes the operations of one worker that go over connections that an observer follows. Of others
 /// it knows nothing, at the price of a look at the slot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sampler {
     one_of: u16,
     /// The place in `connections` of what is open in each slot, where it is followed.
@@ -19,7 +19,7 @@ pub struct Sampler {
     left_out: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct SampledConnection {
     port: u16,
     established: Nanos,
@@ -32,13 +32,7 @@ struct SampledConnection {
 impl Sampler {
     /// A sampler for a worker with `slots` connections; one of `one_of` ports is followed.
     pub fn new(slots: usize, one_of: u16) -> Sampler {
-        Sampler {
-            one_of,
-            slots: vec![None; slots],
-            connections: Vec::new(),
-            samples: Vec::new(),
-            left_out: 0,
-        }
+        Sampler { one_of, slots: vec![None; slots], ..Sampler::default() }
     }
 
     /// A connection from a local port is established in a slot, in place of the one before.
@@ -51,9 +45,7 @@ impl Sampler {
             self.connections.push(SampledConnection {
                 port,
                 established: now,
-                sent: 0,
-                received: 0,
-                told: 0,
+                ..SampledConnection::default()
             });
         }
     }

@@ -142,7 +142,9 @@ impl Driver for ClosedLoop {
         let (intended, lane) = match (pausing, fresh) {
             (Some(pausing), Some(fresh)) => pausing.min(fresh),
             (Some(next), None) | (None, Some(next)) => next,
-            (None, None) if self.in_flight == 0 || now >= self.end => return Action::Done,
+            (None, None) if now >= self.end => return Action::Done,
+            // All users have done; the window has not, and all of it is measured.
+            (None, None) if self.in_flight == 0 => return Action::WaitUntil(self.end),
             (None, None) => return Action::WaitForCompletion,
         };
         if intended > now {

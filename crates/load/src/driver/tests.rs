@@ -122,13 +122,24 @@ fn closed_loop_users_begin_in_turn_and_repeat_at_once() {
 }
 
 #[test]
-fn closed_loop_ends_when_its_users_have_nothing_left_to_start() {
+fn closed_loop_ends_with_the_window_though_its_users_have_done() {
     check(
         &spec(closed(1, fixed(PauseKind::Think, 8)), ms(10)),
         &[
             Poll(ms(0), Start(op(ms(0), 0))),
             Poll(ms(1), WaitForCompletion),
             // 3 + 8 ms is beyond the end: nothing will ever start again.
+            End(op(ms(0), 0), ms(3), Outcome::Ok),
+            Poll(ms(3), WaitUntil(ms(10))),
+            Poll(ms(10), Done),
+        ],
+    );
+    // A number of operations ends it at once.
+    let spec = spec(closed(1, fixed(PauseKind::Think, 8)), ms(10));
+    check(
+        &TrialSpec { operations_max: Some(1), ..spec },
+        &[
+            Poll(ms(0), Start(op(ms(0), 0))),
             End(op(ms(0), 0), ms(3), Outcome::Ok),
             Poll(ms(3), Done),
         ],

@@ -2,6 +2,7 @@
 //! the time inside the server's host.
 
 use super::{Completion, Outcome, Stage, Stages, known_keys};
+use crate::octaves;
 use crate::time::Nanos;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -121,7 +122,7 @@ impl Anatomy {
     }
 
     /// The rows of [`Anatomy::part`], each with the share of its operations that is taken.
-    pub(super) fn taken(&self, from: f64, to: f64) -> impl Iterator<Item = (usize, f64)> {
+    fn taken(&self, from: f64, to: f64) -> impl Iterator<Item = (usize, f64)> {
         let total = self.count() as f64;
         let (from, to) = (from * total, to * total);
         let mut before = 0.0;
@@ -138,18 +139,13 @@ impl Anatomy {
 
 /// The row of a response time. Below 64 ns each has its own; from there on each doubling has 64.
 #[inline]
-pub(super) fn row_of(ns: u64) -> usize {
-    let ns = ns.min(LONGEST_NS);
-    let shift = (ns / ROWS_PER_OCTAVE).checked_ilog2().unwrap_or(0);
-    // At a shift of 0 there are twice 64 rows of 1 ns.
-    (u64::from(shift) * ROWS_PER_OCTAVE + (ns >> shift)) as usize
+fn row_of(ns: u64) -> usize {
+    octaves::band_of::<ROWS_PER_OCTAVE>(ns.min(LONGEST_NS))
 }
 
 /// The shortest response time of a row.
 fn row_start(row: usize) -> u64 {
-    let row = row as u64;
-    let shift = (row / ROWS_PER_OCTAVE).saturating_sub(1);
-    (row - shift * ROWS_PER_OCTAVE) << shift
+    octaves::band_start::<ROWS_PER_OCTAVE>(row)
 }
 
 /// As the rows that hold anything: number, count, sums.

@@ -23,28 +23,34 @@ pub struct ResponseBins {
 
 impl ResponseBins {
     /// Adds another's of the same window.
-    pub fn merge(&mut self, mut other: ResponseBins) {
-        if self.good.is_empty() && self.failed.is_empty() {
-            *self = other;
+    pub fn merge(&mut self, other: ResponseBins) {
+        self.add_later(Nanos::ZERO, other);
+    }
+
+    /// Adds those of a window that begins this much later.
+    pub(super) fn add_later(&mut self, begin: Nanos, mut later: ResponseBins) {
+        if later.bin == Nanos::ZERO {
             return;
         }
-        if other.good.is_empty() && other.failed.is_empty() {
-            return;
+        if self.bin == Nanos::ZERO {
+            self.bin = later.bin;
         }
-        while self.bin < other.bin {
+        while self.bin < later.bin {
             self.coarsen();
         }
-        while other.bin < self.bin {
-            other.coarsen();
+        while later.bin < self.bin {
+            later.coarsen();
         }
-        for (mine, theirs) in [(&mut self.good, &other.good), (&mut self.failed, &other.failed)] {
-            mine.resize(mine.len().max(theirs.len()), 0);
-            mine.iter_mut().zip(theirs).for_each(|(m, t)| *m += t);
+        let offset = (begin.0 / self.bin.0) as usize;
+        for (mine, theirs) in [(&mut self.good, &later.good), (&mut self.failed, &later.failed)] {
+            mine.resize(mine.len().max(offset + theirs.len()), 0);
+            let place = mine[offset..].iter_mut();
+            place.zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }
     }
 
     #[cold]
-    pub(super) fn coarsen(&mut self) {
+    fn coarsen(&mut self) {
         self.bin = Nanos(self.bin.0 * 2);
         for counts in [&mut self.good, &mut self.failed] {
             *counts = counts.chunks(2).map(|c| c.iter().sum()).collect();

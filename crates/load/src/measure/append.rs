@@ -4,10 +4,11 @@
 //! between two slices is no part of it, so no statistic of a series may run across them.
 //! [`Measurement::slices`] counts them.
 
-use super::generator_use::most;
-use super::trial::merge_some;
+use super::generator_use::{mean, most};
+use super::sums::{add_by_name, merge_some};
 use super::{
-    AgentMeasured, GeneratorUse, Measurement, Observed, ResponseBins, Series, Trial, Window,
+    AgentMeasured, AttemptsMeasured, GeneratorUse, HostTimes, Measurement, Observed, Series, Trial,
+    Window,
 };
 use crate::time::Nanos;
 use std::mem;
@@ -19,9 +20,7 @@ impl Trial {
         let agents = mem::take(&mut later.agents);
         self.measurement.append(later.measurement);
         self.generator.append(later.generator, lengths);
-        for (name, moved) in later.kernel {
-            *self.kernel.entry(name).or_default() += moved;
-        }
+        add_by_name(&mut self.kernel, later.kernel);
         for agent in agents {
             match self.agents.iter_mut().find(|a| a.agent == agent.agent) {
                 Some(known) => append_agent(known, agent),
@@ -42,34 +41,26 @@ impl Trial {
 }
 
 fn append_observed(known: &mut Observed, later: Observed) {
-    let [mine, theirs] = [known.elapsed_ns as f64, later.elapsed_ns as f64];
-    let busy = known.cpu_busy_percent * mine + later.cpu_busy_percent * theirs;
-    known.cpu_busy_percent = busy / (mine + theirs).max(1.0);
+    let elapsed_ns = [known.elapsed_ns, later.elapsed_ns].map(|ns| ns as f64);
+    known.cpu_busy_percent = mean([known.cpu_busy_percent, later.cpu_busy_percent], elapsed_ns);
     known.first_syns += later.first_syns;
     known.repeated_syns += later.repeated_syns;
     known.client_ends += later.client_ends;
     known.capture_lost += later.capture_lost;
     known.elapsed_ns += later.elapsed_ns;
     known.first_syns_by_interval.extend(later.first_syns_by_interval);
-    for (name, moved) in later.kernel {
-        *known.kernel.entry(name).or_default() += moved;
-    }
+    add_by_name(&mut known.kernel, later.kernel);
     known.accept_queue_max = known.accept_queue_max.max(later.accept_queue_max);
-    match (&mut known.server_host, later.server_host) {
-        (Some(mine), Some(theirs)) => mine.append(theirs),
-        (mine @ None, theirs) => *mine = theirs,
-        (Some(_), None) => {}
-    }
+    merge_some(&mut known.server_host, later.server_host, HostTimes::append);
 }
 
 fn append_agent(known: &mut AgentMeasured, later: AgentMeasured) {
-    let [mine, theirs] = [known.completed as f64, later.completed as f64];
-    let mean = |a: f64, b: f64| (a * mine + b * theirs) / (mine + theirs).max(1.0);
+    let completed = [known.completed, later.completed].map(|n| n as f64);
     *known = AgentMeasured {
         attempted: known.attempted + later.attempted,
         completed: known.completed + later.completed,
         started_per_s: (known.started_per_s + later.started_per_s) / 2.0,
-        mean_ns: known.mean_ns.zip(later.mean_ns).map(|(a, b)| mean(a, b)),
+        mean_ns: known.mean_ns.zip(later.mean_ns).map(|(a, b)| mean([a, b], completed)),
         // Percentiles are never averaged, and the mean's interval is of one window.
         p50_ns: None,
         p90_ns: None,
@@ -92,10 +83,10 @@ impl Measurement {
         let mine = self.window;
         let length = mine.length();
         let slices = self.slices.max(1) + later.slices.max(1);
-        let before = (mem::take(&mut self.series), mem::take(&mut self.answers));
+        let (series, mut answers) = (mem::take(&mut self.series), mem::take(&mut self.answers));
         let sessions = mem::take(&mut self.completed_sessions);
         let mut attempts = self.attempts.take();
-        merge_some(&mut attempts, later.attempts.take(), |mine, theirs| mine.append(theirs));
+        merge_some(&mut attempts, later.attempts.take(), AttemptsMeasured::append);
         let mut intervals = mem::take(&mut self.intervals);
         intervals.extend(mem::take(&mut later.intervals).into_iter().map(|mut i| {
             i.start_ns += length.0;
@@ -103,8 +94,8 @@ impl Measurement {
             i
         }));
         let opened_at_once = self.connections_max.max(later.connections_max);
-        let series = before.0.followed_by(mem::take(&mut later.series));
-        let answers = before.1.followed_by(length, mem::take(&mut later.answers));
+        let series = series.followed_by(mem::take(&mut later.series));
+        answers.add_later(length, mem::take(&mut later.answers));
         let sessions = sessions.followed_by(mem::take(&mut later.completed_sessions));
         let end = mine.end + later.window.length();
         // Starts are of one schedule, and a closed loop has none.
@@ -137,12 +128,7 @@ impl Series {
         if self.completed.is_empty() || later.completed.is_empty() {
             return if self.completed.is_empty() { later } else { self };
         }
-        while self.slot < later.slot {
-            self.coarsen();
-        }
-        while later.slot < self.slot {
-            later.coarsen();
-        }
+        self.align(&mut later);
         if self.slot != later.slot {
             return self;
         }
@@ -160,43 +146,13 @@ impl Series {
 /// The most slots of several slices: as many columns of a heat map fit on a page.
 const APPENDED_SLOTS_MAX: usize = 1_600;
 
-impl ResponseBins {
-    /// These bins over a window of this length, then those of a later window.
-    fn followed_by(mut self, length: Nanos, mut later: ResponseBins) -> ResponseBins {
-        if later.bin == Nanos::ZERO {
-            return self;
-        }
-        if self.bin == Nanos::ZERO {
-            self.bin = later.bin;
-        }
-        while self.bin < later.bin {
-            self.coarsen();
-        }
-        while later.bin < self.bin {
-            later.coarsen();
-        }
-        let offset = (length.0 / self.bin.0) as usize;
-        for (mine, theirs) in [(&mut self.good, &later.good), (&mut self.failed, &later.failed)] {
-            mine.resize(mine.len().max(offset + theirs.len()), 0);
-            let place = mine[offset..].iter_mut();
-            place.zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
-        }
-        self
-    }
-}
-
 impl GeneratorUse {
     /// Adds what the same generator used over a later window; `lengths` are those of both.
     fn append(&mut self, later: GeneratorUse, lengths: [f64; 2]) {
-        let [mine, theirs] = lengths;
-        let mean =
-            |a: f64, b: f64| (a * mine + b * theirs) / (mine + theirs).max(f64::MIN_POSITIVE);
-        let woken = [self.woken_by_target, later.woken_by_target];
+        let mean = |mine: f64, theirs: f64| mean([mine, theirs], lengths);
+        merge_some(&mut self.woken_by_target, later.woken_by_target, |mine, more| *mine += more);
         if let (Some(mine), Some(theirs)) = (&mut self.wait, &later.wait) {
-            mine.polling_percent = mean(mine.polling_percent, theirs.polling_percent);
-            mine.realtime_percent = mean(mine.realtime_percent, theirs.realtime_percent);
-            mine.polled_percent = mean(mine.polled_percent, theirs.polled_percent);
-            mine.lateness.merge(&theirs.lateness);
+            mine.add(theirs, lengths);
         }
         *self = GeneratorUse {
             cpu_user_s: self.cpu_user_s + later.cpu_user_s,
@@ -215,7 +171,6 @@ impl GeneratorUse {
                 .zip(later.steal_percent)
                 .map(|(mine, theirs)| mean(mine, theirs)),
             peak_rss_bytes: self.peak_rss_bytes.max(later.peak_rss_bytes),
-            woken_by_target: woken.into_iter().flatten().reduce(|a, b| a + b),
             ..mem::take(self)
         };
     }

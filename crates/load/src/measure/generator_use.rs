@@ -1,6 +1,7 @@
 //! The machine that made the load, what a trial cost it, and what held it back.
 
 use super::Histogram;
+use super::sums::merge_some;
 use crate::polling::WaitModeChange;
 use crate::spec::WaitPolicy;
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,11 @@ use std::collections::BTreeMap;
 /// The larger of those that are known.
 pub(super) fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.into_iter().chain(b).reduce(f64::max)
+}
+
+/// The mean of two values with these weights; 0 without any weight.
+pub(super) fn mean([a, b]: [f64; 2], [of_a, of_b]: [f64; 2]) -> f64 {
+    (a * of_a + b * of_b) / (of_a + of_b).max(f64::MIN_POSITIVE)
 }
 
 /// The resources that a trial used at the generator.
@@ -30,7 +36,6 @@ pub struct GeneratorUse {
     pub busiest_worker_spin_percent: f64,
     /// Share of the host's processor time that the hypervisor gave to others, in percent; `None`
     /// where too few ticks of the host's counters tell it.
-    #[serde(default)]
     pub steal_percent: Option<f64>,
     /// Largest resident memory of the process, in bytes.
     pub peak_rss_bytes: u64,
@@ -38,10 +43,8 @@ pub struct GeneratorUse {
     pub workers: u32,
     /// How often a response woke a sleeping worker over the window. Absent where the target is on
     /// another host, or where workers sleep for other reasons too.
-    #[serde(default)]
     pub woken_by_target: Option<u64>,
     /// How they waited; absent where nothing tells.
-    #[serde(default)]
     pub wait: Option<WaitUse>,
 }
 
@@ -61,13 +64,10 @@ impl GeneratorUse {
         self.cpu_system_s += other.cpu_system_s;
         self.steal_percent = most(self.steal_percent, other.steal_percent);
         self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
-        let woken = [self.woken_by_target, other.woken_by_target];
-        self.woken_by_target = woken.into_iter().flatten().reduce(|a, b| a + b);
-        self.wait = match (self.wait.take(), other.wait) {
-            (Some(mine), Some(theirs)) => Some(mine.merge(self.workers, theirs, other.workers)),
-            (mine, theirs) => mine.or(theirs),
-        };
-        self.workers += other.workers;
+        merge_some(&mut self.woken_by_target, other.woken_by_target, |mine, more| *mine += more);
+        let (workers, others) = (self.workers, other.workers);
+        merge_some(&mut self.wait, other.wait, |mine, theirs| mine.merge(workers, theirs, others));
+        self.workers += others;
     }
 }
 
@@ -94,27 +94,25 @@ pub struct WaitUse {
 
 impl WaitUse {
     /// Adds another process. Its workers are numbered after the `workers` workers of this one.
-    pub(super) fn merge(self, workers: u32, other: WaitUse, others: u32) -> WaitUse {
-        let all = f64::from((workers + others).max(1));
-        let mean =
-            |mine: f64, theirs: f64| (mine * f64::from(workers) + theirs * f64::from(others)) / all;
-        let mut merged = WaitUse {
-            policy: self.policy,
-            polling_percent: mean(self.polling_percent, other.polling_percent),
-            realtime_percent: mean(self.realtime_percent, other.realtime_percent),
-            polled_percent: mean(self.polled_percent, other.polled_percent),
-            changes: self.changes,
-            lateness: self.lateness,
-        };
-        merged.lateness.merge(&other.lateness);
-        merged.changes.extend(
-            other
-                .changes
-                .into_iter()
-                .map(|change| WaitModeChange { worker: change.worker + workers, ..change }),
-        );
-        merged.changes.sort_by_key(|change| (change.at, change.worker));
-        merged
+    fn merge(&mut self, workers: u32, other: WaitUse, others: u32) {
+        self.add(&other, [workers, others].map(f64::from));
+        let changes = other.changes.into_iter();
+        let renumbered =
+            |change: WaitModeChange| WaitModeChange { worker: change.worker + workers, ..change };
+        self.changes.extend(changes.map(renumbered));
+        self.changes.sort_by_key(|change| (change.at, change.worker));
+    }
+
+    /// Adds all but the changes. Shares become means with these weights.
+    pub(super) fn add(&mut self, other: &WaitUse, weights: [f64; 2]) {
+        for (mine, theirs) in [
+            (&mut self.polling_percent, other.polling_percent),
+            (&mut self.realtime_percent, other.realtime_percent),
+            (&mut self.polled_percent, other.polled_percent),
+        ] {
+            *mine = mean([*mine, theirs], weights);
+        }
+        self.lateness.merge(&other.lateness);
     }
 }
 

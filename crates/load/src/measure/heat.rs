@@ -1,6 +1,7 @@
 //! How many operations took how long when: a histogram of response times for each stretch of time.
 
 use super::series::SLOTS_MAX;
+use super::sums::add_each;
 use crate::time::Nanos;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -35,11 +36,7 @@ impl HeatCounts {
 
     /// Adds another's, whose columns are of the same length.
     pub(super) fn merge(&mut self, other: &HeatCounts) {
-        let length = self.counts.len().max(other.counts.len());
-        self.counts.resize(length, 0);
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
-        }
+        add_each(&mut self.counts, &other.counts);
     }
 
     /// Adds the columns of another's after its own.

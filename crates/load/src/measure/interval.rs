@@ -1,5 +1,6 @@
 //! The intervals of the time series that people look at, and how workers' shares become one.
 
+use super::sums::merge_some;
 use super::times::RunLengthRecorder;
 use super::{AgentInterval, EndedCounts, Histogram, Outcome, Window};
 use crate::time::Nanos;
@@ -110,8 +111,8 @@ impl Interval {
 /// Sees the intervals of a running trial as they end: a progress line, a live view, an exporter.
 pub trait IntervalWatcher {
     /// An interval has ended. `response`: the response times of the operations that ended in it,
-    /// where there were any and they are known one by one.
-    fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>);
+    /// where they are known one by one.
+    fn on_interval(&mut self, interval: &Interval, response: &Histogram);
 }
 
 /// One worker's share of an interval, or that of several. Parts of the same `index` belong to the
@@ -140,9 +141,9 @@ pub struct IntervalPart {
     pub pacing: Option<Pacing>,
     /// Operations under way at its end, where that is known.
     pub under_way: Option<UnderWay>,
-    /// Response times of the operations that ended here, shed ones excluded; `None`: there were
-    /// none (an idle worker then sends no histogram).
-    pub response: Option<Histogram>,
+    /// Response times of the operations that ended here, shed ones excluded.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
+    pub response: Histogram,
     /// Operations that ended without success, by how they ended.
     #[serde(default)]
     pub failed: BTreeMap<Outcome, EndedCounts>,
@@ -163,11 +164,9 @@ pub struct UnderWay {
 
 impl UnderWay {
     /// Adds the operations of another worker.
-    pub fn merge(self, other: UnderWay) -> UnderWay {
-        UnderWay {
-            operations: self.operations + other.operations,
-            oldest: self.oldest.max(other.oldest),
-        }
+    fn merge(&mut self, other: UnderWay) {
+        self.operations += other.operations;
+        self.oldest = self.oldest.max(other.oldest);
     }
 }
 
@@ -207,23 +206,14 @@ impl IntervalPart {
     /// Adds another share of the same interval, exactly.
     pub fn merge(&mut self, other: IntervalPart) {
         self.end_ns = self.end_ns.max(other.end_ns);
-        self.under_way = match (self.under_way, other.under_way) {
-            (Some(mine), Some(theirs)) => Some(mine.merge(theirs)),
-            (mine, theirs) => mine.or(theirs),
-        };
+        merge_some(&mut self.under_way, other.under_way, UnderWay::merge);
         self.attempted += other.attempted;
         self.completed += other.completed;
         self.errors += other.errors;
         self.messages += other.messages;
         self.units += other.units;
-        if let Some(theirs) = other.pacing {
-            self.pacing.get_or_insert_default().merge(theirs);
-        }
-        match (&mut self.response, other.response) {
-            (Some(mine), Some(theirs)) => mine.merge(&theirs),
-            (mine @ None, theirs) => *mine = theirs,
-            (_, None) => {}
-        }
+        merge_some(&mut self.pacing, other.pacing, Pacing::merge);
+        self.response.merge(&other.response);
         EndedCounts::merge_by_outcome(&mut self.failed, &other.failed);
         EndedCounts::merge_all(&mut self.steps, &other.steps);
         EndedCounts::merge_all(&mut self.sessions, &other.sessions);
@@ -231,7 +221,7 @@ impl IntervalPart {
 
     /// The interval that this is the whole of.
     pub fn interval(&self) -> Interval {
-        let quantile = |q| self.response.as_ref().map_or(0, |h| h.quantile(q).0);
+        let quantile = |q| self.response.quantile(q).0;
         Interval {
             start_ns: self.start_ns,
             end_ns: self.end_ns,
@@ -244,7 +234,7 @@ impl IntervalPart {
             p90_ns: quantile(0.9),
             p95_ns: quantile(0.95),
             p99_ns: quantile(0.99),
-            max_ns: self.response.as_ref().map_or(0, |h| h.max().0),
+            max_ns: self.response.max().0,
             in_flight: self.under_way.map(|u| u.operations),
             oldest_ns: self.under_way.map(|u| u.oldest.0).filter(|&ns| ns > 0),
             pacing_error_ns_mean: self.pacing.map(Pacing::mean_ns),

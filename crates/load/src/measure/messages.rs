@@ -42,6 +42,7 @@ pub enum MessageEvent {
 
 /// What was measured of the messages of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct MessagesMeasured {
     /// Messages that came within the window.
     pub count: u64,
@@ -77,17 +78,13 @@ pub struct MessagesMeasured {
     /// The longest gap of each stream.
     pub longest_gap: Histogram,
     /// Messages of requests that left within the window, each at a time of its own.
-    #[serde(default)]
     pub sent: u64,
     /// How late they left.
-    #[serde(default)]
     pub sent_late: Histogram,
     /// From the intended time of a message to the one that answers it, which is the one of the same
     /// number in its stream.
-    #[serde(default)]
     pub answer: Histogram,
     /// Whole streams that do not have one message for each that was sent.
-    #[serde(default)]
     pub unpaired: u64,
     /// Why a stream was not whole, for the first time, in words.
     pub fault: Option<String>,

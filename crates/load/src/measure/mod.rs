@@ -18,6 +18,7 @@ mod recorder;
 mod series;
 mod sessions;
 mod status;
+mod sums;
 mod targets;
 mod times;
 mod trial;

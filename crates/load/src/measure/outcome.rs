@@ -4,116 +4,42 @@ use super::FailedStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How an operation ended. Every operation ends in exactly one of these. All but
-/// [`Outcome::Failed`] are common to all protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
-    /// A whole response whose status is no failure.
-    Ok,
-    /// A whole response whose status is a failure in the terms of its protocol.
-    Failed(FailedStatus),
-    /// No whole response within the timeout.
-    Timeout,
-    /// No connection within the connect timeout.
-    ConnectTimeout,
-    /// The connection was refused.
-    Refused,
-    /// The connection was reset.
-    Reset,
-    /// The peer closed before a byte of the response came.
-    Closed,
-    /// The peer closed in the middle of the response. Over TLS, only `close_notify` ends a response
-    /// without a length.
-    Truncated,
-    /// What came broke the rules of HTTP, or more came than was asked for.
-    Malformed,
-    /// Host or network unreachable.
-    Unreachable,
-    /// This host ran out of ports, descriptors or memory.
-    NoResources,
-    /// Another error of the operating system.
-    OtherError,
-    /// Never started: more in flight than `--max-in-flight` permits.
-    Shed,
-    /// Still in flight when the trial ended: a censored observation.
-    InFlight,
-    /// A datagram that was sent but not received.
-    Lost,
-    /// A datagram that the kernel refused to send.
-    SendError,
-    /// A datagram that the sender never came to.
-    NotAttempted,
-    /// A datagram that reached the service but was not counted.
-    Discarded,
-    /// A connection of its own that was established in time and brought a whole response; over
-    /// datagrams, an answer in time.
-    Served,
-    /// Established here, but never taken in there: not a byte sent over it was acknowledged.
-    Ghost,
-    /// Established and its request acknowledged, but no whole response in time; over datagrams, no
-    /// answer in time.
-    ResponseTimeout,
-    /// No local port left for it (EADDRNOTAVAIL).
-    PortExhausted,
-    /// No descriptor left for it (EMFILE, ENFILE).
-    DescriptorExhausted,
-    /// Established only after the time limit.
-    Late,
-    /// Connected, but not secured within the connect timeout.
-    HandshakeTimeout,
-    /// Connected, but the TLS handshake failed.
-    HandshakeFailed,
-    /// The target refused its stream: it was not processed (RFC 9113 §8.7).
-    RefusedStream,
-    /// The target gave its stream up.
-    StreamReset,
-    /// The target closed the connection in order and did not process it, twice in a row.
-    Unprocessed,
-    /// A whole response that was not what the step of the session expected.
-    Unexpected,
-    /// The program of its step gave no value that could be used: it was never sent.
-    ProgramFailed,
-    /// A place in its request cannot have the value for it: it was never sent.
-    UnfitValue,
-    /// No message of its stream within the message timeout.
-    MessageTimeout,
-    /// Its stream ended without its end message or in the middle of a message, or was none.
-    Incomplete,
-}
-
-/// Declares the outcomes that all protocols share: the variant, its name in reports and its meaning
-/// for people, in the order of the variants. Failed statuses of protocols stand after the first.
+/// Declares the outcomes: the variant, its name in reports and its meaning for people. Failed
+/// statuses of protocols stand after the first.
 macro_rules! outcomes {
-    ($($outcome:ident $name:literal $meaning:literal;)*) => {
-        const SHARED: &[(Outcome, &str, &str)] = &[$((Outcome::$outcome, $name, $meaning),)*];
+    (
+        $(#[$first_doc:meta])* $first:ident $first_name:literal $first_meaning:literal;
+        $($(#[$doc:meta])* $outcome:ident $name:literal $meaning:literal;)*
+    ) => {
+        /// How an operation ended. Every operation ends in exactly one of these. All but
+        /// [`Outcome::Failed`] are common to all protocols.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Outcome {
+            $(#[$first_doc])*
+            $first,
+            /// A whole response whose status is a failure in the terms of its protocol.
+            Failed(FailedStatus),
+            $($(#[$doc])* $outcome,)*
+        }
 
-        const ROWS: [(Outcome, &str, &str); FAILED + SHARED.len()] = {
-            let mut rows = [SHARED[0]; FAILED + SHARED.len()];
-            let mut at = 0;
-            while at < FAILED {
-                let (status, name, meaning) = FailedStatus::ROWS[at];
-                rows[1 + at] = (Outcome::Failed(status), name, meaning);
-                at += 1;
-            }
-            at = 1;
-            while at < SHARED.len() {
-                rows[FAILED + at] = SHARED[at];
-                at += 1;
-            }
-            rows
-        };
+        const SHARED: &[(Outcome, &str, &str)] = &[
+            (Outcome::$first, $first_name, $first_meaning),
+            $((Outcome::$outcome, $name, $meaning),)*
+        ];
 
         impl Outcome {
             /// Place in the table.
             #[inline]
             const fn row(self) -> usize {
-                if let Outcome::Failed(status) = self {
-                    return 1 + status as usize;
+                match self {
+                    Outcome::$first => return 0,
+                    Outcome::Failed(status) => return 1 + status as usize,
+                    _ => {}
                 }
-                let mut row = 0;
+                let mut row = 1 + FAILED;
                 $(
                     if matches!(self, Outcome::$outcome) {
-                        return if row == 0 { 0 } else { FAILED + row };
+                        return row;
                     }
                     row += 1;
                 )*
@@ -127,40 +53,93 @@ macro_rules! outcomes {
 const FAILED: usize = FailedStatus::ROWS.len();
 
 outcomes! {
+    /// A whole response whose status is no failure.
     Ok "ok" "a whole response, status below 400";
+    /// No whole response within the timeout.
     Timeout "timeout" "no whole response in time";
+    /// No connection within the connect timeout.
     ConnectTimeout "connect_timeout" "no connection in time";
+    /// The connection was refused.
     Refused "refused" "connection refused";
+    /// The connection was reset.
     Reset "reset" "connection reset";
+    /// The peer closed before a byte of the response came.
     Closed "closed" "closed before a byte of the response";
+    /// The peer closed in the middle of the response. Over TLS, only `close_notify` ends a response
+    /// without a length.
     Truncated "truncated" "closed within the response";
+    /// What came broke the rules of HTTP, or more came than was asked for.
     Malformed "malformed" "not HTTP, or more than asked for";
+    /// Host or network unreachable.
     Unreachable "unreachable" "host or network unreachable";
+    /// This host ran out of ports, descriptors or memory.
     NoResources "no_resources" "no port, descriptor or memory left here";
+    /// Another error of the operating system.
     OtherError "other_error" "another error of the system";
+    /// Never started: more in flight than `--max-in-flight` permits.
     Shed "shed" "not started: too many in flight";
+    /// Still in flight when the trial ended: a censored observation.
     InFlight "in_flight" "not ended when time was up";
+    /// A datagram that was sent but not received.
     Lost "lost" "sent, but not received";
+    /// A datagram that the kernel refused to send.
     SendError "send_error" "refused by the kernel here";
+    /// A datagram that the sender never came to.
     NotAttempted "not_attempted" "the sender never came to it";
+    /// A datagram that reached the service but was not counted.
     Discarded "discarded" "received, but not counted";
+    /// A connection of its own that was established in time and brought a whole response; over
+    /// datagrams, an answer in time.
     Served "served" "of an overload: a whole response in time";
+    /// Established here, but never taken in there: not a byte sent over it was acknowledged.
     Ghost "ghost" "connected here, never taken in there";
+    /// Established and its request acknowledged, but no whole response in time; over datagrams, no
+    /// answer in time.
     ResponseTimeout "response_timeout" "request sent, no whole response in time";
+    /// No local port left for it (EADDRNOTAVAIL).
     PortExhausted "port_exhausted" "no local port left";
+    /// No descriptor left for it (EMFILE, ENFILE).
     DescriptorExhausted "descriptor_exhausted" "no descriptor left";
+    /// Established only after the time limit.
     Late "late" "connected after its time limit";
+    /// Connected, but not secured within the connect timeout.
     HandshakeTimeout "handshake_timeout" "connected, not secured in time";
+    /// Connected, but the TLS handshake failed.
     HandshakeFailed "handshake_failed" "the TLS handshake failed";
+    /// The target refused its stream: it was not processed (RFC 9113 §8.7).
     RefusedStream "refused_stream" "its stream refused, not processed";
+    /// The target gave its stream up.
     StreamReset "stream_reset" "its stream reset by the target";
+    /// The target closed the connection in order and did not process it, twice in a row.
     Unprocessed "unprocessed" "connection closed, not processed";
+    /// A whole response that was not what the step of the session expected.
     Unexpected "unexpected" "not what the step expected";
+    /// The program of its step gave no value that could be used: it was never sent.
     ProgramFailed "program_failed" "not sent: no value from its program";
+    /// A place in its request cannot have the value for it: it was never sent.
     UnfitValue "unfit_value" "not sent: a value does not fit its place";
+    /// No message of its stream within the message timeout.
     MessageTimeout "message_timeout" "no further message in time";
+    /// Its stream ended without its end message or in the middle of a message, or was none.
     Incomplete "incomplete" "the stream ended before its end";
 }
+
+/// All outcomes in the order of the variants, each with its name and meaning.
+const ROWS: [(Outcome, &str, &str); FAILED + SHARED.len()] = {
+    let mut rows = [SHARED[0]; FAILED + SHARED.len()];
+    let mut at = 0;
+    while at < FAILED {
+        let (status, name, meaning) = FailedStatus::ROWS[at];
+        rows[1 + at] = (Outcome::Failed(status), name, meaning);
+        at += 1;
+    }
+    at = 1;
+    while at < SHARED.len() {
+        rows[FAILED + at] = SHARED[at];
+        at += 1;
+    }
+    rows
+};
 
 impl Outcome {
     /// A whole response of HTTP with a status of 400 to 499.

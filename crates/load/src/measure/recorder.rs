@@ -191,10 +191,6 @@ impl Recorder {
     /// are of what was started within the window).
     #[inline]
     pub fn on_start(&mut self, op: Op, now: Nanos) {
-        self.now = now;
-        if self.config.open_loop {
-            self.backlogs.on_start(now, now - op.intended);
-        }
         if !self.count_start(op, now) || !self.config.open_loop {
             return;
         }
@@ -209,15 +205,15 @@ impl Recorder {
     /// schedule, so the gap statistics leave it out.
     #[inline]
     pub fn on_retry(&mut self, op: Op, now: Nanos) {
-        self.now = now;
-        if self.config.open_loop {
-            self.backlogs.on_start(now, now - op.intended);
-        }
         self.count_start(op, now);
     }
 
     #[inline]
     fn count_start(&mut self, op: Op, now: Nanos) -> bool {
+        self.now = now;
+        if self.config.open_loop {
+            self.backlogs.on_start(now, now - op.intended);
+        }
         if !self.config.window.contains(now) {
             return false;
         }

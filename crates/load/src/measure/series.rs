@@ -2,6 +2,7 @@
 
 use super::Window;
 use super::heat::{HeatCounts, HeatReport};
+use super::sums::add_each;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -60,24 +61,22 @@ impl Series {
         if other.completed.is_empty() {
             return;
         }
+        self.align(&mut other);
+        debug_assert_eq!(self.slot, other.slot, "series of different windows");
+        add_each(&mut self.completed, &other.completed);
+        add_each(&mut self.response_sum_ns, &other.response_sum_ns);
+        add_each(&mut self.response_count, &other.response_count);
+        self.heat.merge(&other.heat);
+    }
+
+    /// Joins the finer slots of the two in pairs until they are not finer than the other's.
+    pub(super) fn align(&mut self, other: &mut Series) {
         while self.slot < other.slot {
             self.coarsen();
         }
         while other.slot < self.slot {
             other.coarsen();
         }
-        debug_assert_eq!(self.slot, other.slot, "series of different windows");
-        self.resize(self.completed.len().max(other.completed.len()));
-        for (mine, theirs) in self.completed.iter_mut().zip(&other.completed) {
-            *mine += theirs;
-        }
-        for (mine, theirs) in self.response_sum_ns.iter_mut().zip(&other.response_sum_ns) {
-            *mine += theirs;
-        }
-        for (mine, theirs) in self.response_count.iter_mut().zip(&other.response_count) {
-            *mine += theirs;
-        }
-        self.heat.merge(&other.heat);
     }
 
     /// Joins neighbouring slots in pairs.

@@ -1,5 +1,6 @@
 //! What was measured of sessions.
 
+use super::sums::{add_by_name, merge_each, merge_some};
 use super::{Histogram, Outcomes};
 use crate::session::{SessionPlan, Unexpected, UnfitValue};
 use crate::time::Nanos;
@@ -25,7 +26,6 @@ pub struct SessionsMeasured {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<UnfitValue>,
     /// Their outcomes as attempts of an overload, where each opens a connection of its own.
-    #[serde(default)]
     pub attempts: Option<SessionAttempts>,
     /// The programs that give values to steps; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,12 +133,7 @@ impl SessionsMeasured {
 
     /// Adds another's, of the same plan.
     pub fn merge(&mut self, other: SessionsMeasured) {
-        if self.kinds.is_empty() {
-            self.kinds = other.kinds;
-        } else {
-            let pairs = self.kinds.iter_mut().zip(other.kinds);
-            pairs.for_each(|(mine, theirs)| mine.merge(theirs));
-        }
+        merge_each(&mut self.kinds, other.kinds, SessionMeasured::merge);
         self.groups.resize(self.groups.len().max(other.groups.len()), Histogram::default());
         self.groups.iter_mut().zip(&other.groups).for_each(|(mine, theirs)| mine.merge(theirs));
         self.unexpected.extend(other.unexpected);
@@ -148,18 +143,12 @@ impl SessionsMeasured {
         self.ran_out = ran_out.max_by_key(|ran_out| ran_out.after);
         self.unfit = self.unfit.take().or(other.unfit);
         self.kept = self.kept.take().or(other.kept);
-        match (&mut self.attempts, other.attempts) {
-            (Some(mine), Some(theirs)) => {
-                mine.outcomes.merge(&theirs.outcomes);
-                mine.established += theirs.established;
-                mine.connections += theirs.connections;
-            }
-            (mine, theirs) => *mine = mine.take().or(theirs),
-        }
-        match (&mut self.programs, other.programs) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (mine, theirs) => *mine = mine.take().or(theirs),
-        }
+        merge_some(&mut self.attempts, other.attempts, |mine, theirs| {
+            mine.outcomes.merge(&theirs.outcomes);
+            mine.established += theirs.established;
+            mine.connections += theirs.connections;
+        });
+        merge_some(&mut self.programs, other.programs, ProgramsMeasured::merge);
     }
 }
 
@@ -170,9 +159,7 @@ impl SessionMeasured {
         self.unanswered += other.unanswered;
         self.unfinished += other.unfinished;
         self.time.merge(&other.time);
-        for (request, count) in other.failed_at {
-            *self.failed_at.entry(request).or_default() += count;
-        }
+        add_by_name(&mut self.failed_at, other.failed_at);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Measurements of each target, where there are several. Of steps of sessions, more is measured.
 
 use super::series::SeriesRecorder;
+use super::sums::{add_each, merge_some};
 use super::{Completion, Histogram, Outcome, Outcomes, Series, Stage, Stages, Window};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -112,15 +113,11 @@ impl TargetMeasured {
     }
 
     /// Adds another worker's.
-    pub fn merge(&mut self, other: &TargetMeasured) {
+    pub(super) fn merge(&mut self, other: TargetMeasured) {
         self.outcomes.merge(&other.outcomes);
         self.status_codes.merge(&other.status_codes);
         self.response.merge(&other.response);
-        match (&mut self.step, &other.step) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (mine @ None, theirs) => *mine = theirs.clone(),
-            (Some(_), None) => {}
-        }
+        merge_some(&mut self.step, other.step, StepMeasured::merge);
     }
 }
 
@@ -249,11 +246,9 @@ pub struct StepMeasured {
 
 impl StepMeasured {
     /// Adds another worker's.
-    pub(super) fn merge(&mut self, other: &StepMeasured) {
-        self.series.merge(other.series.clone());
-        self.stages_ns.resize(Stage::COUNT, 0);
-        let pairs = self.stages_ns.iter_mut().zip(&other.stages_ns);
-        pairs.for_each(|(mine, theirs)| *mine += theirs);
+    fn merge(&mut self, other: StepMeasured) {
+        self.series.merge(other.series);
+        add_each(&mut self.stages_ns, &other.stages_ns);
     }
 }
 

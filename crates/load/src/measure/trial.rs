@@ -1,6 +1,7 @@
 //! The raw result of one trial, and the contribution of each agent to it: mergeable and
 //! serialisable. `trial::assess` computes its statistics.
 
+use super::sums::{add_by_name, merge_each, merge_some};
 use super::{
     Anatomy, AttemptsMeasured, BothEnds, GeneratorUse, Handshakes, Histogram, Interval,
     MessagesMeasured, Observed, Outcomes, RateLimitUse, ResponseBins, Series, SessionsMeasured,
@@ -23,7 +24,6 @@ pub struct Trial {
     /// Kernel counters that moved during the trial, by name.
     pub kernel: BTreeMap<String, i64>,
     /// Observations on the server's host, if there was an observer.
-    #[serde(default)]
     pub observed: Option<Observed>,
     /// The agents that made it; empty where one process did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -37,9 +37,7 @@ impl Trial {
     pub fn merge(&mut self, other: Trial) {
         self.measurement.merge(other.measurement);
         self.generator.merge(other.generator);
-        for (name, moved) in other.kernel {
-            *self.kernel.entry(name).or_default() += moved;
-        }
+        add_by_name(&mut self.kernel, other.kernel);
         self.agents.extend(other.agents);
         self.interrupted |= other.interrupted;
     }
@@ -71,12 +69,12 @@ impl Window {
 /// however late they completed, and of those under way all through it. `series` is of what happened
 /// during the window.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Measurement {
     /// The measured window as it really was.
     pub window: Window,
     /// How many windows follow one another here, where that is more than one; the series then has
     /// gaps in time. See [`Trial::append`].
-    #[serde(default)]
     pub slices: u32,
     /// Operations started in the window, whenever they were intended.
     pub started: u64,
@@ -87,68 +85,53 @@ pub struct Measurement {
     /// The same without the generator's delays: completed − started, less what late starts of
     /// other operations may have added. No operation would have taken less from a punctual one.
     /// Empty where it was not measured.
-    #[serde(default)]
     pub undelayed: Histogram,
     /// Service times: completed − sent, of operations that were sent.
     pub service: Histogram,
     /// The shortest response time that is not censored.
-    #[serde(default)]
     pub response_min: Option<Nanos>,
     /// The shortest service time that is not censored.
-    #[serde(default)]
     pub service_min: Option<Nanos>,
     /// The generator's own lateness: started − intended (open loop, and closed loop with pauses).
     pub pacing_error: Histogram,
     /// Waits for a free connection: sent − started (open loop).
     pub connection_wait: Histogram,
     /// The stages of response times.
-    #[serde(default)]
     pub anatomy: Anatomy,
     /// What of the time until the response was inside the server's host, of operations that an
     /// observer there saw too.
-    #[serde(default)]
     pub split: Split,
     /// The same as distributions: inside the server's host, and on the network.
-    #[serde(default, skip_serializing_if = "BothEnds::is_empty")]
+    #[serde(skip_serializing_if = "BothEnds::is_empty")]
     pub both_ends: BothEnds,
     /// The slowest operations.
-    #[serde(default)]
     pub slowest: Slowest,
     /// The length of each stage, by `stage as usize`, of operations that came to its end; empty
     /// where it was not measured.
-    #[serde(default)]
     pub stages: Vec<Histogram>,
     /// From the end of an operation until the generator saw it.
-    #[serde(default)]
     pub pick_up: Histogram,
     /// Responses whose end is the kernel's receive timestamp.
-    #[serde(default)]
     pub by_kernel: u64,
     /// Responses that came in one piece with others over their connection: the arrival of each is
     /// that of the piece's last byte.
-    #[serde(default)]
     pub shared_arrivals: u64,
     /// Throughput and response times in fine slots, for tests of stationarity and batch means.
     pub series: Series,
     /// The intervals of the time series.
     pub intervals: Vec<Interval>,
     /// Good responses and failures in bins of 10 ms.
-    #[serde(default)]
     pub answers: ResponseBins,
     /// Responses of any status that came within the window, whenever they were asked for.
-    #[serde(default)]
     pub answered: u64,
     /// How long those had waited that were under way at the end of the window and never got a
     /// response.
-    #[serde(default)]
     pub unanswered: Histogram,
     /// Operations counted here that were intended before the window: they were under way all
     /// through it. See [`super::Recorder`].
-    #[serde(default)]
     pub carried: u64,
     /// Time within the window of responses to operations that were intended before it, all
     /// together. Their response times are not of the window. Closed loop.
-    #[serde(default)]
     pub begun_before: Nanos,
     /// When operations were started, ascending within the window (open loop; the first million or
     /// so per worker, and never beyond `starts_until`).
@@ -158,58 +141,45 @@ pub struct Measurement {
     /// Bytes received in the window.
     pub bytes_received: u64,
     /// Bytes of the requests that were sent whole and ended in the window.
-    #[serde(default)]
     pub bytes_sent: u64,
     /// Operations that began and are not known to have ended, also outside the window. This is a
     /// fault of the generator: each must end or be under way at the end.
-    #[serde(default)]
     pub lost: u64,
     /// How many of the operations intended in the window were answered with which status.
-    #[serde(default)]
     pub status_codes: StatusCodes,
     /// Operations that timed out before they were sent.
-    #[serde(default)]
     pub unsent: u64,
     /// Each target on its own, by its number, where there are several or they are steps of
     /// sessions. Of more than [`super::TARGETS_MAX`] the last is the sum of all further ones.
-    #[serde(default)]
     pub targets: Vec<TargetMeasured>,
     /// Whole responses after which bytes came that nobody asked for, in the whole trial.
-    #[serde(default)]
     pub surplus: u64,
     /// Answers that no operation under way waited for, in the whole trial: late, repeated or never
     /// asked for.
-    #[serde(default)]
     pub unmatched: u64,
     /// Operations that went on over another connection, as their answers did not fit into
     /// datagrams, in the whole trial.
-    #[serde(default)]
     pub diverted: u64,
     /// Times at which a connection had as many operations under way as its protocol has numbers
     /// for, in the whole trial.
-    #[serde(default)]
     pub exhausted: u64,
     /// The fault of the first malformed response, in words.
-    #[serde(default)]
     pub malformed_because: Option<String>,
     /// How the target said, the first time, that it ended streams, in words.
-    #[serde(default)]
     pub stream_reset_because: Option<String>,
     /// How connections were secured in the whole trial.
-    #[serde(default)]
     pub handshakes: Handshakes,
     /// What was measured of messages, where responses are streams of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesMeasured>,
     /// What was measured of sessions, where operations are steps of them. `started` and `starts`
     /// are of sessions then, all else of steps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsMeasured>,
     /// The sessions that came to their end, and how long they took, in fine slots; none are spread.
-    #[serde(default)]
     pub completed_sessions: Series,
     /// Requests and their attempts; absent where nothing is retried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<AttemptsMeasured>,
     /// Connections opened in the whole trial.
     pub connections_opened: u64,
@@ -218,7 +188,7 @@ pub struct Measurement {
     /// The longest time by which a worker woke late or was busy past a deadline, its own stall.
     pub stall_ns_max: u64,
     /// The effect of a limit on operations per second; absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitUse>,
 }
 
@@ -247,12 +217,7 @@ impl Measurement {
         self.split.merge(&other.split);
         self.both_ends.merge(&other.both_ends);
         self.slowest.merge(other.slowest);
-        if self.stages.is_empty() {
-            self.stages = other.stages;
-        } else {
-            let pairs = self.stages.iter_mut().zip(&other.stages);
-            pairs.for_each(|(mine, theirs)| mine.merge(theirs));
-        }
+        merge_each(&mut self.stages, other.stages, |mine, theirs| mine.merge(&theirs));
         self.pick_up.merge(&other.pick_up);
         self.by_kernel += other.by_kernel;
         self.shared_arrivals += other.shared_arrivals;
@@ -278,24 +243,19 @@ impl Measurement {
         self.unmatched += other.unmatched;
         self.diverted += other.diverted;
         self.exhausted += other.exhausted;
-        if self.targets.is_empty() {
-            self.targets = other.targets
-        } else {
-            let pairs = self.targets.iter_mut().zip(&other.targets);
-            pairs.for_each(|(mine, theirs)| mine.merge(theirs));
-        }
+        merge_each(&mut self.targets, other.targets, TargetMeasured::merge);
         self.connections_opened += other.connections_opened;
         self.malformed_because = self.malformed_because.take().or(other.malformed_because);
         self.stream_reset_because =
             (self.stream_reset_because.take()).or(other.stream_reset_because);
         self.handshakes.merge(other.handshakes);
-        merge_some(&mut self.sessions, other.sessions, |mine, theirs| mine.merge(theirs));
-        merge_some(&mut self.messages, other.messages, |mine, theirs| mine.merge(theirs));
-        merge_some(&mut self.attempts, other.attempts, |mine, theirs| mine.merge(theirs));
+        merge_some(&mut self.sessions, other.sessions, SessionsMeasured::merge);
+        merge_some(&mut self.messages, other.messages, MessagesMeasured::merge);
+        merge_some(&mut self.attempts, other.attempts, AttemptsMeasured::merge);
         self.completed_sessions.merge(other.completed_sessions);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
-        merge_some(&mut self.rate_limit, other.rate_limit, |mine, theirs| mine.merge(theirs));
+        merge_some(&mut self.rate_limit, other.rate_limit, RateLimitUse::merge);
     }
 
     /// Operations started in the window, without further attempts of those that failed.
@@ -315,19 +275,6 @@ impl Measurement {
         self.starts_until = self.starts_until.min(until);
         let kept = self.starts.partition_point(|&t| t < self.starts_until);
         self.starts.truncate(kept);
-    }
-}
-
-/// Merges two values that may be absent.
-pub(super) fn merge_some<T>(
-    mine: &mut Option<T>,
-    theirs: Option<T>,
-    merge: impl FnOnce(&mut T, T),
-) {
-    match (mine.as_mut(), theirs) {
-        (Some(mine), Some(theirs)) => merge(mine, theirs),
-        (None, theirs) => *mine = theirs,
-        (Some(_), None) => {}
     }
 }
 

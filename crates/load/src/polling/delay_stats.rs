@@ -1,6 +1,7 @@
 //! Delays of one worker: the generator's share of the slow operations, of the median and of a
 //! user's cycle, by the limits of the verdict.
 
+use crate::octaves;
 use crate::time::Nanos;
 
 /// The generator's share of the slowest operations from which a trial warns of it, 0 to 1, …
@@ -104,7 +105,7 @@ impl Episodes {
 }
 
 /// Delays of one worker by response time. An operation costs a few additions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DelayStats {
     /// Sums by response time; empty if not watched.
     rows: Vec<DelaySums>,
@@ -127,13 +128,7 @@ impl DelayStats {
     pub fn new(is_watched: bool) -> DelayStats {
         DelayStats {
             rows: vec![DelaySums::default(); if is_watched { row_of(LONGEST_NS) + 1 } else { 0 }],
-            late: Episodes::default(),
-            cycles: DelaySums::default(),
-            late_cycles: Episodes::default(),
-            late_by: Nanos::ZERO,
-            kept_waiting: Nanos::ZERO,
-            watched: Nanos::ZERO,
-            fresh: Nanos::ZERO,
+            ..DelayStats::default()
         }
     }
 
@@ -248,9 +243,7 @@ fn add(sums: &mut DelaySums, own: Nanos, whole: Nanos, begins: bool) {
 /// The row of a response time.
 #[inline]
 fn row_of(ns: u64) -> usize {
-    let ns = ns.min(LONGEST_NS);
-    let shift = (ns / ROWS_PER_OCTAVE).checked_ilog2().unwrap_or(0);
-    (u64::from(shift) * ROWS_PER_OCTAVE + (ns >> shift)) as usize
+    octaves::band_of::<ROWS_PER_OCTAVE>(ns.min(LONGEST_NS))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::octaves;
 use crate::time::Nanos;
 use std::collections::VecDeque;
 
@@ -140,10 +141,9 @@ impl<T> ConnectionQueue<T> {
 
 /// Bands per octave: each is at most 1/16 wide.
 const BANDS_PER_OCTAVE: u64 = 16;
-const BANDS_PER_OCTAVE_LOG2: u32 = BANDS_PER_OCTAVE.trailing_zeros();
 
 /// Bands of all times.
-const BANDS: usize = (64 - BANDS_PER_OCTAVE_LOG2 as usize + 1) * BANDS_PER_OCTAVE as usize;
+const BANDS: usize = (65 - BANDS_PER_OCTAVE.trailing_zeros() as usize) * BANDS_PER_OCTAVE as usize;
 
 /// Count at which all counts are halved.
 const COUNTED_MAX: u32 = 1_024;
@@ -242,22 +242,12 @@ impl ServiceTimes {
 /// The band of a time: below 16 ns each nanosecond is one, then each octave has 16.
 #[inline]
 fn band_of(t: Nanos) -> usize {
-    if t.0 < BANDS_PER_OCTAVE {
-        return t.0 as usize;
-    }
-    let shift = t.0.ilog2() - BANDS_PER_OCTAVE_LOG2;
-    (u64::from(shift) * BANDS_PER_OCTAVE + (t.0 >> shift)) as usize
+    octaves::band_of::<BANDS_PER_OCTAVE>(t.0)
 }
 
 /// Where a band begins.
 fn start_of(band: usize) -> Nanos {
-    let band = band as u64;
-    if band < BANDS_PER_OCTAVE {
-        return Nanos(band);
-    }
-    let shift = (band / BANDS_PER_OCTAVE - 1) as u32;
-    let start = u128::from(band % BANDS_PER_OCTAVE + BANDS_PER_OCTAVE) << shift;
-    Nanos(start.min(u128::from(u64::MAX)) as u64)
+    Nanos(octaves::band_start::<BANDS_PER_OCTAVE>(band))
 }
 
 #[cfg(test)]

@@ -124,11 +124,8 @@ impl Secrets {
 
     /// The secrets in what was given to an option.
     fn secrets_of_option(&self, option: &str, text: &str) -> Vec<FoundSecret> {
-        let all_from = |begin: usize, name: &str| {
-            let at = begin..text.len();
-            let name = name.to_owned();
-            Vec::from_iter((!at.is_empty()).then_some(FoundSecret { at, name }))
-        };
+        let all_from =
+            |begin: usize, name: &str| Vec::from_iter(FoundSecret::new(begin..text.len(), name));
         let names = &self.names;
         let is_file = text.starts_with('@') && option != "data-raw";
         match option {
@@ -166,8 +163,7 @@ impl Secrets {
         let end = [";type=", ";filename="].into_iter().filter_map(|end| value.find(end)).min();
         let begin = name.len() + 1;
         let at = begin..begin + end.unwrap_or(value.len());
-        let name = name.to_owned();
-        Vec::from_iter((!at.is_empty()).then_some(FoundSecret { at, name }))
+        Vec::from_iter(FoundSecret::new(at, name))
     }
 }
 

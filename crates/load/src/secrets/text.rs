@@ -12,6 +12,13 @@ pub(super) struct FoundSecret {
     pub(super) name: String,
 }
 
+impl FoundSecret {
+    /// A secret at this place; `None` where its value is empty.
+    pub(super) fn new(at: Range<usize>, name: &str) -> Option<FoundSecret> {
+        (!at.is_empty()).then(|| FoundSecret { at, name: name.to_owned() })
+    }
+}
+
 /// Digits of a number under a common word that is no secret, at most: `code=404`.
 const PLAIN_DIGITS_MAX: usize = 4;
 
@@ -100,10 +107,7 @@ fn shifted(found: Vec<FoundSecret>, by: usize) -> Vec<FoundSecret> {
 }
 
 fn push(found: &mut Vec<FoundSecret>, at: Range<usize>, name: &str) {
-    if !at.is_empty() {
-        let name = name.to_owned();
-        found.push(FoundSecret { at, name });
-    }
+    found.extend(FoundSecret::new(at, name));
 }
 
 /// Whether a value under a name of this class is one.

@@ -1,8 +1,8 @@
 //! Conditions of steps, and what values have to be.
 
-use super::response_reader::find;
 use super::template::Template;
 use crate::quantity::{ParseError, error, quoted};
+use memchr::memmem::find;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -136,7 +136,7 @@ impl SessionPlan {
 }
 
 /// One kind of session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionKind {
     /// Its name.
     pub name: String,

@@ -1,10 +1,10 @@
 //! Values that are looked for in responses while they arrive.
 
-use super::html::{CssSelector, ParsedPage, unescaped};
+use super::html::{ParsedPage, unescaped};
 use super::jar;
 use super::json::{CaptureState, JsonScan, Pointer, VALUE_BYTES_MAX, ValueCapture};
-use super::judge::Pattern;
 use super::plan::{Expectation, RequestStep, SessionPlan, Source};
+use memchr::memmem::find;
 
 /// Bytes of a body that are kept to show an unexpected response.
 const SAMPLE_BYTES_MAX: usize = 160;
@@ -37,22 +37,12 @@ pub struct ResponseReaders {
 struct Probes {
     pointers: Vec<Pointer>,
     /// Beside the values at the pointers, which come first.
-    others: Vec<BodyProbe>,
+    others: Vec<Source>,
     /// Where each expectation's value is, then each extraction's.
     places: Vec<Option<usize>>,
     wants_location: bool,
     /// Whether the body is kept until its end.
     wants_page: bool,
-}
-
-#[derive(Debug)]
-enum BodyProbe {
-    Header(String),
-    Cookie(String),
-    Between { before: Vec<u8>, after: Vec<u8>, unescape: bool },
-    Body,
-    Regex { pattern: Pattern, group: u16, unescape: bool },
-    Css { selector: CssSelector, attribute: Option<String> },
 }
 
 /// The values found in one response.
@@ -81,7 +71,6 @@ impl Probes {
         let extracted = step.extract.iter().map(|e| Some(&e.source));
         let sources: Vec<Option<&Source>> = expected.chain(extracted).collect();
         let mut probes = Probes { wants_location: step.redirects > 0, ..Probes::default() };
-        let mut others: Vec<&Source> = Vec::new();
         for source in sources.iter().copied().flatten() {
             match source {
                 Source::Status => {}
@@ -91,11 +80,8 @@ impl Probes {
                         probes.pointers.push(pointer);
                     }
                 }
-                other if others.contains(&other) => {}
-                other => {
-                    others.push(other);
-                    probes.others.extend(BodyProbe::new(other));
-                }
+                other if probes.others.contains(other) => {}
+                other => probes.others.push(other.clone()),
             }
         }
         let place = |source: Option<&Source>| match source? {
@@ -105,54 +91,33 @@ impl Probes {
                 probes.pointers.iter().position(|p| *p == pointer)
             }
             other => {
-                let at = others.iter().position(|known| *known == other)?;
+                let at = probes.others.iter().position(|known| known == other)?;
                 Some(probes.pointers.len() + at)
             }
         };
         probes.places = sources.into_iter().map(place).collect();
-        probes.wants_page = probes.others.iter().any(BodyProbe::is_of_page);
+        probes.wants_page = probes.others.iter().any(Source::is_of_page);
         probes
     }
 }
 
-impl BodyProbe {
-    fn new(source: &Source) -> Option<BodyProbe> {
-        match source {
-            Source::Json(_) | Source::Status => None,
-            Source::Header(name) => Some(BodyProbe::Header(name.clone())),
-            Source::Cookie(name) => Some(BodyProbe::Cookie(name.clone())),
-            Source::Between { before, after, unescape } => {
-                let [before, after] = [before, after].map(|text| text.as_bytes().to_vec());
-                Some(BodyProbe::Between { before, after, unescape: *unescape })
-            }
-            Source::Regex { pattern, group, unescape } => Some(BodyProbe::Regex {
-                pattern: pattern.clone(),
-                group: *group,
-                unescape: *unescape,
-            }),
-            Source::Css { selector, attribute } => {
-                Some(BodyProbe::Css { selector: selector.clone(), attribute: attribute.clone() })
-            }
-            Source::Body => Some(BodyProbe::Body),
-        }
-    }
-
+impl Source {
     fn is_of_page(&self) -> bool {
-        matches!(self, BodyProbe::Regex { .. } | BodyProbe::Css { .. })
+        matches!(self, Source::Regex { .. } | Source::Css { .. })
     }
 
     /// Ends the search with the end of the body. `tree` is the page as elements, once one of the
     /// probes has made it.
     fn end(&self, page: &[u8], tree: &mut Option<ParsedPage>, found: &mut ValueCapture) {
         match self {
-            BodyProbe::Body if found.state == CaptureState::Coming => {
+            Source::Body if found.state == CaptureState::Coming => {
                 found.state = CaptureState::Whole;
             }
-            BodyProbe::Between { unescape: true, .. } if found.state == CaptureState::Whole => {
+            Source::Between { unescape: true, .. } if found.state == CaptureState::Whole => {
                 let plain = unescaped(&found.bytes);
                 found.set(&plain);
             }
-            BodyProbe::Regex { pattern, group, unescape } => {
+            Source::Regex { pattern, group, unescape } => {
                 let captures = pattern.regex.captures(page);
                 let value = captures.as_ref().and_then(|groups| groups.get(usize::from(*group)));
                 match value.map(|value| value.as_bytes()) {
@@ -161,16 +126,18 @@ impl BodyProbe {
                     None => {}
                 }
             }
-            BodyProbe::Css { selector, attribute } => {
+            Source::Css { selector, attribute } => {
                 let tree = tree.get_or_insert_with(|| ParsedPage::read(page));
                 if let Some(value) = tree.value(selector, attribute.as_deref()) {
                     found.set(&value);
                 }
             }
-            BodyProbe::Header(_)
-            | BodyProbe::Cookie(_)
-            | BodyProbe::Between { .. }
-            | BodyProbe::Body => {}
+            Source::Header(_)
+            | Source::Cookie(_)
+            | Source::Between { .. }
+            | Source::Body
+            | Source::Json(_)
+            | Source::Status => {}
         }
     }
 }
@@ -267,7 +234,7 @@ impl ReadResponse<'_> {
         let Some((found, probe)) = searched else {
             return false;
         };
-        let is_of_head = matches!(probe, Some(BodyProbe::Header(_) | BodyProbe::Cookie(_)));
+        let is_of_head = matches!(probe, Some(Source::Header(_) | Source::Cookie(_)));
         match found.state {
             CaptureState::TooLong => true,
             CaptureState::Whole => false,
@@ -276,7 +243,7 @@ impl ReadResponse<'_> {
     }
 
     /// What was found for a number, and by which probe if not at a JSON Pointer.
-    fn searched(&self, number: usize) -> Option<(&ValueCapture, Option<&BodyProbe>)> {
+    fn searched(&self, number: usize) -> Option<(&ValueCapture, Option<&Source>)> {
         let place = (*self.probes.places.get(number)?)?;
         let other = place.checked_sub(self.probes.pointers.len());
         let probe = other.and_then(|other| self.probes.others.get(other));
@@ -284,9 +251,9 @@ impl ReadResponse<'_> {
     }
 
     /// Whether only the begin of the body was searched for this.
-    fn is_cut(&self, searched: Option<(&ValueCapture, Option<&BodyProbe>)>) -> bool {
+    fn is_cut(&self, searched: Option<(&ValueCapture, Option<&Source>)>) -> bool {
         let probe = searched.and_then(|(_, probe)| probe);
-        self.reading.is_page_cut && probe.is_some_and(BodyProbe::is_of_page)
+        self.reading.is_page_cut && probe.is_some_and(Source::is_of_page)
     }
 
     pub(super) fn set_cookies(&self) -> impl Iterator<Item = &[u8]> {
@@ -354,8 +321,8 @@ impl ResponseReader {
                 continue;
             }
             match other {
-                BodyProbe::Header(wanted) if is(wanted.as_bytes()) => found.set(value),
-                BodyProbe::Cookie(wanted) if is(b"set-cookie") => {
+                Source::Header(wanted) if is(wanted.as_bytes()) => found.set(value),
+                Source::Cookie(wanted) if is(b"set-cookie") => {
                     if let Some(value) = jar::value_of(value, wanted.as_bytes()) {
                         found.set(value);
                     }
@@ -382,19 +349,21 @@ impl ResponseReader {
         }
         for ((other, found), window) in probes.others.iter().zip(others).zip(&mut self.windows) {
             match other {
-                BodyProbe::Body => {
+                Source::Body => {
                     if found.state == CaptureState::Missing {
                         found.state = CaptureState::Coming;
                     }
                     found.put(bytes);
                 }
-                BodyProbe::Between { before, after, .. } => {
-                    between((before, after), bytes, found, window);
+                Source::Between { before, after, .. } => {
+                    between((before.as_bytes(), after.as_bytes()), bytes, found, window);
                 }
-                BodyProbe::Header(_)
-                | BodyProbe::Cookie(_)
-                | BodyProbe::Regex { .. }
-                | BodyProbe::Css { .. } => {}
+                Source::Header(_)
+                | Source::Cookie(_)
+                | Source::Regex { .. }
+                | Source::Css { .. }
+                | Source::Json(_)
+                | Source::Status => {}
             }
         }
     }
@@ -423,30 +392,23 @@ fn between(
         }
         CaptureState::Coming => {
             // The second text may have begun in what came before.
-            let from = found.bytes.len().saturating_sub(after.len());
-            found.put(bytes);
-            if let Some(at) = find(&found.bytes[from.min(found.bytes.len())..], after) {
+            let most = after.len().saturating_sub(1);
+            let from = found.bytes.len().saturating_sub(most);
+            let seam = [&found.bytes[from..], &bytes[..most.min(bytes.len())]].concat();
+            if let Some(at) = find(&seam, after) {
                 found.bytes.truncate(from + at);
+                found.state = CaptureState::Whole;
+                return;
+            }
+            // What follows it is no part of the value, however much it is.
+            let end = find(bytes, after);
+            found.put(&bytes[..end.unwrap_or(bytes.len())]);
+            if end.is_some() && found.state == CaptureState::Coming {
                 found.state = CaptureState::Whole;
             }
         }
         CaptureState::Whole | CaptureState::TooLong => {}
     }
-}
-
-/// Where `text` first lies in `bytes`.
-pub(super) fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
-    let Some((&first, rest)) = text.split_first() else {
-        return Some(0);
-    };
-    let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|byte| *byte == first) {
-        if bytes[from + at + 1..].starts_with(rest) {
-            return Some(from + at);
-        }
-        from += at + 1;
-    }
-    None
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub use load::{
 pub use protocol::*;
 pub use question::Question;
 pub use recording::{RecordedRequest, Recording, RecordingHead, RequestKind, is_recordable_path};
-pub use request::{Body, Cut, Hole, HttpRequest, Part, parse_header};
+pub use request::{Body, Cut, Hole, HttpRequest, Part, is_token, parse_header};
 pub(crate) use retry::jitter_rng;
 pub use retry::{
     Backoff, Jitter, RetryBudget, RetryCause, RetryCauses, RetryPolicy, parse_retry_budget,

@@ -251,8 +251,8 @@ fn check_header(name: &str, value: &str) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// RFC 9110 §5.6.2.
-fn is_token(text: &str) -> bool {
+/// Whether a text is a token, as names of headers and cookies are (RFC 9110 §5.6.2).
+pub fn is_token(text: &str) -> bool {
     let is_token_byte = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     !text.is_empty() && text.bytes().all(is_token_byte)
 }

@@ -2,6 +2,7 @@
 
 use super::{ParseError, parse_duration};
 use crate::law::Law;
+use crate::names::names;
 use crate::rng::{self, Rng};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -140,33 +141,21 @@ impl Jitter {
     pub const NAMES: [(&'static str, Jitter); 2] = [("full", Jitter::Full), ("none", Jitter::None)];
 }
 
-/// A kind of failure that may be retried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RetryCause {
-    /// No whole response, connection or further message in time.
-    Timeout,
-    /// Status 500 or more.
-    #[serde(rename = "5xx")]
-    Http5xx,
-    /// Status 429.
-    #[serde(rename = "429")]
-    Http429,
-    /// Connection or stream refused.
-    Refused,
-    /// Connection or stream broken off before the whole response.
-    Reset,
-}
-
-impl RetryCause {
-    /// Each cause by its name.
-    pub const NAMES: [(&'static str, RetryCause); 5] = [
-        ("timeout", RetryCause::Timeout),
-        ("5xx", RetryCause::Http5xx),
-        ("429", RetryCause::Http429),
-        ("refused", RetryCause::Refused),
-        ("reset", RetryCause::Reset),
-    ];
+names! {
+    /// A kind of failure that may be retried.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum RetryCause {
+        /// No whole response, connection or further message in time.
+        Timeout = "timeout",
+        /// Status 500 or more.
+        Http5xx = "5xx",
+        /// Status 429.
+        Http429 = "429",
+        /// Connection or stream refused.
+        Refused = "refused",
+        /// Connection or stream broken off before the whole response.
+        Reset = "reset",
+    }
 }
 
 /// The failures that are retried, a bit for each cause.
@@ -189,16 +178,15 @@ impl RetryCauses {
     /// An unknown name.
     pub fn parse(text: &str) -> Result<RetryCauses, ParseError> {
         text.split(',').try_fold(RetryCauses(0), |RetryCauses(bits), word| {
-            let mut names = RetryCause::NAMES.iter();
-            let known = names.find(|(name, _)| *name == word.trim());
-            let (_, cause) = known.ok_or_else(|| {
-                let names = RetryCause::NAMES.map(|(name, _)| name).join(", ");
+            let known = RetryCause::ALL.into_iter().find(|cause| cause.name() == word.trim());
+            let cause = known.ok_or_else(|| {
+                let names = RetryCause::ALL.map(RetryCause::name).join(", ");
                 ParseError(format!(
                     "'{}' is no failure to retry: give some of {names}",
                     word.trim()
                 ))
             })?;
-            Ok(RetryCauses(bits | (1 << *cause as u8)))
+            Ok(RetryCauses(bits | (1 << cause as u8)))
         })
     }
 }
@@ -206,8 +194,8 @@ impl RetryCauses {
 /// As they are typed.
 impl fmt::Display for RetryCauses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = RetryCause::NAMES.iter().filter(|(_, cause)| self.has(*cause));
-        let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+        let causes = RetryCause::ALL.into_iter().filter(|cause| self.has(*cause));
+        let names: Vec<&str> = causes.map(RetryCause::name).collect();
         f.write_str(&names.join(","))
     }
 }

@@ -27,7 +27,6 @@ pub struct Target {
     pub protocol: Protocol,
     /// Connections that the virtual users of a closed loop share, at least 1; `None`: each has one
     /// of its own. Only where operations share connections.
-    #[serde(default)]
     pub connections_max: Option<u32>,
     /// TLS parameters; `None`: cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]

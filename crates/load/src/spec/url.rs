@@ -4,7 +4,6 @@ use super::{Endpoint, ParseError, Scheme};
 use crate::quantity::quoted;
 use crate::secrets::MASK;
 use core::net::{Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
 
 /// An absolute URL of one of the schemes (RFC 3986, RFC 9110 §4.2), taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,14 +82,6 @@ impl Url {
     /// The Host header's value: the port is in it unless it is the scheme's own.
     pub fn host(&self) -> &str {
         &self.host
-    }
-}
-
-impl FromStr for Url {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Url, ParseError> {
-        Url::parse(text)
     }
 }
 

@@ -5,7 +5,8 @@ use crate::measure::{Histogram, Series};
 
 /// The arithmetic mean; 0 where empty.
 pub fn mean(x: &[f64]) -> f64 {
-    x.iter().sum::<f64>() / x.len().max(1) as f64
+    // The sum of no numbers is −0, which would be shown as such.
+    (x.iter().sum::<f64>() + 0.0) / x.len().max(1) as f64
 }
 
 /// The unbiased variance; 0 below two values.
@@ -265,6 +266,11 @@ mod tests {
     use crate::rng;
     use crate::series::{autoregression, mm1};
     use crate::time::Nanos;
+
+    #[test]
+    fn mean_of_nothing_has_no_sign() {
+        assert!(mean(&[]).is_sign_positive());
+    }
 
     #[test]
     fn student_quantiles_agree_with_the_tables() {

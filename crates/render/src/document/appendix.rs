@@ -76,7 +76,7 @@ fn thresholds(report: &Report) -> Vec<Fact> {
 
 /// The command that repeats the run.
 fn command_line(report: &Report) -> String {
-    if let Some(run) = text_of(report, "collected") {
+    if let Some(run) = report.spec.get("collected").and_then(Value::as_str) {
         let nats = option_words("nats", &report.spec["nats"]).join(" ");
         return format!("knee fleet collect {} {nats}", quoted(run));
     }
@@ -92,10 +92,6 @@ fn command_line(report: &Report) -> String {
     }
     words.push(format!("--seed{}{}", number::TIE, report.seed));
     words.join(" ")
-}
-
-fn text_of<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
-    report.spec.get(name).and_then(Value::as_str)
 }
 
 /// The variables to be set before the command repeats the run, as a report has no secrets.

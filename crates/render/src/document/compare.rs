@@ -3,7 +3,7 @@
 use super::head::DocumentHead;
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
-use super::{Document, Layout, Medium, fact};
+use super::{Document, Layout, Medium, fact, grouped};
 use crate::number::{MISSING, TIE, bytes, known, number, percent, rate, time};
 use crate::plot::{Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, span};
 use knee_core::compare::metric_name;
@@ -48,7 +48,9 @@ pub(crate) fn show(doc: &mut Document, comparison: &Comparison) {
         let changes = comparison.stage_changes.iter();
         doc.list(changes.map(|c| Line::plain(c.text.as_str())).collect());
     }
-    let reasons = not_judged(&comparison.rows);
+    let rows = comparison.rows.iter();
+    let unknown = rows.filter(|row| row.verdict == ComparisonVerdict::Unknown);
+    let reasons = grouped(unknown.map(|row| (row.because.as_str(), metric(row))));
     if !reasons.is_empty() {
         doc.section("Not judged", "");
         let line = |(reason, metrics): (&str, Vec<String>)| {
@@ -79,7 +81,7 @@ pub(super) fn ink(verdict: ComparisonVerdict) -> Ink {
 
 /// The runs of a side. Command, target and date are those of the first.
 fn side(side: &ComparedSide) -> Line {
-    let mut line = Line::new();
+    let mut line = Line::default();
     for (i, run) in side.runs.iter().enumerate() {
         if i > 0 {
             line.push(Ink::Plain, ", ");
@@ -129,19 +131,6 @@ fn note(comparison: &Comparison) -> String {
     )
 }
 
-/// The reasons why rows have no verdict, each with the metrics of its rows.
-fn not_judged(rows: &[ComparisonRow]) -> Vec<(&str, Vec<String>)> {
-    let unknown = rows.iter().filter(|r| r.verdict == ComparisonVerdict::Unknown);
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for row in unknown {
-        match reasons.iter_mut().find(|(reason, _)| *reason == row.because) {
-            Some((_, metrics)) => metrics.push(metric(row)),
-            None => reasons.push((&row.because, vec![metric(row)])),
-        }
-    }
-    reasons
-}
-
 /// Rows of a figure; one with more rows is left out.
 const NAMES_MAX: usize = 16;
 
@@ -153,17 +142,10 @@ const ROW_PX: u32 = 28;
 fn plots(rows: &[ComparisonRow]) -> Vec<Plot> {
     let known: Vec<&ComparisonRow> = rows.iter().filter(|r| r.ratio_ci95.is_some()).collect();
     let (whole, levels): (Vec<_>, Vec<_>) = known.into_iter().partition(|r| r.label.is_empty());
-    let mut metrics: Vec<&str> = Vec::new();
-    for row in &levels {
-        if !metrics.contains(&row.metric.as_str()) {
-            metrics.push(&row.metric);
-        }
-    }
     let mut plots = Vec::from_iter(plot("B/A", &whole, metric));
-    for name in metrics {
-        let of_metric = levels.iter().copied().filter(|r| r.metric == name);
+    for (name, rows) in grouped(levels.into_iter().map(|row| (row.metric.as_str(), row))) {
         let title = format!("B/A in {}", metric_name(name));
-        plots.extend(plot(&title, &Vec::from_iter(of_metric), |r| r.label.clone()));
+        plots.extend(plot(&title, &rows, |r| r.label.clone()));
     }
     plots
 }
@@ -189,13 +171,14 @@ fn plot(title: &str, rows: &[&ComparisonRow], name: fn(&ComparisonRow) -> String
     Some(plot)
 }
 
-/// The name of the metric with its level: `p90 at vusers=8`.
 fn metric(row: &ComparisonRow) -> String {
-    let name = metric_name(&row.metric);
-    match row.label.as_str() {
-        "" => name,
-        label => format!("{name} at {label}"),
-    }
+    metric_at(&row.metric, &row.label)
+}
+
+/// The name of a metric with its level, if any: `p90 at vusers=8`.
+pub(super) fn metric_at(metric: &str, level: &str) -> String {
+    let name = metric_name(metric);
+    if level.is_empty() { name } else { format!("{name} at {level}") }
 }
 
 /// A value with its unit.
@@ -232,7 +215,7 @@ fn probability(p: f64) -> String {
 }
 
 /// The verdict on B as a word.
-fn verdict_word(verdict: ComparisonVerdict) -> &'static str {
+pub(super) fn verdict_word(verdict: ComparisonVerdict) -> &'static str {
     match verdict {
         ComparisonVerdict::Better => "better",
         ComparisonVerdict::Worse => "worse",

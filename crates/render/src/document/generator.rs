@@ -149,15 +149,14 @@ pub(super) fn show_agents(doc: &mut Document, trial: &TrialReport, of: &str) {
         return;
     };
     let agents = &http.agents;
-    let began = match http.agents_skew_ns_max {
-        Some(skew_ns) => format!(", begun within {} of each other", time_short(skew_ns)),
-        None => String::new(),
-    };
     let number = plural(agents.len() as u64, "agent");
-    let made = match of {
-        "" => format!("{number} made the load together{began}"),
-        of => format!("{of} made by {number}{began}"),
+    let mut made = match of {
+        "" => format!("{number} made the load together"),
+        of => format!("{of} made by {number}"),
     };
+    if let Some(skew_ns) = http.agents_skew_ns_max {
+        made += &format!(", begun within {} of each other", time_short(skew_ns));
+    }
     doc.section("Agents", made);
     let is_off = |a: &&AgentMeasured| a.clock.is_some_and(|c| c.agrees_with_chrony == Some(false));
     let off: Vec<&str> = agents.iter().filter(is_off).map(|a| a.agent.as_str()).collect();

@@ -53,14 +53,9 @@ impl Line {
         &self.pieces
     }
 
-    /// An empty line.
-    pub(crate) fn new() -> Line {
-        Line::default()
-    }
-
     /// A line of one piece.
     pub(crate) fn of(ink: Ink, text: impl Into<String>) -> Line {
-        Line::new().with(ink, text)
+        Line::default().with(ink, text)
     }
 
     /// An ordinary line.
@@ -111,7 +106,7 @@ impl Line {
     /// A copy with control characters escaped, as a report may come from anywhere. Unless
     /// `unicode`, other characters beyond ASCII are spelt in ASCII.
     pub(crate) fn cleaned(&self, unicode: bool) -> Line {
-        let mut line = Line::new();
+        let mut line = Line::default();
         for (ink, text) in &self.pieces {
             line.push(*ink, cleaned(text, unicode));
         }
@@ -122,7 +117,7 @@ impl Line {
     /// begin with `hang` spaces. A longer word is cut.
     pub(crate) fn wrapped(&self, width: usize, hang: usize) -> Vec<Line> {
         let mut lines = Vec::new();
-        let mut line = Line::new();
+        let mut line = Line::default();
         let mut empty = true;
         for (ink, word) in self.words() {
             let mut word: Vec<char> = word.chars().collect();

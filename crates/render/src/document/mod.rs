@@ -22,12 +22,13 @@ mod trend;
 mod trial_plots;
 mod udp;
 
-use crate::number::plural;
+use crate::number::{plural, time_short};
 use crate::plot::{Plot, Tone};
 use head::DocumentHead;
 use knee_core::compare::report::{Comparison, TrendReport};
 use knee_core::finding::Finding;
 use knee_core::report::{Conclusion, Report};
+use knee_core::trial::report::TrialReport;
 use line::Line;
 use std::collections::BTreeSet;
 use table::Table;
@@ -46,8 +47,8 @@ pub(crate) struct Document {
     pub sections: Vec<DocumentSection>,
     /// Index of the first section of the appendix: command, options, host.
     pub appendix_at: usize,
-    /// Lines available for the first screen.
-    pub screen_lines: usize,
+    /// Lines available for the first screen; `None` where the whole is shown at once.
+    pub screen_lines: Option<usize>,
     medium: Option<Medium>,
 }
 
@@ -133,9 +134,9 @@ pub(crate) enum Layout {
 #[derive(Clone, Debug)]
 pub(crate) struct StackedBars {
     /// The quantity shown.
-    pub title: String,
+    pub title: &'static str,
     /// A remark on a bar.
-    pub note: String,
+    pub note: &'static str,
     /// Names and colours of all parts.
     pub parts: Vec<(&'static str, Tone)>,
     /// The bars.
@@ -155,53 +156,62 @@ pub(crate) struct StackedBar {
     pub parts: Vec<(&'static str, Tone, u64)>,
 }
 
-impl Document {
-    /// The document of a report.
-    pub(crate) fn of(report: &Report) -> Document {
-        let head = DocumentHead::of(report, &answer_of(report), &remark_of(report));
+/// A result that has a document.
+pub(crate) trait Documented {
+    /// Its document.
+    fn document(&self) -> Document;
+}
+
+impl Documented for Report {
+    fn document(&self) -> Document {
+        let head = DocumentHead::of(self, &answer_of(self), &remark_of(self));
         let mut doc = Document::with_head(head);
-        doc.screen_lines = match report.trials.as_slice() {
+        doc.screen_lines = Some(match self.trials.as_slice() {
             [only] if only.attempted == 1 => OPERATION_LINES,
-            _ if matches!(report.conclusion, Conclusion::Run(_)) => RUN_LINES,
+            _ if matches!(self.conclusion, Conclusion::Run(_)) => RUN_LINES,
             _ => EXPERIMENT_LINES,
-        };
-        doc.findings = Some(report.findings.clone());
-        match &report.conclusion {
-            _ if is_empty(report) => {}
-            Conclusion::Sweep(c) => sweep::show(&mut doc, report, c),
-            Conclusion::Run(c) => run::show(&mut doc, report, c),
-            Conclusion::Overload(c) => overload::show(&mut doc, report, c),
-            Conclusion::Recover(c) => recover::show(&mut doc, report, c),
-            Conclusion::Udp(c) => udp::show(&mut doc, report, c),
-            Conclusion::Latency(c) => latency::show(&mut doc, report, c),
+        });
+        doc.findings = Some(self.findings.clone());
+        match &self.conclusion {
+            _ if is_empty(self) => {}
+            Conclusion::Sweep(c) => sweep::show(&mut doc, self, c),
+            Conclusion::Run(c) => run::show(&mut doc, self, c),
+            Conclusion::Overload(c) => overload::show(&mut doc, self, c),
+            Conclusion::Recover(c) => recover::show(&mut doc, self, c),
+            Conclusion::Udp(c) => udp::show(&mut doc, self, c),
+            Conclusion::Latency(c) => latency::show(&mut doc, self, c),
             Conclusion::Throttle(c) => throttle::show(&mut doc, c),
         }
         doc.appendix_at = doc.sections.len();
-        appendix::show(&mut doc, report);
+        appendix::show(&mut doc, self);
         doc
     }
+}
 
-    /// The document of a comparison.
-    pub(crate) fn of_comparison(comparison: &Comparison) -> Document {
-        let mut doc = Document::with_head(compare::head(comparison));
-        compare::show(&mut doc, comparison);
+impl Documented for Comparison {
+    fn document(&self) -> Document {
+        let mut doc = Document::with_head(compare::head(self));
+        compare::show(&mut doc, self);
         doc
     }
+}
 
-    /// That of a trend.
-    pub(crate) fn of_trend(of: &TrendReport) -> Document {
-        let mut doc = Document::with_head(trend::head(of));
-        trend::show(&mut doc, of);
+impl Documented for TrendReport {
+    fn document(&self) -> Document {
+        let mut doc = Document::with_head(trend::head(self));
+        trend::show(&mut doc, self);
         doc
     }
+}
 
+impl Document {
     fn with_head(head: DocumentHead) -> Document {
         Document {
             head,
             findings: None,
             sections: Vec::new(),
             appendix_at: usize::MAX,
-            screen_lines: EXPERIMENT_LINES,
+            screen_lines: None,
             medium: None,
         }
     }
@@ -302,12 +312,17 @@ fn answer_of(report: &Report) -> String {
 /// The remark on the run behind the command.
 fn remark_of(report: &Report) -> String {
     let several = |n: usize, noun: &str| format!(", {}", plural(n as u64, noun));
+    let trials = || several(report.trials.len(), "trial");
+    let one_or_several = |done: &str| match report.trials.as_slice() {
+        [only] => format!(", {}, {done} for {}", only.label, time_short(only.duration_ns)),
+        _ => trials(),
+    };
     match &report.conclusion {
         _ if is_empty(report) => String::new(),
         Conclusion::Sweep(conclusion) => sweep::remark(report, conclusion),
-        Conclusion::Run(_) => run::remark(report),
-        Conclusion::Overload(_) | Conclusion::Recover(_) => several(report.trials.len(), "trial"),
-        Conclusion::Udp(_) => udp::remark(report),
+        Conclusion::Run(_) => one_or_several("measured"),
+        Conclusion::Overload(_) | Conclusion::Recover(_) => trials(),
+        Conclusion::Udp(_) => one_or_several("sent"),
         Conclusion::Latency(c) => several(c.scenarios.len(), "scenario"),
         Conclusion::Throttle(c) => several(c.table.len() + c.rates.len(), "row"),
     }
@@ -323,8 +338,25 @@ pub(crate) fn fact(name: impl Into<String>, value: impl Into<Line>) -> Fact {
     (name.into(), value.into())
 }
 
-/// Keeps the first row of each level. Trials of one level have one name.
-fn keep_first_of_levels<T>(rows: &mut Vec<(&str, T)>) {
+/// The part of the first trial of each level that has it, with the name of the trial. Trials of one
+/// level have one name.
+fn first_of_levels<'a, T>(
+    trials: &'a [TrialReport],
+    part: impl Fn(&'a TrialReport) -> Option<T>,
+) -> Vec<(&'a str, T)> {
     let mut seen = BTreeSet::new();
-    rows.retain(|(label, _)| seen.insert(*label));
+    let parts = trials.iter().filter_map(|trial| Some((trial.label.as_str(), part(trial)?)));
+    parts.filter(|(label, _)| seen.insert(*label)).collect()
+}
+
+/// The values of each key, keys and values in the order in which they come.
+fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
 }

@@ -51,7 +51,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     }
     sessions::show_levels(doc, &report.trials);
     traffic::show_steps_of_levels(doc, &report.trials);
-    timing::show_levels(doc, report.trials.iter());
+    timing::show_levels(doc, &report.trials);
     traffic::show_host_times_of_levels(doc, &report.trials);
     trial_plots::show_heat_maps_of_levels(doc, &report.trials);
     generator::show_agents_of_levels(doc, parted(&report.trials).0);

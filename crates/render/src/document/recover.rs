@@ -2,6 +2,7 @@
 
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
+use super::trial_plots::{or_gap, stair, time_scale};
 use super::{Document, Fact, Layout, Medium, fact, generator, sessions, traffic};
 use crate::number::{count, known, number, percent, rate, time, time_short};
 use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
@@ -10,7 +11,6 @@ use knee_core::experiment::recover::report::{
 };
 use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
-use knee_load::measure::Interval;
 
 /// Adds all sections of a recovery.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &RecoverConclusion) {
@@ -86,23 +86,13 @@ fn phased(plot: Plot, c: &RecoverConclusion) -> Plot {
 
 fn response_times(trial: &TrialReport) -> Plot {
     let intervals = trial.intervals.as_slice();
-    let of = |ns: u64| if ns == 0 { f64::NAN } else { ns as f64 };
-    let end = intervals.last().map_or(1, |i| i.end_ns);
-    let all = intervals.iter().flat_map(|i| [of(i.p50_ns), of(i.p99_ns)]);
-    let x = Scale::linear(0.0, end as f64, Unit::Time, "time into the window");
-    let y = Scale::fitting(all, Unit::Time, "response time");
-    let stair = |figure: fn(&Interval) -> u64| -> Vec<Point> {
-        let levels = intervals.iter();
-        let levels = levels.map(|i| Point::new(i.start_ns as f64, of(figure(i))));
-        let mut points: Vec<Point> = levels.collect();
-        points.extend(points.last().map(|last| Point::new(end as f64, last.y)));
-        points
-    };
-    let p99 = PlotSeries::step("p99", stair(|i| i.p99_ns)).toned(Tone::Second);
-    Plot::new("Response time of attempts", x, y)
+    let all = intervals.iter().flat_map(|i| [i.p50_ns, i.p99_ns]);
+    let y = Scale::fitting(all.map(or_gap), Unit::Time, "response time");
+    let p99 = PlotSeries::step("p99", stair(intervals, |i| or_gap(i.p99_ns))).toned(Tone::Second);
+    Plot::new("Response time of attempts", time_scale(intervals), y)
         .zooming()
         .with(p99.dashed(Dash::Dashed))
-        .with(PlotSeries::step("p50", stair(|i| i.p50_ns)))
+        .with(PlotSeries::step("p50", stair(intervals, |i| or_gap(i.p50_ns))))
         .described("Median and 99th percentile of the response times of attempts over time.")
 }
 

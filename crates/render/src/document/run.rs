@@ -132,17 +132,6 @@ fn over_repeats(c: &RunConclusion) -> String {
     })
 }
 
-/// The load and its duration.
-pub(super) fn remark(report: &Report) -> String {
-    match report.trials.as_slice() {
-        [only] => {
-            let duration = time_short(only.duration_ns);
-            format!(", {}, measured for {duration}", only.label)
-        }
-        trials => format!(", {}", plural(trials.len() as u64, "trial")),
-    }
-}
-
 /// Throughput, its steadiness, connections and bytes.
 fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
     let mut responses = stated(t.throughput(), rate);
@@ -263,7 +252,7 @@ fn show_key_figures(doc: &mut Document, report: &Report, c: &RunConclusion) {
 
 /// Number and name of each outcome.
 fn outcomes_line(t: &TrialReport) -> Line {
-    let mut line = Line::new();
+    let mut line = Line::default();
     for (i, (outcome, n)) in t.outcomes.iter().enumerate() {
         line.push(Ink::Plain, if i > 0 { ", " } else { "" });
         let name = words(outcome.name());

@@ -4,9 +4,10 @@
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::timing::stated;
-use super::{Document, Fact, Layout, fact};
+use super::trial_plots::stair_to;
+use super::{Document, Fact, Layout, fact, first_of_levels};
 use crate::number::{asked, count, known, number, percent, rate, time_short};
-use crate::plot::{Dash, Plot, PlotSeries, Point, Scale, Tone, Unit};
+use crate::plot::{Dash, Plot, PlotSeries, Scale, Tone, Unit};
 use knee_core::trial::attempts::{AttemptsInterval, AttemptsReport};
 use knee_core::trial::report::{TimesReport, TrialReport};
 use knee_core::trial::sessions::{GroupReport, ProgramsReport, SessionReport, SessionsReport};
@@ -38,8 +39,8 @@ fn completed(sessions: &SessionsReport) -> Option<Fact> {
 
 /// Adds the sessions of several trials, a row for each trial and kind.
 pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
-    let of = |trial: &TrialReport| trial.sessions().cloned().unwrap_or_default();
-    let all: Vec<_> = trials.iter().map(|t| (t.label.as_str(), of(t))).collect();
+    let all: Vec<(&str, &SessionsReport)> =
+        trials.iter().filter_map(|t| Some((t.label.as_str(), t.sessions()?))).collect();
     let kinds = all.iter();
     let kinds = kinds.flat_map(|(label, of)| of.kinds.iter().map(|kind| (*label, kind)));
     let kinds: Vec<_> = kinds.collect();
@@ -59,11 +60,8 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
 pub(super) fn answer(trial: &TrialReport) -> Option<String> {
     let sessions = trial.sessions()?;
     let per_s = sessions.answered_per_s?;
-    let of = match trial.offered.asked_per_s {
-        Some(per_s) => format!(" of {}/s", asked(per_s)),
-        None => String::new(),
-    };
-    Some(format!("{}{of} sessions", rate(per_s)))
+    let of = trial.offered.asked_per_s.map(|per_s| format!(" of {}/s", asked(per_s)));
+    Some(format!("{}{} sessions", rate(per_s), of.unwrap_or_default()))
 }
 
 /// A row for each kind of session, with its trial if there are several.
@@ -199,9 +197,7 @@ pub(super) fn request_facts(requests: &AttemptsReport) -> Vec<Fact> {
 
 /// Adds the requests of several trials, a row for each.
 pub(super) fn show_requests_of_levels(doc: &mut Document, trials: &[TrialReport]) {
-    let rows = trials.iter().filter_map(|t| Some((t.label.as_str(), t.requests()?)));
-    let mut rows: Vec<(&str, &AttemptsReport)> = rows.collect();
-    super::keep_first_of_levels(&mut rows);
+    let rows = first_of_levels(trials, TrialReport::requests);
     if rows.is_empty() {
         return;
     }
@@ -224,12 +220,8 @@ fn requests_table(rows: &[(&str, &AttemptsReport)]) -> Table {
 pub(super) fn requests_over_time(requests: &AttemptsReport) -> Plot {
     let intervals = requests.intervals.as_slice();
     let end = intervals.last().map_or(1, |i| i.end_ns);
-    let stair = |value: fn(&AttemptsInterval) -> u64| -> Vec<Point> {
-        let levels = intervals.iter();
-        let levels = levels.map(|i| Point::new(i.start_ns as f64, i.per_s(value(i))));
-        let mut points: Vec<Point> = levels.collect();
-        points.extend(points.last().map(|last| Point::new(end as f64, last.y)));
-        points
+    let stair = |value: fn(&AttemptsInterval) -> u64| {
+        stair_to(end, intervals.iter().map(|i| (i.start_ns, i.per_s(value(i)))))
     };
     let [offered, attempted, good] =
         [stair(|i| i.offered), stair(|i| i.attempted), stair(|i| i.good)];

@@ -3,8 +3,8 @@
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::{
-    Block, Document, Fact, Layout, Medium, fact, generator, head, messages, sessions, sweep_plots,
-    timing, traffic, trial_plots,
+    Block, Document, Fact, Layout, Medium, fact, generator, grouped, head, messages, sessions,
+    sweep_plots, timing, traffic, trial_plots,
 };
 use crate::number::{
     TIE, asked, count, estimate, fixed, known, named, number, percent, percent_cell, plural, rate,
@@ -29,7 +29,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         doc.facts(levels_out(c));
         doc.facts(head::left_out(report));
     }
-    timing::show_levels(doc, report.trials.iter());
+    timing::show_levels(doc, &report.trials);
     sessions::show_requests_of_levels(doc, &report.trials);
     messages::show_levels(doc, &report.trials);
     traffic::show_host_times_of_levels(doc, &report.trials);
@@ -109,22 +109,12 @@ fn show_over_time(doc: &mut Document, report: &Report) {
 
 /// The excluded levels by reason.
 fn levels_out(c: &SweepConclusion) -> Vec<Fact> {
-    let mut levels_of: Vec<(&str, Vec<String>)> = Vec::new();
-    for level in &c.levels {
-        let Some(because) = &level.excluded_because else {
-            continue;
-        };
-        let name = level_name(level.level);
-        match levels_of.iter_mut().find(|(reason, _)| reason == because) {
-            Some((_, levels)) => levels.push(name),
-            None => levels_of.push((because, vec![name])),
-        }
-    }
-    let out = levels_of.into_iter().map(|(because, levels)| {
-        let line = Line::of(Ink::Warn, levels.join("; "));
-        fact(format!("out, {because}"), line)
-    });
-    out.collect()
+    let levels = c.levels.iter();
+    let out = levels.filter_map(|l| Some((l.excluded_because.as_deref()?, level_name(l.level))));
+    let line = |(because, levels): (&str, Vec<String>)| {
+        fact(format!("out, {because}"), Line::of(Ink::Warn, levels.join("; ")))
+    };
+    grouped(out).into_iter().map(line).collect()
 }
 
 /// The answer in a line.
@@ -346,7 +336,7 @@ fn mark(level: &SweepLevel) -> Line {
         (true, true) => "knee, best",
         (true, false) => "knee",
         (false, true) => "best",
-        (false, false) => return Line::new(),
+        (false, false) => return Line::default(),
     };
     Line::of(Ink::Good, format!("◀ {text}"))
 }

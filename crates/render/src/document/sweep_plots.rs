@@ -145,11 +145,8 @@ pub(super) fn spectra(report: &Report, c: &SweepConclusion) -> Option<Plot> {
         let times = &trials.find(|t| t.level == l.level)?.response_time_ns;
         (times.spectrum.len() > 1).then(|| spectrum_line(level_words(l.level), times))
     });
-    let series = of_level.zip(looks).map(|((line, times), (tone, dash))| {
-        let line = line.toned(tone).dashed(dash);
-        (line, times)
-    });
-    Some(spectrum(series.collect())?.noted("The first trial of each level."))
+    let lines = of_level.zip(looks).map(|(line, (tone, dash))| line.toned(tone).dashed(dash));
+    Some(spectrum(lines.collect())?.noted("The first trial of each level."))
 }
 
 /// Throughput of trials over time, in the order of the runs. If they have too many points, trials

@@ -5,7 +5,7 @@ use super::generator::quantiles;
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::traffic::cut;
-use super::{Block, Document, Medium, StackedBar, StackedBars, fact, keep_first_of_levels};
+use super::{Block, Document, Medium, StackedBar, StackedBars, fact, first_of_levels};
 use crate::number::{
     MISSING, count, known, percent, percent_short, time, time_interval, time_short,
 };
@@ -95,9 +95,8 @@ fn show_owners(doc: &mut Document, timing: &TimingReport) {
         parts: lengths(a),
     });
     let stacks = StackedBars {
-        title: "Mean response time by owner".into(),
-        note: "Operations that the observer saw at the server tell its host from the network."
-            .into(),
+        title: "Mean response time by owner",
+        note: "Operations that the observer saw at the server tell its host from the network.",
         parts: owners.iter().map(|owner| owner_part(*owner)).collect(),
         rows: rows.collect(),
     };
@@ -125,31 +124,24 @@ fn show_steps(doc: &mut Document, t: &TrialReport) {
         .filter(|(_, stages)| !stages.is_empty())
         .collect();
     let mean = |target: &TargetReport| target.response_time_ns.mean.unwrap_or(0);
-    let whole_ns = steps.iter().map(|(target, _)| mean(target)).max();
-    let rows = steps.iter().map(|(target, stages)| StackedBar {
-        name: cut(&target.target, NAME_WIDTH),
-        value: time_short(mean(target)),
-        whole_ns: whole_ns.unwrap_or(0),
-        parts: parts(stages.iter()),
-    });
-    if steps.is_empty() {
+    let Some(whole_ns) = steps.iter().map(|(target, _)| mean(target)).max() else {
         return;
-    }
-    let seen = steps.iter().flat_map(|(_, stages)| stages.keys().copied());
+    };
+    let bars = steps.iter().map(|(target, stages)| {
+        stage_bar(cut(&target.target, NAME_WIDTH), mean(target), whole_ns, stages)
+    });
     let stacks = StackedBars {
-        title: "Mean response time of each step by stage".into(),
-        note: "Each bar is the mean response time of a step.".into(),
-        parts: legend(seen.collect()),
-        rows: rows.take(STEPS_SHOWN).collect(),
+        title: "Mean response time of each step by stage",
+        note: "Each bar is the mean response time of a step.",
+        parts: legend(steps.iter().map(|(_, stages)| *stages)),
+        rows: bars.take(STEPS_SHOWN).collect(),
     };
     doc.only(Medium::Page, |doc| doc.push(Block::Bars(stacks)));
 }
 
 /// Adds the composition of the slowest operations, a row for the first trial of each level.
-pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &'a TrialReport>) {
-    let mut rows: Vec<(&str, &AnatomyReport)> =
-        trials.filter_map(|t| Some((t.label.as_str(), slowest_group(t.timing()?)?))).collect();
-    keep_first_of_levels(&mut rows);
+pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
+    let rows = first_of_levels(trials, |t| slowest_group(t.timing()?));
     if rows.is_empty() {
         return;
     }
@@ -159,7 +151,7 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
     table.left("trial", |(label, _)| *label);
     table.left("of", |(_, a)| a.of.words());
     table.right("from", |(_, a)| time_short(a.from_ns));
-    for stage in stages(rows.iter().map(|(_, a)| *a)) {
+    for stage in stages(rows.iter().map(|(_, a)| &a.mean_ns)) {
         let share = |a: &AnatomyReport| a.stage_percent.get(&stage).copied();
         table.right(title_of(stage), |(_, a)| known(share(a), percent_short));
     }
@@ -240,8 +232,8 @@ fn owner_part(owner: Owner) -> (&'static str, Tone) {
 }
 
 /// All stages that any of these has.
-fn stages<'a>(all: impl Iterator<Item = &'a AnatomyReport>) -> BTreeSet<Stage> {
-    all.flat_map(|a| a.mean_ns.keys().copied()).collect()
+fn stages<'a>(all: impl Iterator<Item = &'a BTreeMap<Stage, u64>>) -> BTreeSet<Stage> {
+    all.flat_map(BTreeMap::keys).copied().collect()
 }
 
 fn anatomy_table(all: &[AnatomyReport]) -> Table {
@@ -249,7 +241,7 @@ fn anatomy_table(all: &[AnatomyReport]) -> Table {
     table.left("", |a| Line::of(Ink::Dim, a.of.words()));
     table.right("from", |a| time_short(a.from_ns));
     table.right("mean", |a| time_short(a.response_ns));
-    for stage in stages(all.iter()) {
+    for stage in stages(all.iter().map(|a| &a.mean_ns)) {
         let mean = |a: &AnatomyReport| a.mean_ns.get(&stage).copied();
         table.right(title_of(stage), |a| known(mean(a), time_short));
     }
@@ -257,45 +249,40 @@ fn anatomy_table(all: &[AnatomyReport]) -> Table {
 }
 
 fn anatomy_stacks(timing: &TimingReport) -> StackedBars {
-    let rows = timing.anatomy.iter().map(|a| StackedBar {
-        name: a.of.words().to_owned(),
-        value: time_short(a.response_ns),
-        whole_ns: a.response_ns,
-        parts: parts(a.mean_ns.iter()),
-    });
+    let groups = timing.anatomy.iter();
+    let bar = |a: &AnatomyReport| {
+        stage_bar(a.of.words().to_owned(), a.response_ns, a.response_ns, &a.mean_ns)
+    };
     StackedBars {
-        title: "Mean response time by stage".into(),
-        note: "Each bar is the mean response time of a group of operations.".into(),
-        parts: legend(stages(timing.anatomy.iter())),
-        rows: rows.collect(),
+        title: "Mean response time by stage",
+        note: "Each bar is the mean response time of a group of operations.",
+        parts: legend(groups.clone().map(|a| &a.mean_ns)),
+        rows: groups.map(bar).collect(),
     }
 }
 
 /// The slowest operations, all to the scale of the slowest.
 fn waterfall(slowest: &[SlowOperation]) -> StackedBars {
     let whole_ns = slowest.first().map_or(0, |slow| slow.response_time_ns);
-    let rows = slowest.iter().map(|slow| StackedBar {
-        name: name_of(slow),
-        value: time_short(slow.response_time_ns),
-        whole_ns,
-        parts: parts(slow.stages_ns.iter()),
-    });
+    let bar = |slow: &SlowOperation| {
+        stage_bar(name_of(slow), slow.response_time_ns, whole_ns, &slow.stages_ns)
+    };
     StackedBars {
-        title: "The slowest operations".into(),
-        note: "Each bar is one operation, from its intended time to its last byte.".into(),
-        parts: legend(stages_of(slowest)),
-        rows: rows.collect(),
+        title: "The slowest operations",
+        note: "Each bar is one operation, from its intended time to its last byte.",
+        parts: legend(slowest.iter().map(|slow| &slow.stages_ns)),
+        rows: slowest.iter().map(bar).collect(),
     }
 }
 
-fn parts<'a>(
-    lengths: impl Iterator<Item = (&'a Stage, &'a u64)>,
-) -> Vec<(&'static str, Tone, u64)> {
-    lengths.map(|(stage, ns)| (title_of(*stage), tone_of(*stage), *ns)).collect()
+fn stage_bar(name: String, ns: u64, whole_ns: u64, stages: &BTreeMap<Stage, u64>) -> StackedBar {
+    let parts = stages.iter().map(|(stage, ns)| (title_of(*stage), tone_of(*stage), *ns));
+    StackedBar { name, value: time_short(ns), whole_ns, parts: parts.collect() }
 }
 
-fn legend(stages: BTreeSet<Stage>) -> Vec<(&'static str, Tone)> {
-    stages.into_iter().map(|stage| (title_of(stage), tone_of(stage))).collect()
+/// Name and tone of each stage that any of these has.
+fn legend<'a>(all: impl Iterator<Item = &'a BTreeMap<Stage, u64>>) -> Vec<(&'static str, Tone)> {
+    stages(all).into_iter().map(|stage| (title_of(stage), tone_of(stage))).collect()
 }
 
 /// The step, if any, and the end of an operation.
@@ -325,17 +312,12 @@ fn slowest_table(slowest: &[SlowOperation]) -> Table {
     } else {
         table.right("target", |slow| count(slow.target.into()));
     }
-    for stage in stages_of(slowest) {
+    for stage in stages(slowest.iter().map(|slow| &slow.stages_ns)) {
         let length = |slow: &SlowOperation| slow.stages_ns.get(&stage).copied();
         table.right(title_of(stage), |slow| known(length(slow), time_short));
     }
     table.right("read after", |slow| time_short(slow.pick_up_ns));
     table.done()
-}
-
-/// All stages of these operations.
-fn stages_of(slowest: &[SlowOperation]) -> BTreeSet<Stage> {
-    slowest.iter().flat_map(|slow| slow.stages_ns.keys()).copied().collect()
 }
 
 /// The figure, or its range; `write` formats one value.

@@ -3,7 +3,7 @@
 
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
-use super::{Document, Fact, fact, keep_first_of_levels};
+use super::{Document, Fact, fact, first_of_levels};
 use crate::number::{bytes, count, known, percent, plural, signed_count, time, time_short};
 use knee_core::trial::report::{TargetReport, TrafficReport, TrialReport};
 use knee_core::trial::traffic::{OpeningsReport, ProtocolReport, TlsReport};
@@ -216,12 +216,9 @@ pub(super) fn observed_facts(o: &Observed) -> Vec<Fact> {
 /// Adds the time inside the server's host and in the network, from operations that were followed at
 /// both ends. It has a row for the first trial of each level.
 pub(super) fn show_host_times_of_levels(doc: &mut Document, trials: &[TrialReport]) {
-    let mut rows: Vec<(&str, &HostTimes)> = trials
-        .iter()
-        .filter_map(|t| Some((t.label.as_str(), t.observed()?.server_host.as_ref()?)))
-        .filter(|(_, times)| times.operations > 0)
-        .collect();
-    keep_first_of_levels(&mut rows);
+    let rows = first_of_levels(trials, |t| {
+        t.observed()?.server_host.as_ref().filter(|times| times.operations > 0)
+    });
     if rows.is_empty() {
         return;
     }

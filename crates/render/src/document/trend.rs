@@ -1,13 +1,12 @@
 //! Figures over many runs, and where they changed.
 
-use super::compare::{figure, ink};
+use super::compare::{figure, ink, metric_at, verdict_word};
 use super::head::DocumentHead;
 use super::line::{Ink, Line};
 use super::table::TableOf;
 use super::{Document, Layout, Medium, fact};
 use crate::number::{count, percent, plural};
 use crate::plot::{Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
-use knee_core::compare::metric_name;
 use knee_core::compare::report::{ComparisonVerdict, TrendChange, TrendReport, TrendRow};
 
 /// The head of the document.
@@ -95,8 +94,7 @@ pub(super) fn show(doc: &mut Document, trend: &TrendReport) {
 }
 
 fn name(row: &TrendRow) -> String {
-    let name = metric_name(&row.metric);
-    if row.label.is_empty() { name } else { format!("{name} at {}", row.label) }
+    metric_at(&row.metric, &row.label)
 }
 
 /// `+28 %`
@@ -107,11 +105,9 @@ fn size(change: &TrendChange) -> String {
 
 fn word(change: &TrendChange) -> &'static str {
     match change.verdict {
-        ComparisonVerdict::Better => "better",
-        ComparisonVerdict::Worse => "worse",
-        ComparisonVerdict::Different => "different",
         ComparisonVerdict::Same => "alike",
         ComparisonVerdict::Unknown => "not judged",
+        verdict => verdict_word(verdict),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Figures of a trial: its intervals, distributions, pacing, dispersion and heat maps.
 
-use super::{Block, Document, Layout, Medium, keep_first_of_levels};
+use super::{Block, Document, Layout, Medium, first_of_levels};
 use crate::number::{self, count, known, plural, time_short};
 use crate::plot::{
-    Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Shade, Tone, Unit, row_points, top,
+    Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Shade, Shape, Tone, Unit, row_points,
+    top,
 };
 use knee_core::trial::report::{OfferedReport, QuantilesReport, TimesReport, TrialReport};
 use knee_load::measure::{HeatReport, Interval};
@@ -25,12 +26,21 @@ pub(super) fn time_scale(intervals: &[Interval]) -> Scale {
 
 /// A figure of each interval as a stair up to the end of the last; NaN is a gap.
 pub(super) fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> f64) -> Vec<Point> {
-    let levels = intervals.iter();
-    let mut points: Vec<Point> = levels.map(|i| Point::new(i.start_ns as f64, value(i))).collect();
-    if let (Some(last), Some(point)) = (intervals.last(), points.last().copied()) {
-        points.push(Point::new(last.end_ns as f64, point.y));
-    }
+    let end_ns = intervals.last().map_or(0, |i| i.end_ns);
+    stair_to(end_ns, intervals.iter().map(|i| (i.start_ns, value(i))))
+}
+
+/// A level from each begin to the next, the last one to this end.
+pub(super) fn stair_to(end_ns: u64, levels: impl Iterator<Item = (u64, f64)>) -> Vec<Point> {
+    let points = levels.map(|(begin_ns, level)| Point::new(begin_ns as f64, level));
+    let mut points: Vec<Point> = points.collect();
+    points.extend(points.last().map(|last| Point::new(end_ns as f64, last.y)));
     points
+}
+
+/// A response time of an interval; a gap if nothing ended in it.
+pub(super) fn or_gap(ns: u64) -> f64 {
+    if ns == 0 { f64::NAN } else { ns as f64 }
 }
 
 /// About `most` of the points: the lowest and the highest of each group of neighbours, so that
@@ -55,12 +65,10 @@ pub(super) fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
     points.chunks(size).flat_map(ends).chain(last).collect()
 }
 
-/// Response times over time: median, 90th and 99th percentile, longest. An interval in which
-/// nothing ended is a gap.
+/// Response times over time: median, 90th and 99th percentile, longest.
 pub(super) fn response_times(intervals: &[Interval]) -> Plot {
-    let of = |ns: u64| if ns == 0 { f64::NAN } else { ns as f64 };
     let all = intervals.iter().flat_map(|i| [i.p50_ns, i.max_ns]);
-    let y = Scale::fitting(all.map(of), Unit::Time, "response time");
+    let y = Scale::fitting(all.map(or_gap), Unit::Time, "response time");
     let mut plot = Plot::new("Response time over time", time_scale(intervals), y).zooming();
     // The order of the lines distinguishes them; dashes of many short levels would only be noise.
     let dashed = |dash| {
@@ -74,7 +82,7 @@ pub(super) fn response_times(intervals: &[Interval]) -> Plot {
         ("p50", |i| i.p50_ns, Tone::First, Dash::Solid),
     ];
     for (name, figure, tone, dash) in figures {
-        let levels = stair(intervals, |i| of(figure(i)));
+        let levels = stair(intervals, |i| or_gap(figure(i)));
         plot = plot.with(PlotSeries::step(name, levels).toned(tone).dashed(dashed(dash)));
     }
     plot.described("Median, 90th and 99th percentile and longest response time of each interval.")
@@ -107,27 +115,23 @@ pub(super) fn rates(trial: &TrialReport) -> Plot {
 
 /// The distributions of some trials by percentile, on scales that stretch the tail; `None` if they
 /// are unknown. The largest observation stands at the end.
-pub(super) fn spectrum(series: Vec<(PlotSeries, &TimesReport)>) -> Option<Plot> {
-    let known = series.iter().flat_map(|(_, times)| &times.spectrum);
-    let below = known.clone().map(|p| p.percentile).filter(|p| *p < 100.0);
-    let highest = top(below);
+pub(super) fn spectrum(distributions: Vec<PlotSeries>) -> Option<Plot> {
+    let known = distributions.iter().flat_map(PlotSeries::points);
+    let highest = top(known.clone().map(|p| p.x).filter(|percentile| *percentile < 100.0));
     if highest == 0.0 {
         return None;
     }
     let x = Scale::percentiles(highest, "percentile, up to the longest");
-    let y = Scale::fitting(known.map(|p| p.ns as f64), Unit::Time, "time");
+    let y = Scale::fitting(known.map(|p| p.y), Unit::Time, "time");
     let mut plot = Plot::new("Response time by percentile", x, y);
-    plot.series = series.into_iter().map(|(series, _)| series).collect();
+    plot.series = distributions;
     Some(plot)
 }
 
-/// The distribution as a line, with the times that it shows.
-pub(super) fn spectrum_line(
-    name: impl Into<String>,
-    times: &TimesReport,
-) -> (PlotSeries, &TimesReport) {
+/// The distribution as a line.
+pub(super) fn spectrum_line(name: impl Into<String>, times: &TimesReport) -> PlotSeries {
     let points = times.spectrum.iter().map(|p| Point::new(p.percentile, p.ns as f64));
-    (PlotSeries::line(name, points.collect()), times)
+    PlotSeries::line(name, points.collect())
 }
 
 /// Response and service time by percentile.
@@ -135,8 +139,8 @@ pub(super) fn response_spectrum(t: &TrialReport) -> Option<Plot> {
     let (response, service) = (&t.response_time_ns, &t.service_time_ns);
     let mut series = Vec::new();
     if !service.spectrum.is_empty() {
-        let (line, times) = spectrum_line("service", service);
-        series.push((line.toned(Tone::Second).dashed(Dash::Dashed), times));
+        let line = spectrum_line("service", service);
+        series.push(line.toned(Tone::Second).dashed(Dash::Dashed));
     }
     series.push(spectrum_line("response", response));
     let plot = spectrum(series)?.noted(
@@ -233,13 +237,13 @@ pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
             time_short(heat.column_ns)
         ));
     let levels = &heat.levels;
-    for (number, [from, to]) in levels.iter().enumerate() {
-        let cells = cells(heat, [*from, *to]);
+    for (number, level) in levels.iter().enumerate() {
+        let cells = cells(heat, *level);
         let weaker = levels.len() - 1 - number;
         let shade = Shade(Shade::MOST.saturating_sub(weaker as u8).max(1));
-        let name = cells_name([*from, *to], number + 1 == levels.len());
+        let name = cells_name(*level, number + 1 == levels.len());
         let width = heat.column_ns as f64;
-        plot = plot.with(PlotSeries::cells(name, cells, width, shade));
+        plot = plot.with(PlotSeries::new(name, Shape::Cells(cells, width, shade)));
     }
     Some(plot)
 }
@@ -250,10 +254,8 @@ const CELLS_MAX: usize = 12_000;
 /// Adds the heat map of the first trial of each level to a page, folded. Where they would have too
 /// many cells, those of the first levels are left out.
 pub(super) fn show_heat_maps_of_levels(doc: &mut Document, trials: &[TrialReport]) {
-    let mut firsts: Vec<(&str, &TrialReport)> = trials.iter().map(|t| (&*t.label, t)).collect();
-    keep_first_of_levels(&mut firsts);
     let (mut plots, mut cells) = (Vec::new(), 0);
-    for (label, trial) in firsts.into_iter().rev() {
+    for (label, trial) in first_of_levels(trials, Some).into_iter().rev() {
         let Some(mut plot) = heat_map(trial) else {
             continue;
         };

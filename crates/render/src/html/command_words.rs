@@ -103,14 +103,11 @@ impl<'a> BareWord<'a> {
 }
 
 fn is_option(word: &str) -> bool {
-    let name = match (word.strip_prefix("--"), word.strip_prefix('-')) {
-        (Some(long), _) => long,
-        (None, Some(short)) => {
-            return short.len() == 1 && short.starts_with(|c: char| c.is_ascii_alphabetic());
-        }
-        (None, None) => return false,
-    };
-    name.starts_with(|c: char| c.is_ascii_alphabetic())
+    let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic());
+    match word.strip_prefix("--") {
+        Some(long) => is_name(long),
+        None => word.strip_prefix('-').is_some_and(|short| short.len() == 1 && is_name(short)),
+    }
 }
 
 /// The number of leading words that are options with their values.
@@ -205,10 +202,8 @@ fn of_another(words: &[&str]) -> usize {
     let mut n = 1;
     for word in &words[1..] {
         let bare = BareWord::of(word);
-        if !bare.open.is_empty() || bare.word.is_empty() || JOINS.contains(&bare.word) {
-            break;
-        }
-        if bare.word == "…" {
+        let is_cut_off = bare.word.is_empty() || bare.word == "…";
+        if !bare.open.is_empty() || is_cut_off || JOINS.contains(&bare.word) {
             break;
         }
         n += 1;

@@ -153,7 +153,8 @@ pub(super) fn tied(text: &str) -> String {
 /// The longest name of a row that narrow windows show unbroken, in characters.
 const LONG_NAME: usize = 14;
 
-/// Writes a table in a box of its own, in which it scrolls where it is too wide.
+/// Writes a table in a box of its own, in which it scrolls where it is too wide. The caption is for
+/// screen readers only.
 pub(super) fn write_table(m: &mut Markup, caption: &str, table: &Table) {
     let rows = table.rows();
     let Some(names) = table.columns.first().filter(|_| rows > 0) else {

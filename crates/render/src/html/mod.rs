@@ -12,38 +12,23 @@ mod svg;
 mod tests;
 
 use crate::Renderer;
-use crate::document::{Block, Document, DocumentSection, Medium};
-use knee_core::compare::report::{Comparison, TrendReport};
+use crate::document::{Block, Document, DocumentSection, Documented, Medium};
 use knee_core::report::Report;
-use page::HtmlPage;
+use markup::write_table;
+use page::{HtmlPage, write_bars};
 use std::io;
 
 /// The report as one page for a browser.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Html;
 
-impl Renderer for Html {
-    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        write(&Document::of(report), out)
+impl<T: Documented> Renderer<T> for Html {
+    fn render(&self, result: &T, out: &mut dyn io::Write) -> io::Result<()> {
+        let doc = result.document();
+        let mut page = HtmlPage::default();
+        show(&mut page, &doc);
+        out.write_all(page.into_document(&doc.head.title).as_bytes())
     }
-}
-
-impl Renderer<Comparison> for Html {
-    fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
-        write(&Document::of_comparison(comparison), out)
-    }
-}
-
-impl Renderer<TrendReport> for Html {
-    fn render(&self, trend: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
-        write(&Document::of_trend(trend), out)
-    }
-}
-
-fn write(doc: &Document, out: &mut dyn io::Write) -> io::Result<()> {
-    let mut page = HtmlPage::default();
-    show(&mut page, doc);
-    out.write_all(page.into_document(&doc.head.title).as_bytes())
 }
 
 /// Several reports as one page, each under a heading of its own, with a table of contents.
@@ -66,7 +51,7 @@ pub fn html_tour(reports: &[(&str, &Report)], out: &mut dyn io::Write) -> io::Re
     });
     page.deepen();
     for (i, (heading, report)) in reports.iter().enumerate() {
-        page.part(&format!("part{i}"), heading, |page| show(page, &Document::of(report)));
+        page.part(&format!("part{i}"), heading, |page| show(page, &report.document()));
     }
     out.write_all(page.into_document("A tour of knee").as_bytes())
 }
@@ -97,9 +82,9 @@ fn show_section(page: &mut HtmlPage, section: &DocumentSection) {
 fn show_block(page: &mut HtmlPage, block: &Block) {
     match block {
         Block::Facts(facts) => page.facts(facts),
-        Block::Table(caption, table) => page.table(caption, table),
+        Block::Table(caption, table) => write_table(&mut page.m, caption, table),
         Block::Plots(plots, layout) => page.plots(plots, *layout),
-        Block::Bars(bars) => page.bars(bars),
+        Block::Bars(bars) => write_bars(&mut page.m, bars),
         Block::Note(text) => page.note(text),
         Block::Paragraph(line) => page.paragraph(line),
         Block::List(lines) => page.list(lines),

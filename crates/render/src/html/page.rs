@@ -2,11 +2,10 @@
 //! report, the answer, what was asked, and the findings.
 
 use super::command_words::pieces;
-use super::markup::{Markup, tied, untied, write_line, write_table};
+use super::markup::{Markup, tied, untied, write_line};
 use super::svg::tone_class;
 use crate::document::head::{DocumentHead, evidence, findings_title, severity};
 use crate::document::line::{Ink, Line};
-use crate::document::table::Table;
 use crate::document::{Fact, Layout, StackedBar, StackedBars};
 use crate::number::time_short;
 use crate::plot::Plot;
@@ -131,16 +130,6 @@ impl HtmlPage {
         }
     }
 
-    /// Bars made of parts.
-    pub(super) fn bars(&mut self, bars: &StackedBars) {
-        write_bars(&mut self.m, bars);
-    }
-
-    /// A table; its caption is for screen readers only.
-    pub(super) fn table(&mut self, caption: &str, table: &Table) {
-        write_table(&mut self.m, caption, table);
-    }
-
     /// Names and values.
     pub(super) fn facts(&mut self, facts: &[Fact]) {
         if facts.is_empty() {
@@ -186,10 +175,10 @@ impl HtmlPage {
 const BAR_VIEW: f64 = 1_000.0;
 
 /// Writes bars made of parts, as inline SVG that is stretched to the room available.
-fn write_bars(m: &mut Markup, bars: &StackedBars) {
+pub(super) fn write_bars(m: &mut Markup, bars: &StackedBars) {
     m.el("div").attr("class", "stacks").with(|m| {
         m.el("div").attr("class", "caption").with(|m| {
-            m.el("b").text(&bars.title);
+            m.el("b").text(bars.title);
             m.el("span").attr("class", "legend").with(|m| {
                 for (name, tone) in &bars.parts {
                     m.el("span").attr("class", "key").with(|m| {
@@ -203,7 +192,7 @@ fn write_bars(m: &mut Markup, bars: &StackedBars) {
             });
         });
         bars.rows.iter().for_each(|row| write_bar(m, row));
-        m.el("p").attr("class", "note").text(&bars.note);
+        m.el("p").attr("class", "note").text(bars.note);
     });
 }
 
@@ -263,7 +252,7 @@ pub(super) fn show(page: &mut HtmlPage, head: &DocumentHead) {
             m.el("p").attr("class", "note").text(line);
         }
         for (word, reasons) in &head.reasons {
-            show_list(m, word, reasons.clone());
+            show_list(m, word, reasons);
         }
         if head.interrupted {
             m.el("p").attr("class", "warn").with(|m| {
@@ -326,22 +315,22 @@ fn show_shape(m: &mut Markup, shape: &str) {
     svg.attr("aria-hidden", "true").with(|m| m.el("path").attr("d", shape).void());
 }
 
-fn show_list(m: &mut Markup, word: &str, mut reasons: Vec<String>) {
+fn show_list(m: &mut Markup, word: &str, reasons: &[String]) {
     if reasons.is_empty() {
         return;
     }
-    let rest = reasons.split_off(reasons.len().min(REASONS_MAX));
+    let (first, rest) = reasons.split_at(reasons.len().min(REASONS_MAX));
     let list = |m: &mut Markup, reasons: &[String]| {
         m.el("ul").attr("class", "bad").with(|m| {
             let line = |reason: &String| format!("{word}: {reason}");
             reasons.iter().for_each(|reason| m.el("li").text(line(reason)));
         });
     };
-    list(m, &reasons);
+    list(m, first);
     if !rest.is_empty() {
         m.el("details").attr("class", "more").with(|m| {
             m.el("summary").text(format_args!("and {} more", rest.len()));
-            list(m, &rest);
+            list(m, rest);
         });
     }
 }

@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 /// Columns for the labels of the axis.
 pub(super) const MARGIN: u16 = 12;
 
-/// A chart of one figure of each interval.
+/// A chart of one figure of each interval, with the rate asked for, if any.
 pub(super) struct BarChart<'a> {
     pub live: &'a LiveState,
     pub style: TerminalStyle,
@@ -23,8 +23,6 @@ pub(super) struct BarChart<'a> {
     pub value: fn(&LiveInterval) -> f64,
     /// Formats the figure.
     pub label: fn(f64) -> String,
-    /// The rate asked for, drawn for comparison.
-    pub asked: Option<f64>,
 }
 
 impl BarChart<'_> {
@@ -38,14 +36,17 @@ impl BarChart<'_> {
         let rows = area.height - u16::from(marks_errors);
         let plot = Rect { height: rows, ..area };
         let values = columns.iter().flatten().map(|m| (self.value)(m));
-        let top = round_up(values.fold(self.asked.unwrap_or(0.0), f64::max));
+        let asked = self.live.trial.as_ref().and_then(|trial| trial.asked_per_s);
+        let top = round_up(values.fold(asked.unwrap_or(0.0), f64::max));
         axis(self.style, buffer, plot, [(self.label)(top), "0".into()]);
         let style = self.style.style(Ink::Data);
         for (x, moment) in (area.x + MARGIN..).zip(&columns) {
             let Some(moment) = moment else {
                 continue;
             };
-            self.asked_at(buffer, plot, x, top);
+            if let Some(asked) = asked {
+                self.mark_asked(buffer, plot, x, asked / top);
+            }
             let value = (self.value)(moment);
             let eighths = (value / top * f64::from(rows) * 8.0).round() as usize;
             for row in 0..rows {
@@ -66,12 +67,9 @@ impl BarChart<'_> {
         }
     }
 
-    /// Marks the rate asked for; a bar that reaches it hides the mark.
-    fn asked_at(&self, buffer: &mut Buffer, plot: Rect, x: u16, top: f64) {
-        let Some(asked) = self.asked else {
-            return;
-        };
-        let row = (asked / top * f64::from(plot.height)).ceil() as u16;
+    /// Marks the rate asked for at this share of the height; a bar that reaches it hides the mark.
+    fn mark_asked(&self, buffer: &mut Buffer, plot: Rect, x: u16, share: f64) {
+        let row = (share * f64::from(plot.height)).ceil() as u16;
         let y = plot.bottom() - row.clamp(1, plot.height.max(1));
         let (mark, style) = (self.style.pick('┄', '-'), self.style.style(Ink::Guide));
         self.style.put(buffer, (x, y), mark, style);

@@ -102,6 +102,7 @@ struct LiveInterval {
 /// Counts of the running trial so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct LiveTotals {
+    intervals: usize,
     errors: u64,
     sent: u64,
 }
@@ -131,15 +132,8 @@ struct LogEntry {
 }
 
 impl LogEntry {
-    fn new(severity: Severity, text: String) -> LogEntry {
-        LogEntry {
-            severity,
-            label: String::new(),
-            at: None,
-            text,
-            code: String::new(),
-            also: Vec::new(),
-        }
+    fn new(severity: Severity, label: String, text: String) -> LogEntry {
+        LogEntry { severity, label, at: None, text, code: String::new(), also: Vec::new() }
     }
 }
 
@@ -169,13 +163,15 @@ impl LiveState {
         let Some(trial) = &self.trial else {
             return;
         };
+        self.sums.intervals += 1;
         self.sums.errors += interval.errors;
         self.sums.sent += interval.sent.unwrap_or(0);
         self.agents = std::mem::take(&mut interval.agents);
         if trial.kind == LiveKind::Operations {
             for remark in self.watch.on_interval(&interval) {
                 let at = Some(Nanos(remark.at_ns) + self.warmup());
-                self.say(remark.severity, at, remark.text);
+                let entry = LogEntry::new(remark.severity, self.label(), remark.text);
+                self.add(LogEntry { at, ..entry });
             }
         }
         if self.intervals.len() == INTERVALS_MAX {
@@ -206,10 +202,8 @@ impl LiveState {
             match known {
                 Some(entry) => entry.also.push(report.label.clone()),
                 None => {
-                    self.say(finding.severity, None, finding.text);
-                    if let Some(entry) = self.entries.back_mut() {
-                        entry.code = finding.code;
-                    }
+                    let entry = LogEntry::new(finding.severity, self.label(), finding.text);
+                    self.add(LogEntry { code: finding.code, ..entry });
                 }
             }
         }
@@ -218,17 +212,16 @@ impl LiveState {
     /// Adds a line for the user.
     pub fn note(&mut self, line: &str) {
         if !self.is_tabled {
-            self.add(LogEntry::new(Severity::Info, line.to_string()));
+            self.add(LogEntry::new(Severity::Info, String::new(), line.to_string()));
         }
     }
 
-    fn say(&mut self, severity: Severity, at: Option<Nanos>, text: String) {
-        let label = match &self.trial {
-            // A single trial needs no name.
+    /// The name of the trial; empty for a single one, which needs none.
+    fn label(&self) -> String {
+        match &self.trial {
             Some(trial) if self.begun > 1 => trial.label.clone(),
             _ => String::new(),
-        };
-        self.add(LogEntry { label, at, ..LogEntry::new(severity, text) });
+        }
     }
 
     fn add(&mut self, entry: LogEntry) {
@@ -246,9 +239,9 @@ impl LiveState {
         self.trial.as_ref().map(|t| t.kind)
     }
 
-    /// The interval of the running trial that ended last.
+    /// The interval of the trial that ended last; during its warm-up there is none.
     fn last(&self) -> Option<&Interval> {
-        let is_of_this = self.is_running || self.begun > 0;
-        self.intervals.back().filter(|_| is_of_this).map(|m| &m.interval)
+        let last = self.intervals.back().filter(|_| self.sums.intervals > 0);
+        last.map(|m| &m.interval)
     }
 }

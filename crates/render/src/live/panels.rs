@@ -13,11 +13,13 @@ use knee_load::time::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::cmp::Reverse;
+use std::fmt::Display;
+use std::iter::repeat;
 
 /// Command, target and trial, cut to `width` columns.
 pub(super) fn title(live: &LiveState, width: usize) -> Line {
     let mut line = Line::of(Ink::Strong, format!("knee {}", live.command));
-    let mut trial = Line::new();
+    let mut trial = Line::default();
     if let Some(t) = &live.trial {
         if live.begun > 1 {
             trial.push(Ink::Dim, format!("trial {}  ", live.begun));
@@ -58,8 +60,7 @@ pub(super) fn progress(screen: &LiveScreen<'_>, width: usize) -> Line {
     let share = (elapsed.as_secs_f64() / total.as_secs_f64()).min(1.0);
     let full = (share * bar as f64) as usize;
     let (done, left) = screen.style.pick(("━", "┄"), ("=", "."));
-    let mut line = Line::of(Ink::Data, done.repeat(full));
-    line.push(Ink::Dim, left.repeat(bar - full));
+    let mut line = Line::of(Ink::Data, done.repeat(full)).with(Ink::Dim, left.repeat(bar - full));
     line.push(Ink::Plain, "  ");
     line.append(words);
     line
@@ -91,7 +92,7 @@ fn seconds(t: Nanos) -> String {
 
 /// The figures, as many per line as fit.
 pub(super) fn figures(live: &LiveState, width: usize) -> Vec<Line> {
-    let mut lines = vec![Line::new()];
+    let mut lines = vec![Line::default()];
     for figure in all_figures(live) {
         let gap = 3;
         let last = lines.last_mut().filter(|l| l.width() > 0);
@@ -137,28 +138,19 @@ fn all_figures(live: &LiveState) -> Vec<Line> {
 fn operations(live: &LiveState, trial: &LiveTrial, i: &Interval) -> Vec<Line> {
     let mut figures = Vec::new();
     if let Some(asked) = trial.asked_per_s {
-        let achieved = rate(i.per_s(i.attempted));
-        let mut offered = figure("offered", achieved);
-        offered.push(Ink::Dim, " of ");
-        offered.push(Ink::Plain, rate(asked));
-        figures.push(offered);
+        let offered = figure("offered", rate(i.per_s(i.attempted)));
+        figures.push(offered.with(Ink::Dim, " of ").with(Ink::Plain, rate(asked)));
     }
     figures.push(figure("completed", rate(i.per_s(i.completed))));
     figures.extend(i.messages.map(|n| figure("messages", rate(i.per_s(n)))));
-    let errors = count(live.sums.errors);
-    let ink = match live.sums.errors {
-        0 => Ink::Plain,
-        _ => Ink::Bad,
-    };
-    figures.push(Line::of(Ink::Dim, "errors ").with(ink, errors));
+    let ink = if live.sums.errors > 0 { Ink::Bad } else { Ink::Plain };
+    figures.push(Line::of(Ink::Dim, "errors ").with(ink, count(live.sums.errors)));
     figures.extend(times("p50", i));
     figures.extend(i.in_flight.map(|n| figure("in flight", count(n))));
     figures.extend(i.oldest_ns.map(|ns| figure("oldest", time_short(ns))));
     if let (Some(mean), Some(max)) = (i.pacing_error_ns_mean, i.pacing_error_ns_max) {
-        let mut late = figure("pacing error", time_short(mean));
-        late.push(Ink::Dim, " max ");
-        late.push(Ink::Plain, time_short(max));
-        figures.push(late);
+        let late = figure("pacing error", time_short(mean));
+        figures.push(late.with(Ink::Dim, " max ").with(Ink::Plain, time_short(max)));
     }
     figures
 }
@@ -167,11 +159,8 @@ fn times(p50: &str, i: &Interval) -> Vec<Line> {
     if i.max_ns == 0 {
         return Vec::new();
     }
-    let [p90, p99, max] = [("p90", i.p90_ns), ("p99", i.p99_ns), ("max", i.max_ns)];
-    [(p50, i.p50_ns), p90, p99, max]
-        .into_iter()
-        .map(|(name, ns)| figure(name, time_short(ns)))
-        .collect()
+    let times = [(p50, i.p50_ns), ("p90", i.p90_ns), ("p99", i.p99_ns), ("max", i.max_ns)];
+    times.map(|(name, ns)| figure(name, time_short(ns))).into()
 }
 
 fn figure(name: &str, value: String) -> Line {
@@ -253,35 +242,36 @@ pub(super) fn draw_ended(live: &LiveState, style: TerminalStyle, buffer: &mut Bu
         n => format!("{n} earlier"),
     };
     style.heading(buffer, area, "ended", &remark);
-    let head = ["completed", "mean", "p90", "p99", "errors"].map(str::to_string);
-    let head = ended_row(Ink::Dim, "trial", &head);
+    let head = ["completed", "mean", "p90", "p99", "errors"];
+    let head = table_row(Ink::Dim, format!("{:<15}", "trial"), &head);
     let rows = live.ended.iter().skip(left_out).map(ended);
-    let rows = [head].into_iter().chain(rows).enumerate();
-    rows.for_each(|(row, line)| style.write(buffer, below(area), row, &line));
+    for (row, line) in [head].into_iter().chain(rows).enumerate() {
+        style.write(buffer, below(area), row, &line);
+    }
 }
 
 fn ended(trial: &EndedTrial) -> Line {
     let [mean, p90, p99] = trial.times_ns.map(|ns| known(ns, time_short));
     let throughput = known(trial.throughput_per_s, rate);
     let figures = [throughput, mean, p90, p99, count(trial.errors)];
-    let mut line = ended_row(Ink::Plain, &trial.label, &figures);
+    let mut line = table_row(Ink::Plain, format!("{:<15.15}", trial.label), &figures);
     if !trial.is_valid {
         line.push(Ink::Bad, "  INVALID");
     }
     line
 }
 
-fn ended_row(ink: Ink, label: &str, figures: &[String; 5]) -> Line {
-    let label: String = label.chars().take(15).collect();
-    let [completed, mean, p90, p99, errors] = figures;
-    let text = format!("{label:<15}{completed:>11}{mean:>9}{p90:>9}{p99:>9}{errors:>9}");
-    Line::of(ink, text)
+/// A name and figures in columns; the first column is the widest.
+fn table_row(ink: Ink, name: String, figures: &[impl Display]) -> Line {
+    let widths = [11].into_iter().chain(repeat(9));
+    let figures = figures.iter().zip(widths).map(|(figure, width)| format!("{figure:>width$}"));
+    Line::of(ink, name + &figures.collect::<String>())
 }
 
 /// Draws the table of agents in the last interval: silent ones first, then those with errors, then
 /// the slowest.
 pub(super) fn draw_agents(live: &LiveState, style: TerminalStyle, buffer: &mut Buffer, area: Rect) {
-    let Some(last) = live.intervals.back() else {
+    let Some(last) = live.last() else {
         return;
     };
     let mut ordered: Vec<&AgentInterval> = live.agents.iter().collect();
@@ -292,25 +282,21 @@ pub(super) fn draw_agents(live: &LiveState, style: TerminalStyle, buffer: &mut B
         n => format!("{n} more"),
     };
     style.heading(buffer, area, "agents, last interval", &remark);
-    let head = ["completed", "p99", "errors"].map(str::to_string);
-    let head = agent_row(Ink::Dim, "agent", &head);
-    let rows = ordered.into_iter().take(room).map(|a| agent(a, &last.interval));
-    let rows = [head].into_iter().chain(rows).enumerate();
-    rows.for_each(|(row, line)| style.write(buffer, below(area), row, &line));
+    let head = ["completed", "p99", "errors"];
+    let head = table_row(Ink::Dim, format!("{:<24}", "agent"), &head);
+    let rows = ordered.into_iter().take(room).map(|a| agent(a, last));
+    for (row, line) in [head].into_iter().chain(rows).enumerate() {
+        style.write(buffer, below(area), row, &line);
+    }
 }
 
 fn agent(agent: &AgentInterval, interval: &Interval) -> Line {
+    let name = format!("{:<24.23}", agent.agent);
     if agent.is_silent {
-        return agent_row(Ink::Plain, &agent.agent, &Default::default()).with(Ink::Bad, "  silent");
+        return table_row(Ink::Plain, name, &[""; 3]).with(Ink::Bad, "  silent");
     }
     let completed = rate(interval.per_s(agent.completed));
     let figures = [completed, known(agent.p99_ns, time_short), count(agent.errors)];
-    let has_errors = agent.errors > 0;
-    let ink = if has_errors { Ink::Warn } else { Ink::Plain };
-    agent_row(ink, &agent.agent, &figures)
-}
-
-fn agent_row(ink: Ink, name: &str, [completed, p99, errors]: &[String; 3]) -> Line {
-    let name: String = name.chars().take(23).collect();
-    Line::of(ink, format!("{name:<24}{completed:>11}{p99:>9}{errors:>9}"))
+    let ink = if agent.errors > 0 { Ink::Warn } else { Ink::Plain };
+    table_row(ink, name, &figures)
 }

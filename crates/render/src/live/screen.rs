@@ -142,16 +142,14 @@ impl LiveScreen<'_> {
 
     fn operations(&self, buffer: &mut Buffer, area: Rect) {
         let [upper, lower] = split(area);
-        let asked = self.live.trial.as_ref().and_then(|t| t.asked_per_s);
-        self.bars(buffer, upper, "completed per second", rate, asked, |m| {
+        self.bars(buffer, upper, "completed per second", rate, |m| {
             m.interval.per_s(m.interval.completed)
         });
         self.times(buffer, lower, "response time");
     }
 
     fn datagrams(&self, buffer: &mut Buffer, area: Rect) {
-        let asked = self.live.trial.as_ref().and_then(|t| t.asked_per_s);
-        self.bars(buffer, area, "sent per second", rate, asked, |m| {
+        self.bars(buffer, area, "sent per second", rate, |m| {
             m.interval.per_s(m.interval.sent.unwrap_or(0))
         });
     }
@@ -164,8 +162,8 @@ impl LiveScreen<'_> {
             Some(halves) => halves,
             None => split_at(upper, upper.height.div_ceil(2).max(2)),
         };
-        self.bars(buffer, left, "down", bit_rate, None, down);
-        self.bars(buffer, right, "up", bit_rate, None, up);
+        self.bars(buffer, left, "down", bit_rate, down);
+        self.bars(buffer, right, "up", bit_rate, up);
         self.times(buffer, lower, "ping");
     }
 
@@ -175,10 +173,9 @@ impl LiveScreen<'_> {
         area: Rect,
         name: &str,
         label: fn(f64) -> String,
-        asked: Option<f64>,
         value: fn(&LiveInterval) -> f64,
     ) {
-        let bars = BarChart { live: self.live, style: self.style, name, value, label, asked };
+        let bars = BarChart { live: self.live, style: self.style, name, value, label };
         if area.height >= 2 {
             bars.draw(buffer, area);
         }

@@ -198,6 +198,19 @@ fn before_anything_is_known_and_at_the_end() {
 }
 
 #[test]
+fn a_trial_that_warms_up_has_no_figures_of_the_one_before() {
+    let is_empty =
+        |live: &LiveState| shown(screen(live), (80, 24)).contains("nothing measured yet");
+    let mut live = open_loop();
+    assert!(!is_empty(&live));
+    live.trial_begins(trial("rate=2000/s", LiveKind::Operations));
+    assert!(is_empty(&live));
+    let (interval, bands) = half_second(0);
+    live.interval(interval, bands);
+    assert!(!is_empty(&live));
+}
+
+#[test]
 fn any_size_and_any_text_will_do() {
     let mut long = open_loop();
     long.note(&"words ".repeat(100));

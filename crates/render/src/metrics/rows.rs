@@ -14,15 +14,24 @@ use knee_load::measure::{EndedCounts, Interval};
 use knee_load::spec::{Endpoint, Protocol, Target};
 use knee_load::time::Nanos;
 
-/// Name and meaning of a metric, and its value of a trial that has one.
-pub(super) struct MetricRow<V> {
+/// Name and meaning of a metric, and how its value is computed.
+pub(super) struct MetricRow<T, V> {
     name: MetricName,
     unit: MetricUnit,
     help: &'static str,
-    value: fn(&TrialMetrics) -> Option<V>,
+    value: fn(&T) -> V,
 }
 
-impl<V> MetricRow<V> {
+impl<T, V> MetricRow<T, V> {
+    fn with(&self, values: MetricValues) -> MetricFamily {
+        MetricFamily { name: self.name, unit: self.unit, help: self.help, values }
+    }
+}
+
+/// A metric of trials that have the value.
+pub(super) type TrialRow<V> = MetricRow<TrialMetrics, Option<V>>;
+
+impl<V> TrialRow<V> {
     /// The metric with the values of these trials.
     pub(super) fn family(
         &self,
@@ -32,8 +41,7 @@ impl<V> MetricRow<V> {
         let samples = trials.iter();
         let samples =
             samples.filter_map(|trial| Some(trial.sample(Vec::new(), (self.value)(trial)?)));
-        let values = values(samples.collect());
-        MetricFamily { name: self.name, unit: self.unit, help: self.help, values }
+        self.with(values(samples.collect()))
     }
 }
 
@@ -43,9 +51,10 @@ fn of(kind: LiveKind, trial: &TrialMetrics, n: u64) -> Option<u64> {
 }
 
 const OPERATIONS: MetricUnit = MetricUnit::Count("{operation}");
+const SESSIONS: MetricUnit = MetricUnit::Count("{session}");
 const PER_SECOND: MetricUnit = MetricUnit::PerSecond("{operation}/s");
 
-pub(super) const COUNTERS: [MetricRow<u64>; 6] = [
+pub(super) const COUNTERS: [TrialRow<u64>; 6] = [
     MetricRow {
         name: MetricName::both("knee_operations_attempted", "knee.operations.attempted"),
         unit: OPERATIONS,
@@ -84,14 +93,14 @@ pub(super) const COUNTERS: [MetricRow<u64>; 6] = [
     },
 ];
 
-pub(super) const PINGS: MetricRow<Times> = MetricRow {
+pub(super) const PINGS: TrialRow<Times> = MetricRow {
     name: MetricName::both("knee_ping_seconds", "knee.ping"),
     unit: MetricUnit::Seconds,
     help: "Round trips beside the flows.",
     value: |t| (t.kind == LiveKind::Flows && t.times.count > 0).then(|| t.times.clone()),
 };
 
-pub(super) const GAUGES: [MetricRow<f64>; 5] = [
+pub(super) const GAUGES: [TrialRow<f64>; 5] = [
     MetricRow {
         name: MetricName::both("knee_rate_asked", "knee.rate.asked"),
         unit: PER_SECOND,
@@ -131,7 +140,7 @@ pub(super) const GAUGES: [MetricRow<f64>; 5] = [
     },
 ];
 
-pub(super) const VALID: MetricRow<f64> = MetricRow {
+pub(super) const VALID: TrialRow<f64> = MetricRow {
     name: MetricName::both("knee_trial_valid", "knee.trial.valid"),
     unit: MetricUnit::One,
     help: "Whether the trial is VALID (1) or INVALID (0), as soon as it is over.",
@@ -278,16 +287,8 @@ struct Subject {
     /// The label that names them.
     label: &'static str,
     all: fn(&Sessions) -> Vec<(&str, EndedCounts)>,
-    counters: [Counter; 2],
-    /// Name and help of the histogram.
-    times: (MetricName, &'static str),
-}
-
-struct Counter {
-    name: MetricName,
-    unit: &'static str,
-    help: &'static str,
-    value: fn(&EndedCounts) -> u64,
+    counters: [MetricRow<EndedCounts, u64>; 2],
+    times: MetricRow<EndedCounts, Times>,
 }
 
 const SUBJECTS: [Subject; 2] = [
@@ -295,48 +296,52 @@ const SUBJECTS: [Subject; 2] = [
         label: "step",
         all: Sessions::steps,
         counters: [
-            Counter {
+            MetricRow {
                 name: MetricName::both("knee_step_operations_ended", "knee.step.operations.ended"),
-                unit: "{operation}",
+                unit: OPERATIONS,
                 help: "Operations of the step that ended.",
                 value: |ended| ended.good + ended.failed,
             },
-            Counter {
+            MetricRow {
                 name: MetricName::both(
                     "knee_step_operations_failed",
                     "knee.step.operations.failed",
                 ),
-                unit: "{operation}",
+                unit: OPERATIONS,
                 help: "Those without the expected response.",
                 value: |ended| ended.failed,
             },
         ],
-        times: (
-            MetricName::both("knee_step_response_time_seconds", "knee.step.response_time"),
-            "Response times.",
-        ),
+        times: MetricRow {
+            name: MetricName::both("knee_step_response_time_seconds", "knee.step.response_time"),
+            unit: MetricUnit::Seconds,
+            help: "Response times.",
+            value: |ended| Times::from(ended),
+        },
     },
     Subject {
         label: "session",
         all: Sessions::kinds,
         counters: [
-            Counter {
+            MetricRow {
                 name: MetricName::both("knee_sessions_completed", "knee.sessions.completed"),
-                unit: "{session}",
+                unit: SESSIONS,
                 help: "Sessions that reached their last step.",
                 value: |ended| ended.good,
             },
-            Counter {
+            MetricRow {
                 name: MetricName::both("knee_sessions_failed", "knee.sessions.failed"),
-                unit: "{session}",
+                unit: SESSIONS,
                 help: "Sessions that a failed step ended.",
                 value: |ended| ended.failed,
             },
         ],
-        times: (
-            MetricName::both("knee_session_time_seconds", "knee.session.time"),
-            "Times of completed sessions, pauses included.",
-        ),
+        times: MetricRow {
+            name: MetricName::both("knee_session_time_seconds", "knee.session.time"),
+            unit: MetricUnit::Seconds,
+            help: "Times of completed sessions, pauses included.",
+            value: |ended| Times::from(ended),
+        },
     },
 ];
 
@@ -347,16 +352,11 @@ pub(super) fn session_families(trials: &[TrialMetrics]) -> Vec<MetricFamily> {
 
 impl Subject {
     fn families(&self, trials: &[TrialMetrics]) -> Vec<MetricFamily> {
-        let counters = self.counters.iter().map(|counter| MetricFamily {
-            name: counter.name,
-            unit: MetricUnit::Count(counter.unit),
-            help: counter.help,
-            values: MetricValues::Counter(self.samples(trials, counter.value)),
-        });
-        let (name, help) = self.times;
-        let times = MetricValues::Times(self.samples(trials, |ended| Times::from(ended)));
-        let times = MetricFamily { name, unit: MetricUnit::Seconds, help, values: times };
-        counters.chain([times]).collect()
+        let counters = self.counters.iter();
+        let counters =
+            counters.map(|row| row.with(MetricValues::Counter(self.samples(trials, row.value))));
+        let times = MetricValues::Times(self.samples(trials, self.times.value));
+        counters.chain([self.times.with(times)]).collect()
     }
 
     fn samples<V>(

@@ -142,7 +142,8 @@ pub(crate) struct PlotSeries {
 }
 
 impl PlotSeries {
-    fn new(name: impl Into<String>, shape: Shape) -> PlotSeries {
+    /// A series of this shape without marks.
+    pub(crate) fn new(name: impl Into<String>, shape: Shape) -> PlotSeries {
         PlotSeries {
             name: name.into(),
             shape,
@@ -169,11 +170,6 @@ impl PlotSeries {
         PlotSeries::new(name, Shape::Points(points)).marked(Mark::Dot)
     }
 
-    /// See [`Shape::Band`].
-    pub(crate) fn band(name: impl Into<String>, points: Vec<Point>) -> PlotSeries {
-        PlotSeries::new(name, Shape::Band(points))
-    }
-
     /// See [`Shape::Bars`].
     pub(crate) fn bars(name: impl Into<String>, points: Vec<Point>, width: f64) -> PlotSeries {
         PlotSeries::new(name, Shape::Bars(points, width))
@@ -182,25 +178,6 @@ impl PlotSeries {
     /// See [`Shape::Stack`].
     pub(crate) fn stack(name: impl Into<String>, points: Vec<Point>, width: f64) -> PlotSeries {
         PlotSeries::new(name, Shape::Stack(points, width))
-    }
-
-    /// See [`Shape::Cells`].
-    pub(crate) fn cells(
-        name: impl Into<String>,
-        points: Vec<Point>,
-        width: f64,
-        shade: Shade,
-    ) -> PlotSeries {
-        PlotSeries::new(name, Shape::Cells(points, width, shade))
-    }
-
-    /// See [`Shape::Boxes`].
-    pub(crate) fn boxes(
-        name: impl Into<String>,
-        boxes: Vec<BoxPlot>,
-        figures: [&'static str; 5],
-    ) -> PlotSeries {
-        PlotSeries::new(name, Shape::Boxes(boxes, figures))
     }
 
     /// Sets the colour.

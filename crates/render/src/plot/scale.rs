@@ -33,11 +33,8 @@ pub(crate) struct Axis {
 
 /// Minimum and maximum of the finite values; `None` without any.
 pub(crate) fn span(values: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
-    let known = values.into_iter().filter(|v| v.is_finite());
-    known.fold(None, |span, v| match span {
-        None => Some([v, v]),
-        Some([lo, hi]) => Some([f64::min(lo, v), f64::max(hi, v)]),
-    })
+    let known = values.into_iter().filter(|v| v.is_finite()).map(|v| [v, v]);
+    known.reduce(|[lo, hi], [v, _]| [lo.min(v), hi.max(v)])
 }
 
 /// Maximum of the finite values, at least 0.
@@ -311,6 +308,11 @@ impl Scale {
     pub(crate) fn position(&self, value: f64) -> Option<f64> {
         let position = self.axis.position(value);
         position.is_finite().then_some(position)
+    }
+
+    /// The position of a value within the scale.
+    pub(crate) fn position_within(&self, value: f64) -> Option<f64> {
+        self.position(value).filter(|position| (0.0..=1.0).contains(position))
     }
 
     /// Position and label of each mark.

@@ -15,6 +15,17 @@ struct Cell {
     ink: Ink,
 }
 
+impl Cell {
+    fn is_empty(&self) -> bool {
+        self.glyph.is_none() && self.dots == 0
+    }
+
+    fn put(&mut self, glyph: char, ink: Ink) {
+        self.glyph = Some(glyph);
+        self.ink = ink;
+    }
+}
+
 /// The style of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stroke {
@@ -69,8 +80,7 @@ impl Canvas {
     /// Puts a character at a position, over anything else.
     pub(super) fn glyph(&mut self, (x, y): (f64, f64), glyph: char, ink: Ink) {
         if let Some(i) = self.cell_index(x, y) {
-            self.cells[i].glyph = Some(glyph);
-            self.cells[i].ink = ink;
+            self.cells[i].put(glyph, ink);
         }
     }
 
@@ -81,9 +91,8 @@ impl Canvas {
             let Some(i) = self.cell_index(x, y) else {
                 return;
             };
-            if self.cells[i].glyph.is_none() && self.cells[i].dots == 0 {
-                self.cells[i].glyph = Some(glyph);
-                self.cells[i].ink = ink;
+            if self.cells[i].is_empty() {
+                self.cells[i].put(glyph, ink);
             }
         }
     }
@@ -97,13 +106,11 @@ impl Canvas {
         }
         let first = row * self.columns;
         let around = column.saturating_sub(1)..(column + length + 1).min(self.columns);
-        let is_empty = |i: usize| self.cells[i].glyph.is_none() && self.cells[i].dots == 0;
-        if !around.map(|column| first + column).all(is_empty) {
+        if !around.map(|column| first + column).all(|i| self.cells[i].is_empty()) {
             return false;
         }
         for (i, c) in words.chars().enumerate() {
-            let cell = &mut self.cells[first + column + i];
-            (cell.glyph, cell.ink) = (Some(c), ink);
+            self.cells[first + column + i].put(c, ink);
         }
         true
     }
@@ -117,7 +124,7 @@ impl Canvas {
     pub(super) fn lines(&self) -> Vec<Line> {
         let rows = self.cells.chunks(self.columns.max(1));
         rows.map(|row| {
-            let mut line = Line::new();
+            let mut line = Line::default();
             for cell in row {
                 let drawn = char::from_u32(0x2800 + cell.dots).filter(|_| cell.dots > 0);
                 line.push(cell.ink, cell.glyph.or(drawn).unwrap_or(' '));
@@ -164,9 +171,7 @@ impl Canvas {
             cell.dots |= BRAILLE[x % 2][y % 4];
             cell.ink = stroke.ink;
         } else {
-            let cell = &mut self.cells[y * self.columns + x];
-            cell.glyph = Some(stroke.ascii);
-            cell.ink = stroke.ink;
+            self.cells[y * self.columns + x].put(stroke.ascii, stroke.ink);
         }
     }
 }

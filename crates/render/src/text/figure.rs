@@ -31,10 +31,10 @@ pub(super) fn show(page: &mut TextPage, plots: &[Plot]) {
     for pair in drawn.chunks(if in_pairs { 2 } else { 1 }) {
         page.gap();
         let width = if in_pairs { half } else { inner };
-        let laid_out = |plot: &&Plot| Drawing::of(plot, unicode).laid_out(width, ROWS, unicode);
+        let laid_out = |plot: &&Plot| Drawing::of(plot, unicode).laid_out(width, ROWS);
         let mut lines = pair.iter().map(laid_out);
         match (lines.next(), lines.next()) {
-            (Some(left), Some(right)) => page.block(beside(left, right, GAP)),
+            (Some(left), Some(right)) => page.block(beside(left, right)),
             (Some(only), _) => page.block(only),
             _ => {}
         }
@@ -95,13 +95,13 @@ fn show_boxes(page: &mut TextPage, plot: &Plot) {
 }
 
 /// Two blocks beside each other, the left one of equally wide lines.
-fn beside(mut left: Vec<Line>, mut right: Vec<Line>, gap: usize) -> Vec<Line> {
+fn beside(mut left: Vec<Line>, mut right: Vec<Line>) -> Vec<Line> {
     let width = left.iter().map(Line::width).max().unwrap_or(0);
     let rows = left.len().max(right.len());
-    left.resize(rows, Line::new());
-    right.resize(rows, Line::new());
+    left.resize(rows, Line::default());
+    right.resize(rows, Line::default());
     let both = left.into_iter().zip(right).map(|(mut line, right)| {
-        line.pad_to(width + gap);
+        line.pad_to(width + GAP);
         line.append(right);
         line
     });
@@ -188,7 +188,7 @@ pub(super) fn laid_out(
 fn drawn([begin, from, middle, to, end]: [usize; 5], unicode: bool) -> Line {
     let [thin, heavy, mark, left, right] =
         if unicode { ['─', '━', '●', '├', '┤'] } else { ['-', '=', 'O', '|', '|'] };
-    let mut line = Line::new();
+    let mut line = Line::default();
     for at in 0..=end {
         let (ink, glyph) = match at {
             at if at == middle => (Ink::Strong, mark),

@@ -10,11 +10,9 @@ mod table;
 
 use crate::document::head::{DocumentHead, evidence, findings_title, severity};
 use crate::document::line::{Ink, Line};
-use crate::document::{Block, Document, DocumentSection, Fact, Medium};
+use crate::document::{Block, Document, DocumentSection, Documented, Fact, Medium};
 use crate::{Renderer, number};
-use knee_core::compare::report::{Comparison, TrendReport};
 use knee_core::finding::{Code, Finding, Severity};
-use knee_core::report::Report;
 use knee_core::report::codes::{CodeChapter, CodeEntry};
 use page::{INDENT, TextPage};
 use std::io;
@@ -49,45 +47,39 @@ impl Default for Text {
 }
 
 impl Text {
-    fn write_whole(&self, doc: &Document, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = TextPage::new(self.width.max(WIDTH_MIN), self.unicode);
-        show_head(&mut page, &doc.head);
-        let end = doc.appendix_at.min(doc.sections.len());
-        let (rest, appendix) = doc.sections.split_at(end);
-        rest.iter().for_each(|section| show_section(&mut page, section));
-        if let Some(findings) = &doc.findings {
-            show_findings(&mut page, findings);
-        }
-        appendix.iter().for_each(|section| show_section(&mut page, section));
+    fn empty_page(&self) -> TextPage {
+        TextPage::new(self.width.max(WIDTH_MIN), self.unicode)
+    }
+}
+
+impl<T: Documented> Renderer<T> for Text {
+    fn render(&self, result: &T, out: &mut dyn io::Write) -> io::Result<()> {
+        let doc = result.document();
+        let empty = || self.empty_page();
+        let page = match doc.screen_lines {
+            Some(lines) if !self.full => screen::laid_out(&doc, lines, &empty),
+            _ => whole(&doc, empty()),
+        };
         page.write(self.color, out)
     }
 }
 
-impl Renderer for Text {
-    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        let doc = Document::of(report);
-        if self.full {
-            return self.write_whole(&doc, out);
-        }
-        screen::laid_out(&doc, self.width.max(WIDTH_MIN), self.unicode).write(self.color, out)
+/// All of a document, on this page.
+fn whole(doc: &Document, mut page: TextPage) -> TextPage {
+    show_head(&mut page, &doc.head);
+    let end = doc.appendix_at.min(doc.sections.len());
+    let (rest, appendix) = doc.sections.split_at(end);
+    rest.iter().for_each(|section| show_section(&mut page, section));
+    if let Some(findings) = &doc.findings {
+        show_findings(&mut page, findings);
     }
-}
-
-impl Renderer<Comparison> for Text {
-    fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
-        self.write_whole(&Document::of_comparison(comparison), out)
-    }
-}
-
-impl Renderer<TrendReport> for Text {
-    fn render(&self, trend: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
-        self.write_whole(&Document::of_trend(trend), out)
-    }
+    appendix.iter().for_each(|section| show_section(&mut page, section));
+    page
 }
 
 /// Both verdicts and the answer.
 fn show_answer(page: &mut TextPage, head: &DocumentHead) {
-    let mut line = Line::new();
+    let mut line = Line::default();
     for (i, (ink, word)) in head.words.iter().enumerate() {
         line.push(Ink::Plain, if i > 0 { ", " } else { "" });
         line.push(*ink, word);
@@ -196,7 +188,7 @@ fn show_findings(page: &mut TextPage, findings: &[Finding]) {
 
 impl Renderer<CodeEntry> for Text {
     fn render(&self, entry: &CodeEntry, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = TextPage::new(self.width.max(WIDTH_MIN), self.unicode);
+        let mut page = self.empty_page();
         let Code { name, cause, remedy } = entry.code;
         page.heading(name, "");
         page.facts(&[
@@ -213,7 +205,7 @@ impl Renderer<CodeEntry> for Text {
 
 impl Renderer<Vec<CodeChapter>> for Text {
     fn render(&self, chapters: &Vec<CodeChapter>, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = TextPage::new(self.width.max(WIDTH_MIN), self.unicode);
+        let mut page = self.empty_page();
         for chapter in chapters {
             page.heading(&chapter.title, "");
             list(&mut page, &chapter.codes);

@@ -50,7 +50,7 @@ impl TextPage {
 
     /// An empty line.
     pub(super) fn blank(&mut self) {
-        self.lines.push(Line::new());
+        self.lines.push(Line::default());
     }
 
     /// Text in one line from column `indent`; what does not fit is cut off at a word.
@@ -70,7 +70,7 @@ impl TextPage {
     /// An empty line, unless there is one already or a heading is just above.
     pub(super) fn gap(&mut self) {
         if self.lines.len() > self.headed && self.lines.last().is_some_and(|l| l.width() > 0) {
-            self.lines.push(Line::new());
+            self.lines.push(Line::default());
         }
     }
 

@@ -55,6 +55,8 @@ pub(super) struct Drawing {
     legend: Vec<(char, Ink, String)>,
     /// Names of lines, the most important first.
     labels: Vec<Label>,
+    /// Whether characters beyond ASCII may be used.
+    unicode: bool,
 }
 
 impl Drawing {
@@ -71,28 +73,25 @@ impl Drawing {
             layers: Vec::new(),
             legend: Vec::new(),
             labels: Vec::new(),
+            unicode,
         };
-        for reference in &plot.references {
-            drawing.add_reference(reference, unicode);
-        }
-        for series in &plot.series {
-            drawing.add_series(series, unicode);
-        }
+        plot.references.iter().for_each(|reference| drawing.add_reference(reference));
+        plot.series.iter().for_each(|series| drawing.add_series(series));
         drawing
     }
 
-    fn add_reference(&mut self, reference: &Reference, unicode: bool) {
+    fn add_reference(&mut self, reference: &Reference) {
         let ink = ink(reference.tone);
         let (at, sign) = match reference.at {
             ReferenceAt::X(x) => {
-                let sign = if unicode { '╎' } else { ':' };
+                let sign = if self.unicode { '╎' } else { ':' };
                 self.layers.push(Layer::Vertical(x, sign, ink));
                 (LabelPlace::Upright(x), sign)
             }
             ReferenceAt::Y(y) => {
                 let ends = [0.0, 1.0].map(|position| (self.x.value(position), y));
                 self.layers.push(Layer::Curve(ends.into(), dashed(ink)));
-                (LabelPlace::Level(y), guide_sign(unicode))
+                (LabelPlace::Level(y), guide_sign(self.unicode))
             }
         };
         if !reference.label.is_empty() {
@@ -100,7 +99,7 @@ impl Drawing {
         }
     }
 
-    fn add_series(&mut self, series: &PlotSeries, unicode: bool) {
+    fn add_series(&mut self, series: &PlotSeries) {
         let known =
             |p: &&Point| self.x.position(p.x).is_finite() && self.y.position(p.y).is_finite();
         let points = series.points().iter().filter(known);
@@ -116,7 +115,7 @@ impl Drawing {
             let stroke = if is_solid { stroke } else { dashed(ink) };
             self.layers.push(Layer::Curve(points.clone(), stroke));
         }
-        let glyph = glyph(series.mark, series.tone, unicode);
+        let glyph = glyph(series.mark, series.tone, self.unicode);
         if let Some(glyph) = glyph {
             self.layers.push(Layer::Marks(points.clone(), glyph, ink));
         }
@@ -125,24 +124,20 @@ impl Drawing {
             return;
         }
         if is_guide {
-            self.labels.push(Label {
-                text,
-                ink,
-                sign: guide_sign(unicode),
-                at: LabelPlace::Along(points),
-            });
-            return;
+            let sign = guide_sign(self.unicode);
+            return self.labels.push(Label { text, ink, sign, at: LabelPlace::Along(points) });
         }
-        let line = match (series.dash, unicode) {
+        let line = match (series.dash, self.unicode) {
             (Dash::Solid, true) => '─',
             (Dash::Solid, false) => '.',
-            _ => guide_sign(unicode),
+            _ => guide_sign(self.unicode),
         };
         self.legend.push((glyph.unwrap_or(line), ink, text));
     }
 
     /// The lines of the figure, all `width` columns wide, `rows` of them within the axes.
-    pub(super) fn laid_out(&self, width: usize, rows: usize, unicode: bool) -> Vec<Line> {
+    pub(super) fn laid_out(&self, width: usize, rows: usize) -> Vec<Line> {
+        let unicode = self.unicode;
         let ticks: Vec<(f64, String)> = labelled(&self.y, (rows / 3).max(2), unicode);
         let margin = ticks.iter().map(|(_, l)| l.chars().count()).max().unwrap_or(0);
         let columns = width.saturating_sub(margin + 2).max(10);
@@ -152,7 +147,7 @@ impl Drawing {
         }
         let labels = self.labels.iter();
         let without_room: Vec<&Label> =
-            labels.filter(|label| !self.name(label, &mut canvas, unicode)).collect();
+            labels.filter(|label| !self.name(label, &mut canvas)).collect();
         let mut lines = Line::of(Ink::Plain, cleaned(&self.title, unicode)).wrapped(width, 0);
         for line in &mut lines {
             *line = Line::plain(line.text().trim_end());
@@ -167,7 +162,7 @@ impl Drawing {
             lines.push(line);
         }
         lines.extend(x_axis(&self.x, margin, columns, unicode));
-        lines.extend(self.legend_lines(&without_room, width, unicode));
+        lines.extend(self.legend_lines(&without_room, width));
         for line in &mut lines {
             line.pad_to(width);
         }
@@ -192,8 +187,8 @@ impl Drawing {
 
     /// Writes the name of a line beside it, at the first place where it covers nothing. Returns
     /// whether one was found.
-    fn name(&self, label: &Label, canvas: &mut Canvas, unicode: bool) -> bool {
-        let text = cleaned(&label.text, unicode);
+    fn name(&self, label: &Label, canvas: &mut Canvas) -> bool {
+        let text = cleaned(&label.text, self.unicode);
         let length = text.chars().count();
         let (rows, columns) = canvas.size();
         let inside = |p: f64| (0.0..=1.0).contains(&p);
@@ -233,15 +228,15 @@ impl Drawing {
         places.any(|(row, column)| canvas.words(row, column, &text, label.ink))
     }
 
-    fn legend_lines(&self, more: &[&Label], width: usize, unicode: bool) -> Vec<Line> {
-        let mut lines = vec![Line::new()];
+    fn legend_lines(&self, more: &[&Label], width: usize) -> Vec<Line> {
+        let mut lines = vec![Line::default()];
         let more = more.iter().map(|l| (l.sign, l.ink, l.text.clone()));
         for (sign, ink, text) in self.legend.iter().cloned().chain(more) {
-            let text = cleaned(&text, unicode);
+            let text = cleaned(&text, self.unicode);
             let entry = Line::of(ink, sign).with(Ink::Dim, format!(" {text}"));
             let used = lines.last().map_or(0, Line::width);
             if used > 0 && used + 3 + entry.width() > width {
-                lines.push(Line::new());
+                lines.push(Line::default());
             }
             if let Some(line) = lines.last_mut() {
                 let gap = if line.width() > 0 { 3 } else { 0 };
@@ -260,7 +255,7 @@ pub(super) fn x_axis(x: &Axis, margin: usize, columns: usize, unicode: bool) -> 
     let canvas = Canvas::new(columns, 1, unicode);
     let mut rule = vec![glyph; columns];
     let start = margin + 2;
-    let mut labels = Line::new();
+    let mut labels = Line::default();
     for (value, label) in labelled(x, columns / 8, unicode) {
         let column = canvas.column(x.position(value));
         let length = label.chars().count();
@@ -323,7 +318,7 @@ fn axis_glyphs(unicode: bool) -> [char; 5] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Block, Document, Medium};
+    use crate::document::{Block, Documented, Medium};
     use crate::fixtures;
     use crate::number::number;
 
@@ -337,6 +332,7 @@ mod tests {
             layers: Vec::new(),
             legend: Vec::new(),
             labels: Vec::new(),
+            unicode: false,
         }
     }
 
@@ -363,11 +359,11 @@ mod tests {
             level("half of it again", 5.0),
             level("out of sight", 11.0),
         ];
-        let lines = text(&plot.laid_out(20, 5, false));
+        let lines = text(&plot.laid_out(20, 5));
         assert!(lines[2].contains("most  ") && lines[2].contains("half"), "{lines:#?}");
         assert!(lines.iter().any(|l| l.contains("half of it again")), "{lines:#?}");
         plot.labels[2].text = "more than has room".into();
-        let lines = text(&plot.laid_out(20, 5, false));
+        let lines = text(&plot.laid_out(20, 5));
         assert!(lines.iter().any(|l| l.starts_with("- more than has room")), "{lines:#?}");
         assert!(!lines.iter().any(|l| l.contains("sight")), "{lines:#?}");
     }
@@ -375,7 +371,7 @@ mod tests {
     fn plots(unicode: bool) -> Vec<(&'static str, Drawing)> {
         let mut all = Vec::new();
         for (name, report) in fixtures::all() {
-            for section in &Document::of(&report).sections {
+            for section in &report.document().sections {
                 for block in section.blocks_for(Medium::Lines) {
                     let Block::Plots(plots, _) = block else {
                         continue;
@@ -395,11 +391,11 @@ mod tests {
         let mut named = 0;
         for (unicode, width) in [(true, 44), (true, 58), (true, 98), (false, 47), (false, 78)] {
             for (name, plot) in plots(unicode) {
-                let with = text(&plot.laid_out(width, 11, unicode));
+                let with = text(&plot.laid_out(width, 11));
                 let wanted: Vec<String> =
                     plot.labels.iter().map(|label| cleaned(&label.text, unicode)).collect();
                 let bare = Drawing { labels: Vec::new(), ..plot };
-                let without = text(&bare.laid_out(width, 11, unicode));
+                let without = text(&bare.laid_out(width, 11));
                 let title = (0..).find(|i| with[*i].contains(['┤', '+', '│', '|'])).unwrap();
                 for (a, b) in with.iter().zip(&without).skip(title).take(11) {
                     let same = a.chars().zip(b.chars()).all(|(a, b)| a == b || b == ' ');

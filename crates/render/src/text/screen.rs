@@ -25,19 +25,18 @@ const PLOT_ROWS_MAX: usize = 12;
 /// The least number of rows of a table.
 const TABLE_ROWS_MIN: usize = 1;
 
-/// Lays out the first screen, in the lines that the document has for it.
-pub(super) fn laid_out(doc: &Document, width: usize, unicode: bool) -> TextPage {
-    let empty = || TextPage::new(width, unicode);
+/// Lays out the first screen of a document in this number of lines.
+pub(super) fn laid_out(doc: &Document, lines: usize, empty: &dyn Fn() -> TextPage) -> TextPage {
     let mut end = empty();
     show_end(&mut end, &doc.head);
     let all = doc.findings.as_deref().unwrap_or_default();
-    let room = doc.screen_lines.saturating_sub(end.lines() + 1);
+    let room = lines.saturating_sub(end.lines() + 1);
     // Sentences of the figures are cut for a second finding, and lines left out only for the first.
     let [wished, most] = [2, 1].map(|findings| {
         let lines = show_findings(empty(), all, findings).lines();
         room.saturating_sub(lines)
     });
-    let mut page = show_figures(doc, &empty, wished, most);
+    let mut page = show_figures(doc, empty, wished, most);
     let room = room.saturating_sub(page.lines());
     let most = FINDINGS_MAX.min(all.len());
     let fitting = (0..=most).rev().find(|n| show_findings(empty(), all, *n).lines() <= room);
@@ -111,7 +110,7 @@ fn show_table(page: &mut TextPage, table: &Table, rows: usize) {
 /// A figure, where at least its smallest form fits.
 fn show_plot(page: &mut TextPage, plot: &Plot, room: usize) {
     let drawing = Drawing::of(plot, page.unicode);
-    let lines = |rows| drawing.laid_out(page.inner_width(), rows, page.unicode);
+    let lines = |rows| drawing.laid_out(page.inner_width(), rows);
     // One more for the gap.
     let left = room.saturating_sub(page.lines() + 1);
     let rows = (PLOT_ROWS_MIN..=PLOT_ROWS_MAX).rev();
@@ -160,17 +159,17 @@ fn show_end(page: &mut TextPage, head: &DocumentHead) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::Documented;
     use crate::fixtures;
 
     #[test]
     fn second_finding_leaves_no_figure_out() {
-        let mut doc = Document::of(&fixtures::run_errors());
+        let mut doc = fixtures::run_errors().document();
         let finding = doc.findings.as_ref().unwrap()[0].clone();
         let mut has_outcomes = |lines: usize, findings: usize| {
-            doc.screen_lines = lines;
             doc.findings = Some(vec![finding.clone(); findings]);
             let mut bytes = Vec::new();
-            laid_out(&doc, 80, true).write(false, &mut bytes).unwrap();
+            laid_out(&doc, lines, &|| TextPage::new(80, true)).write(false, &mut bytes).unwrap();
             let text = String::from_utf8(bytes).unwrap();
             assert!(text.lines().count() <= lines, "{lines}:\n{text}");
             text.contains("  outcomes ")

@@ -31,7 +31,7 @@ pub(super) fn laid_out(table: &Table, width: usize, unicode: bool) -> Vec<Line> 
     }
     let mut lines = side_by_side(&columns, width);
     for column in wide {
-        lines.push(Line::new());
+        lines.push(Line::default());
         let rows = names.cells.iter().zip(&column.cells);
         for (name, cell) in rows.filter(|(_, cell)| cell.width() > 0) {
             let mut line = name.clone();
@@ -65,7 +65,7 @@ fn add_bars(columns: &mut Vec<TableColumn>, bars: &[BarColumn], width: usize, un
         }
         let drawn = |share: &Option<f64>| match share {
             Some(share) => Line::of(bars.ink, bar(*share, each, unicode)),
-            None => Line::new(),
+            None => Line::default(),
         };
         columns.push(TableColumn {
             title: cleaned(&bars.title, unicode),
@@ -117,7 +117,7 @@ fn side_by_side(columns: &[TableColumn], width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     for (i, part) in parts.iter().enumerate() {
         if i > 0 {
-            lines.push(Line::new());
+            lines.push(Line::default());
         }
         let title = |column: &TableColumn| Line::of(Ink::Dim, column.title.as_str());
         if part.iter().any(|column| !column.title.is_empty()) {
@@ -130,7 +130,7 @@ fn side_by_side(columns: &[TableColumn], width: usize) -> Vec<Line> {
 
 /// A cell of each column, aligned.
 fn row(columns: &[&TableColumn], cell: impl Fn(&TableColumn) -> Line) -> Line {
-    let mut line = Line::new();
+    let mut line = Line::default();
     for (i, column) in columns.iter().enumerate() {
         let (cell, width) = (cell(column), column_width(column));
         let start = line.width() + if i > 0 { GAP } else { 0 };

@@ -1,7 +1,9 @@
 //! One line of a log.
 
+use knee_load::percent;
 use knee_load::spec::is_recordable_path;
 use serde_json::Value;
+use std::fmt::Write;
 use std::sync::LazyLock;
 use time::OffsetDateTime;
 use time::format_description::{BorrowedFormatItem, parse_borrowed, well_known::Rfc3339};
@@ -33,7 +35,7 @@ pub struct LogKeys {
 }
 
 /// A request of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LoggedRequest {
     /// When it came, in nanoseconds since 1970.
     pub(super) at_ns: i64,
@@ -82,9 +84,10 @@ fn read_combined(line: &str) -> Result<LoggedRequest, String> {
     let (before, rest) = line.split_once('[').ok_or("no time in brackets")?;
     let (date, rest) = rest.split_once(']').ok_or("no time in brackets")?;
     let (_, rest) = rest.split_once('"').ok_or("no request in quotes")?;
-    let (request, _) = rest.split_once('"').ok_or("no request in quotes")?;
+    let end = end_of_quoted(rest).ok_or("no request in quotes")?;
     let (at_ns, is_of_second) = time_of(date)?;
-    let (method, path) = of_request_line(request)?;
+    let (method, path) = of_request_line(&rest[..end])?;
+    let (method, path) = (method.to_owned(), path_of(&unescaped(path))?);
     let mut names = before.split_whitespace();
     let host = names.next();
     // A name that the server checked says more than an address, behind which many may be.
@@ -101,7 +104,7 @@ impl LogKeys {
             None => known.iter().find_map(|key| at(&object, key)),
         };
         let time = find(&self.time, TIMES).ok_or("no time")?;
-        let (mut at_ns, mut is_of_second) = match time {
+        let (mut at_ns, is_of_second) = match time {
             Value::Number(number) => {
                 time_of_number(number.as_f64().unwrap_or(f64::NAN), number.is_f64())?
             }
@@ -109,19 +112,22 @@ impl LogKeys {
             _ => return Err("no time".to_owned()),
         };
         if let Some(took) = find(&self.took, TOOK).and_then(seconds) {
+            // A duration says nothing about the part of a second at which a request ended. On
+            // average it is the middle.
+            let took = if is_of_second { took.round() } else { took };
             at_ns -= (took * 1e9) as i64;
-            is_of_second = false;
         }
         let path = find(&self.path, PATHS).and_then(Value::as_str);
         let line = at(&object, "request").and_then(Value::as_str);
         let (method, path) = match (path, line) {
             (Some(path), _) => {
                 let method = find(&self.method, METHODS).and_then(Value::as_str).unwrap_or("GET");
-                (method.to_owned(), path_of(path))
+                (method, path)
             }
             (None, Some(line)) => of_request_line(line)?,
             (None, None) => return Err("no path".to_owned()),
         };
+        let (method, path) = (method.to_owned(), path_of(path)?);
         let user = find(&self.user, USERS).map(|user| match user {
             Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -142,22 +148,80 @@ fn seconds(value: &Value) -> Option<f64> {
     (0.0..1e6).contains(&seconds).then_some(seconds)
 }
 
-/// `GET /path HTTP/1.1` as method and path.
-fn of_request_line(line: &str) -> Result<(String, String), String> {
-    let mut words = line.split(' ');
-    match (words.next(), words.next()) {
-        (Some(method), Some(path)) if !method.is_empty() => Ok((method.to_owned(), path_of(path))),
-        _ => Err(format!("'{line}' is no request")),
+/// Where the quote is that ends a text. One behind a backslash is a part of it.
+fn end_of_quoted(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    })
+}
+
+/// The text that Apache and nginx wrote with escapes: `\"`, `\\` and `\xHH`. Bytes that no path has
+/// are percent-encoded.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        out.push_str(before);
+        let (byte, length) = match escape.as_bytes() {
+            [sign @ (b'"' | b'\\'), ..] => (*sign, 1),
+            [b'b', ..] => (0x08, 1),
+            [b't', ..] => (b'\t', 1),
+            [b'n', ..] => (b'\n', 1),
+            [b'v', ..] => (0x0b, 1),
+            [b'r', ..] => (b'\r', 1),
+            [b'x', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
+                (u8::from_str_radix(&escape[1..3], 16).unwrap_or_default(), 3)
+            }
+            _ => (b'\\', 0),
+        };
+        push_byte(&mut out, byte);
+        rest = &escape[length..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn push_byte(path: &mut String, byte: u8) {
+    if byte.is_ascii_graphic() {
+        path.push(char::from(byte));
+    } else {
+        // A String takes whatever it is given.
+        let _ = write!(path, "%{byte:02X}");
     }
 }
 
-/// The path of a URL, or what is a path already.
-fn path_of(url: &str) -> String {
-    let after_host = url.split_once("://").map(|(_, rest)| rest);
-    match after_host {
-        None => url.to_owned(),
-        Some(rest) => rest.find('/').map_or("/".to_owned(), |slash| rest[slash..].to_owned()),
+/// `GET /path HTTP/1.1` as method and path. Blanks within the path are a part of it.
+fn of_request_line(line: &str) -> Result<(&str, &str), String> {
+    let split = line.split_once(' ').filter(|(method, _)| !method.is_empty());
+    let (method, rest) = split.ok_or_else(|| format!("'{line}' is no request"))?;
+    let path = match rest.rsplit_once(' ') {
+        Some((path, version)) if version.starts_with("HTTP/") => path,
+        _ => rest,
+    };
+    Ok((method, path.trim_matches(' ')))
+}
+
+/// The path of a URL, or what is a path already, without characters that no path has.
+fn path_of(url: &str) -> Result<String, String> {
+    if url.contains(char::REPLACEMENT_CHARACTER) {
+        return Err(format!("'{url}' is not UTF-8"));
     }
+    let is_scheme = |text: &str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_part)
+    };
+    let path = match url.split_once("://") {
+        Some((scheme, rest)) if is_scheme(scheme) => {
+            let path = rest.find(['/', '?', '#']).map_or("", |end| &rest[end..]);
+            let slash = if path.starts_with('/') { "" } else { "/" };
+            format!("{slash}{path}")
+        }
+        _ => url.to_owned(),
+    };
+    Ok(percent::url(&path))
 }
 
 /// A request that can be sent again.

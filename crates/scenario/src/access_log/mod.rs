@@ -76,7 +76,7 @@ pub fn record_log(
     while let Some(request) = order.next() {
         writer.put(&request)?;
     }
-    writer.read.moved = order.moved();
+    writer.read.moved = order.moved;
     writer.out.flush()?;
     Ok(writer.read)
 }

@@ -17,39 +17,26 @@ pub(super) struct LogOrder {
     count: u64,
     /// The time of the last one that left.
     last_ns: i64,
-    moved: u64,
+    /// Requests that left later than at their times.
+    pub(super) moved: u64,
     /// Requests of one second, whose times are not known further, or a single one.
     group: VecDeque<LoggedRequest>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+/// A request that waits, in the order of the times and then of the log.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kept {
+    at_ns: i64,
     number: u64,
     request: LoggedRequest,
-}
-
-impl Ord for Kept {
-    fn cmp(&self, other: &Kept) -> std::cmp::Ordering {
-        (self.request.at_ns, self.number).cmp(&(other.request.at_ns, other.number))
-    }
-}
-
-impl PartialOrd for Kept {
-    fn partial_cmp(&self, other: &Kept) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl LogOrder {
     /// Adds a request.
     pub(super) fn push(&mut self, request: LoggedRequest) {
-        self.kept.push(Reverse(Kept { number: self.count, request }));
+        let at_ns = request.at_ns;
+        self.kept.push(Reverse(Kept { at_ns, number: self.count, request }));
         self.count += 1;
-    }
-
-    /// Requests that left later than at their times.
-    pub(super) fn moved(&self) -> u64 {
-        self.moved
     }
 
     /// The next one, if too many are kept.
@@ -94,7 +81,8 @@ impl LogOrder {
 
     fn take(&mut self) -> Option<LoggedRequest> {
         let Reverse(Kept { mut request, .. }) = self.kept.pop()?;
-        if request.at_ns < self.last_ns && !request.is_of_second {
+        let latest = request.at_ns + if request.is_of_second { SECOND_NS - 1 } else { 0 };
+        if latest < self.last_ns {
             self.moved += 1;
             request.at_ns = self.last_ns;
         }

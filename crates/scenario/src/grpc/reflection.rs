@@ -88,7 +88,7 @@ pub fn learn(
     let Some(found) = answer.files else {
         let all = put(Question { services: Some(String::new()), ..Question::default() })?;
         let names = all.services.unwrap_or_default().services.into_iter().map(|s| s.name);
-        return Err(unknown_name("service", service, &names.collect::<Vec<_>>()));
+        return Err(unknown_name("service", service, names));
     };
     let (mut files, mut names) = (Vec::new(), BTreeSet::new());
     let mut left = VecDeque::from(found.files);

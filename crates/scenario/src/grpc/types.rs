@@ -92,14 +92,12 @@ impl GrpcTypes {
     /// Not such a path, or an unknown service or method, with the nearest name.
     pub fn method(&self, path: &str) -> Result<GrpcMethod, ParseError> {
         let (service, method) = service_and_method(path)?;
-        let names: Vec<String> = self.0.services().map(|s| s.full_name().to_owned()).collect();
-        let service = self
-            .0
-            .get_service_by_name(service)
-            .ok_or_else(|| unknown_name("service", service, &names))?;
-        let names: Vec<String> = service.methods().map(|m| m.name().to_owned()).collect();
+        let names = self.0.services().map(|s| s.full_name().to_owned());
+        let found = self.0.get_service_by_name(service);
+        let service = found.ok_or_else(|| unknown_name("service", service, names))?;
+        let names = service.methods().map(|m| m.name().to_owned());
         let found = service.methods().find(|m| m.name() == method);
-        let found = found.ok_or_else(|| unknown_name("method", method, &names))?;
+        let found = found.ok_or_else(|| unknown_name("method", method, names))?;
         Ok(GrpcMethod {
             input: found.input(),
             streams_requests: found.is_client_streaming(),
@@ -120,7 +118,12 @@ pub fn service_and_method(path: &str) -> Result<(&str, &str), ParseError> {
     })
 }
 
-pub(super) fn unknown_name(what: &str, name: &str, known: &[String]) -> ParseError {
+pub(super) fn unknown_name(
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = String>,
+) -> ParseError {
+    let known: Vec<String> = known.collect();
     ParseError(unknown(what, name, known.iter().map(String::as_str)))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::body::form_name;
 use knee_load::percent;
+use memchr::memmem;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -242,7 +243,7 @@ fn boundary(parts: &[(String, Vec<u8>)]) -> String {
         let mut hasher = DefaultHasher::new();
         (attempt, parts).hash(&mut hasher);
         let boundary = format!("----knee{:016x}", hasher.finish());
-        let is_in = |part: &[u8]| part.windows(boundary.len()).any(|w| w == boundary.as_bytes());
+        let is_in = |part: &[u8]| memmem::find(part, boundary.as_bytes()).is_some();
         let mut taken = parts.iter().map(|(head, body)| is_in(head.as_bytes()) || is_in(body));
         if !taken.any(|taken| taken) {
             return boundary;

@@ -1,14 +1,26 @@
 //! Small grammars that several formats share.
 
+pub(super) use knee_load::spec::is_token;
+
+/// Where the lines of a text begin, in bytes.
+#[derive(Debug)]
+pub(super) struct LineStarts(Vec<usize>);
+
+impl LineStarts {
+    pub(super) fn of(text: &str) -> LineStarts {
+        let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+        LineStarts(std::iter::once(0).chain(ends).collect())
+    }
+
+    /// The number of the line with this byte.
+    pub(super) fn line(&self, at: usize) -> usize {
+        self.0.partition_point(|start| *start <= at)
+    }
+}
+
 /// A name as a part of a JSON Pointer (RFC 6901 §3).
 pub(super) fn pointer_part(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
-}
-
-/// Whether a text is a token, as names of headers and cookies are (RFC 9110 §5.6.2).
-pub(super) fn is_token(text: &str) -> bool {
-    let is_sign = |b: u8| b"!#$%&'*+-.^_`|~".contains(&b);
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || is_sign(b))
 }
 
 /// Ascending statuses as ranges, both ends included.

@@ -32,16 +32,21 @@ struct HarLog {
 struct HarEntry {
     #[serde(default, deserialize_with = "or_default")]
     started_date_time: String,
-    #[serde(default)]
     time: Option<f64>,
     request: HarRequest,
-    #[serde(default)]
     response: Option<HarResponse>,
     /// How browsers name what they did not ask the server for.
-    #[serde(default, rename = "_fromCache")]
+    #[serde(rename = "_fromCache")]
     from_cache: Option<String>,
-    #[serde(default, rename = "_webSocketMessages")]
+    #[serde(rename = "_webSocketMessages")]
     messages: Option<serde::de::IgnoredAny>,
+}
+
+impl HarEntry {
+    /// Whether the server switched to another protocol: that of WebSocket.
+    fn is_upgraded(&self) -> bool {
+        self.response.as_ref().is_some_and(|response| response.status == 101.0)
+    }
 }
 
 #[derive(Deserialize)]
@@ -55,7 +60,7 @@ struct HarRequest {
     post_data: HarPostData,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct HarResponse {
     #[serde(default, deserialize_with = "or_default")]
     status: f64,
@@ -202,11 +207,10 @@ fn unsent(entry: &HarEntry, servers: &mut Vec<Url>) -> Option<String> {
     let url = encoded(&entry.request.url);
     let scheme = url.split("://").next().unwrap_or_default();
     match scheme {
-        "ws" | "wss" => return Some("WebSockets: they are not imported".to_owned()),
         "data" | "blob" | "chrome-extension" | "about" | "file" => {
             return Some(format!("what the browser had itself ({scheme}:)"));
         }
-        _ if entry.messages.is_some() => {
+        _ if matches!(scheme, "ws" | "wss") || entry.messages.is_some() || entry.is_upgraded() => {
             return Some("WebSockets: they are not imported".to_owned());
         }
         _ if scheme.starts_with("data:") || scheme.starts_with("blob:") => {

@@ -40,7 +40,7 @@ pub use text::{ImportedText, TextPart};
 pub use vegeta::vegeta;
 
 /// No file with more bytes is imported.
-pub const INPUT_MAX: usize = 256 << 20;
+const INPUT_MAX: usize = 256 << 20;
 
 /// What was imported.
 #[derive(Clone, Debug, Default, PartialEq)]

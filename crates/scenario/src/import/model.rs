@@ -57,11 +57,11 @@ pub struct ImportedStage {
     pub length: Nanos,
 }
 
-/// One thing that a user does.
+/// One thing that a user does. `R` is its request, or what stands for one.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ImportedStep {
+pub enum ImportedStep<R = Box<ImportedRequest>> {
     /// Sends a request.
-    Request(Box<ImportedRequest>),
+    Request(R),
     /// Waits by a law: `2s`, `uniform(1s,3s)`.
     Think(String),
     /// Does steps several times.
@@ -71,21 +71,21 @@ pub enum ImportedStep {
         /// The variable that has the number of the pass from 0, or the element.
         variable: Option<String>,
         /// What is done.
-        steps: Vec<ImportedStep>,
+        steps: Vec<ImportedStep<R>>,
     },
     /// Does steps where a condition holds, and others where it does not.
     When {
         /// The condition.
         condition: ImportedCondition,
         /// Where it holds.
-        steps: Vec<ImportedStep>,
+        steps: Vec<ImportedStep<R>>,
         /// Where it does not.
-        otherwise: Vec<ImportedStep>,
+        otherwise: Vec<ImportedStep<R>>,
     },
     /// Does one of several, by their weights.
-    Choose(Vec<(u32, Vec<ImportedStep>)>),
+    Choose(Vec<(u32, Vec<ImportedStep<R>>)>),
     /// Does these steps at the same time.
-    Parallel(Vec<ImportedStep>),
+    Parallel(Vec<ImportedStep<R>>),
     /// Sets variables.
     Set(Vec<(String, ImportedText)>),
     /// Steps that are reported as a whole too.
@@ -93,7 +93,7 @@ pub enum ImportedStep {
         /// Its name in reports.
         name: String,
         /// What is done.
-        steps: Vec<ImportedStep>,
+        steps: Vec<ImportedStep<R>>,
     },
 }
 

@@ -19,12 +19,16 @@ impl ImportedText {
         ImportedText(vec![TextPart::Value(expression.into())])
     }
 
-    /// A call with one text, such as `base64('${user}:${password}')`. `None` if the text has both
+    /// A call with texts, such as `base64('${user}:${password}')`. `None` if one of them has both
     /// kinds of quotes, as a template cannot have it then.
-    pub fn call(function: &str, argument: &ImportedText) -> Option<ImportedText> {
-        let template = argument.template();
-        let quote = ['\'', '"'].into_iter().find(|quote| !template.contains(*quote))?;
-        Some(ImportedText::value(format!("{function}({quote}{template}{quote})")))
+    pub fn call(function: &str, arguments: &[&ImportedText]) -> Option<ImportedText> {
+        let quoted = |argument: &&ImportedText| {
+            let template = argument.template();
+            let quote = ['\'', '"'].into_iter().find(|quote| !template.contains(*quote))?;
+            Some(format!("{quote}{template}{quote}"))
+        };
+        let arguments: Option<Vec<String>> = arguments.iter().map(quoted).collect();
+        Some(ImportedText::value(format!("{function}({})", arguments?.join(", "))))
     }
 
     /// Appends text.
@@ -60,6 +64,14 @@ impl ImportedText {
         }
     }
 
+    /// The value that it consists of, if that is all.
+    pub(super) fn only_value(&self) -> Option<&str> {
+        match &self.0[..] {
+            [TextPart::Value(expression)] => Some(expression),
+            _ => None,
+        }
+    }
+
     /// Whether it has no characters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -75,6 +87,15 @@ impl ImportedText {
             }
         }
         mapped
+    }
+
+    /// The same with each value changed.
+    pub(super) fn map_values(&self, change: impl Fn(&str) -> String) -> ImportedText {
+        let part = |part: &TextPart| match part {
+            TextPart::Value(expression) => TextPart::Value(change(expression)),
+            literal => literal.clone(),
+        };
+        ImportedText(self.0.iter().map(part).collect())
     }
 
     /// Puts an expression in the place of another; whether it was there.
@@ -180,7 +201,7 @@ mod tests {
         text.push("{");
         assert_eq!(text.template(), "a $${b} costs ${raw('$')}${price}$${");
         assert_eq!(text.literal(), None);
-        let user = ImportedText::call("base64", &text.map(|_| ":".to_owned()));
+        let user = ImportedText::call("base64", &[&text.map(|_| ":".to_owned())]);
         assert_eq!(user.unwrap().template(), "${base64(':${price}:')}");
     }
 

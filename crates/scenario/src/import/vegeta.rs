@@ -20,7 +20,6 @@ struct VegetaTarget {
     method: String,
     url: String,
     /// In base64.
-    #[serde(default)]
     body: Option<String>,
     #[serde(default)]
     header: BTreeMap<String, Vec<String>>,

@@ -3,10 +3,64 @@
 use super::model::*;
 use super::text::ImportedText;
 use knee_load::session::{CssSelector, Pattern, parse_pointer};
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 /// The deepest nesting of a condition.
 const CONDITION_DEPTH_MAX: usize = 12;
+
+impl<R> ImportedStep<R> {
+    /// Whether a request is in it.
+    pub(super) fn sends(&self) -> bool {
+        match self {
+            ImportedStep::Request(_) => true,
+            other => other.inner().into_iter().flatten().any(ImportedStep::sends),
+        }
+    }
+
+    /// The lists of steps in it.
+    pub(super) fn inner(&self) -> Vec<&[ImportedStep<R>]> {
+        match self {
+            ImportedStep::Repeat { steps, .. }
+            | ImportedStep::Group { steps, .. }
+            | ImportedStep::Parallel(steps) => vec![steps],
+            ImportedStep::When { steps, otherwise, .. } => vec![steps, otherwise],
+            ImportedStep::Choose(choices) => choices.iter().map(|(_, steps)| &**steps).collect(),
+            ImportedStep::Request(_) | ImportedStep::Think(_) | ImportedStep::Set(_) => Vec::new(),
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn inner_mut(&mut self) -> Vec<&mut Vec<ImportedStep<R>>> {
+        match self {
+            ImportedStep::Repeat { steps, .. }
+            | ImportedStep::Group { steps, .. }
+            | ImportedStep::Parallel(steps) => vec![steps],
+            ImportedStep::When { steps, otherwise, .. } => vec![steps, otherwise],
+            ImportedStep::Choose(choices) => choices.iter_mut().map(|(_, steps)| steps).collect(),
+            ImportedStep::Request(_) | ImportedStep::Think(_) | ImportedStep::Set(_) => Vec::new(),
+        }
+    }
+
+    /// Puts all texts of the step and of the steps in it; `request` puts those of a request.
+    pub(super) fn texts_by<'a>(
+        &'a self,
+        request: impl Fn(&'a R, &mut Vec<&'a ImportedText>) + Copy,
+        into: &mut Vec<&'a ImportedText>,
+    ) {
+        match self {
+            ImportedStep::Request(own) => request(own, into),
+            ImportedStep::Set(variables) => into.extend(variables.iter().map(|(_, text)| text)),
+            ImportedStep::When { condition, .. } => condition.texts(into),
+            ImportedStep::Repeat { times, .. } => times.texts(into),
+            ImportedStep::Think(_)
+            | ImportedStep::Choose(_)
+            | ImportedStep::Parallel(_)
+            | ImportedStep::Group { .. } => {}
+        }
+        self.inner().into_iter().flatten().for_each(|step| step.texts_by(request, into));
+    }
+}
 
 impl ImportedStep {
     /// Puts the names of the groups in it.
@@ -33,14 +87,6 @@ impl ImportedStep {
         }
     }
 
-    /// Whether a request is in it.
-    pub(super) fn sends(&self) -> bool {
-        match self {
-            ImportedStep::Request(_) => true,
-            other => other.inner().into_iter().flatten().any(ImportedStep::sends),
-        }
-    }
-
     /// Whether it may be done at the same time as others.
     pub(super) fn is_branch(&self) -> bool {
         match self {
@@ -55,51 +101,17 @@ impl ImportedStep {
         is_parallel || self.inner().into_iter().flatten().any(ImportedStep::has_branches)
     }
 
-    /// The lists of steps in it.
-    fn inner(&self) -> Vec<&[ImportedStep]> {
-        match self {
-            ImportedStep::Repeat { steps, .. }
-            | ImportedStep::Group { steps, .. }
-            | ImportedStep::Parallel(steps) => vec![steps],
-            ImportedStep::When { steps, otherwise, .. } => vec![steps, otherwise],
-            ImportedStep::Choose(choices) => choices.iter().map(|(_, steps)| &**steps).collect(),
-            ImportedStep::Request(_) | ImportedStep::Think(_) | ImportedStep::Set(_) => Vec::new(),
-        }
-    }
-
     /// Puts the requests in it.
     pub(super) fn requests<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedRequest>) {
         match self {
             ImportedStep::Request(request) => into.push(request),
-            ImportedStep::Repeat { steps, .. }
-            | ImportedStep::Group { steps, .. }
-            | ImportedStep::Parallel(steps) => {
-                steps.iter_mut().for_each(|step| step.requests(into));
-            }
-            ImportedStep::When { steps, otherwise, .. } => {
-                steps.iter_mut().chain(otherwise).for_each(|step| step.requests(into));
-            }
-            ImportedStep::Choose(choices) => {
-                let steps = choices.iter_mut().flat_map(|(_, steps)| steps);
-                steps.for_each(|step| step.requests(into));
-            }
-            ImportedStep::Think(_) | ImportedStep::Set(_) => {}
+            other => other.inner_mut().into_iter().flatten().for_each(|step| step.requests(into)),
         }
     }
 
     /// Puts all texts of the step and of the steps in it.
     pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
-        match self {
-            ImportedStep::Request(request) => request.texts(into),
-            ImportedStep::Set(variables) => into.extend(variables.iter().map(|(_, text)| text)),
-            ImportedStep::When { condition, .. } => condition.texts(into),
-            ImportedStep::Repeat { times, .. } => times.texts(into),
-            ImportedStep::Think(_)
-            | ImportedStep::Choose(_)
-            | ImportedStep::Parallel(_)
-            | ImportedStep::Group { .. } => {}
-        }
-        self.inner().into_iter().flatten().for_each(|step| step.texts(into));
+        self.texts_by(|request, into| request.texts(into), into);
     }
 
     /// What it is, for a line about it.
@@ -120,22 +132,23 @@ impl ImportedStep {
 impl ImportedCondition {
     /// The condition that holds where this one does not.
     pub fn opposite(self) -> ImportedCondition {
-        use ImportedRelation::{AtLeast, AtMost, Equal, Greater, Less, NotEqual};
+        use ImportedRelation::*;
         match self {
             ImportedCondition::Not(other) => *other,
             ImportedCondition::Compare(left, relation, right) => {
-                let pairs = [(Equal, NotEqual), (Less, AtLeast), (Greater, AtMost)];
-                let other = pairs.into_iter().find_map(|(a, b)| match relation {
-                    r if r == a => Some(b),
-                    r if r == b => Some(a),
-                    _ => None,
-                });
-                match other {
-                    Some(other) => ImportedCondition::Compare(left, other, right),
-                    None => ImportedCondition::Not(Box::new(ImportedCondition::Compare(
-                        left, relation, right,
-                    ))),
-                }
+                let other = match relation {
+                    Equal => NotEqual,
+                    NotEqual => Equal,
+                    Less => AtLeast,
+                    AtLeast => Less,
+                    Greater => AtMost,
+                    AtMost => Greater,
+                    Contains | Matches => {
+                        let same = ImportedCondition::Compare(left, relation, right);
+                        return ImportedCondition::Not(Box::new(same));
+                    }
+                };
+                ImportedCondition::Compare(left, other, right)
             }
             other => ImportedCondition::Not(Box::new(other)),
         }
@@ -179,9 +192,40 @@ impl ImportedCondition {
     }
 }
 
+impl ImportedRelation {
+    /// The relation of the same sides in the other order. A text lies in another, and a pattern
+    /// matches, in one order only.
+    pub(super) fn turned(self) -> Option<ImportedRelation> {
+        use ImportedRelation::{
+            AtLeast, AtMost, Contains, Equal, Greater, Less, Matches, NotEqual,
+        };
+        match self {
+            Equal | NotEqual => Some(self),
+            Less => Some(Greater),
+            Greater => Some(Less),
+            AtMost => Some(AtLeast),
+            AtLeast => Some(AtMost),
+            Contains | Matches => None,
+        }
+    }
+
+    /// Whether it holds of two values in this order.
+    pub(super) fn holds(self, order: Ordering) -> bool {
+        match self {
+            ImportedRelation::Equal => order.is_eq(),
+            ImportedRelation::NotEqual => order.is_ne(),
+            ImportedRelation::Less => order.is_lt(),
+            ImportedRelation::Greater => order.is_gt(),
+            ImportedRelation::AtMost => order.is_le(),
+            ImportedRelation::AtLeast => order.is_ge(),
+            ImportedRelation::Contains | ImportedRelation::Matches => false,
+        }
+    }
+}
+
 /// What is wrong with a regular expression, in one line.
 fn pattern_mistake(pattern: &str) -> Option<String> {
-    crate::condition::pattern(pattern).err()
+    crate::condition::pattern(pattern).err().map(|wrong| wrong.0)
 }
 
 impl ImportedRequest {
@@ -247,9 +291,7 @@ impl ImportedBody {
             ImportedBody::None | ImportedBody::Json(_) | ImportedBody::File(_) => {}
         }
     }
-}
 
-impl ImportedBody {
     /// Its texts, to be changed.
     pub(super) fn texts_mut<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedText>) {
         match self {

@@ -190,8 +190,7 @@ impl YamlLines {
     fn body(&mut self, content: &ImportedBody) {
         match content {
             ImportedBody::None => {}
-            // `${` begins a template: it is doubled.
-            ImportedBody::Json(json) => self.put(format!("json: {}", json.replace("${", "$${"))),
+            ImportedBody::Json(json) => self.put(format!("json: {}", without_values(json))),
             ImportedBody::JsonValue(json) => self.json("json:", json),
             ImportedBody::Text(text) => self.put(format!("body: {}", template(text))),
             ImportedBody::File(file) => self.put(format!("body_file: {}", in_quotes(file))),
@@ -382,6 +381,24 @@ fn part(part: &ImportedPart) -> String {
     let media = part.media.iter().map(|media| format!(", type: {}", in_quotes(media)));
     let filename = part.filename.iter().map(|name| format!(", filename: {}", in_quotes(name)));
     format!("{{{content}{}}}", media.chain(filename).collect::<String>())
+}
+
+/// JSON on one line as it stands in a scenario. `${` begins a value in texts, and is doubled there;
+/// names have no values.
+fn without_values(json: &str) -> String {
+    let mut is_escaped = false;
+    let is_quote = |c: char| {
+        let is_quote = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_quote
+    };
+    // Texts and names, and what stands between them.
+    let pieces: Vec<&str> = json.split(is_quote).collect();
+    let piece = |(at, piece): (usize, &&str)| match pieces.get(at + 1) {
+        Some(next) if next.starts_with(':') => (*piece).to_owned(),
+        _ => piece.replace("${", "$${"),
+    };
+    pieces.iter().enumerate().map(piece).collect::<Vec<_>>().join("\"")
 }
 
 /// Whether a value without quotes is in it.

@@ -38,9 +38,11 @@ pub(super) fn parse(text: &str) -> Result<Value, ParseError> {
             super::wrong(format!("the file is neither JSON nor YAML: {what}"))
         })?;
         let line = span.start.line();
+        let too_large =
+            || error(format!("line {line}: the file is nested too deeply or too large"));
         nodes += 1;
         if nodes > NODES_MAX || open.len() > DEPTH_MAX {
-            return error(format!("line {line}: the file is nested too deeply or too large"));
+            return too_large();
         }
         let (done, anchor) = match event {
             Event::Scalar(text, style, anchor, _) => (Some(scalar(&text, style)), anchor),
@@ -62,8 +64,10 @@ pub(super) fn parse(text: &str) -> Result<Value, ParseError> {
                     return error(format!("line {line}: an alias within what it names"));
                 };
                 nodes += size(value);
-                let is_fit = nodes <= NODES_MAX && open.len() + depth(value) <= DEPTH_MAX;
-                (is_fit.then(|| value.clone()), 0)
+                if nodes > NODES_MAX || open.len() + depth(value) > DEPTH_MAX {
+                    return too_large();
+                }
+                (Some(value.clone()), 0)
             }
             _ => (None, 0),
         };
@@ -109,6 +113,7 @@ fn depth(value: &Value) -> usize {
         _ => 0,
     }
 }
+
 /// A value as a key: statuses are written as numbers.
 fn named(value: Value) -> String {
     match value {
@@ -189,4 +194,23 @@ pub(super) fn in_quotes(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alias_that_lies_too_deep_is_refused() {
+        let list = |depth: usize, inside: &str| {
+            format!("{}{inside}{}", "[".repeat(depth), "]".repeat(depth))
+        };
+        let file = |depth: usize| {
+            let (named, user) = (list(depth, "1"), list(depth, "*a"));
+            parse(&format!("named: &a {named}\nuser: {user}\nlast: 1\n"))
+        };
+        assert_eq!(file(40).unwrap()["last"], Value::from(1));
+        let wrong = file(60).unwrap_err();
+        assert!(wrong.0.contains("line 2: the file is nested too deeply"), "{wrong}");
+    }
 }

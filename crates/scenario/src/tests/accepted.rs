@@ -409,6 +409,8 @@ fn conditions() {
     }
 }
 
+const SETS: &str = "{set: {token: '${uuid()}', id: '1'}}";
+
 #[test]
 fn what_is_done_once_gives_values_to_all_sessions() {
     let text = "target: http://h\nsetup: [{post: /login, extract: {token: {json: /t}, id: {body: \
@@ -421,6 +423,9 @@ fn what_is_done_once_gives_values_to_all_sessions() {
     assert_eq!(plan.kinds_of_load().count(), 2);
     let listed: Vec<_> = (0..4).map(|request| !plan.is_unlisted(request)).collect();
     assert_eq!(listed, [false, true, true, false]);
+    // It need not send anything.
+    let set = text.replace("{post: /login, extract: {token: {json: /t}, id: {body: true}}}", SETS);
+    assert_eq!(parse(&set).unwrap().plan.setup, Some(2), "{set}");
     let scenario = parse(text).unwrap();
     assert_eq!(told(&scenario, 1), "GET | /<s:setup0> | Cookie: <h:cookies> | ");
     assert_eq!(told(&scenario, 3), "POST | /out/<s:setup1> | Cookie: <h:cookies> | ");

@@ -33,7 +33,7 @@ pub struct SecureArgs {
     /// Most concurrent streams of an HTTP/2 connection, or messages under way on a WebSocket
     /// [default: what the server permits, up to 100]
     #[arg(long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
-    streams: Option<u32>,
+    pub(super) streams: Option<u32>,
 
     /// Flow-control window of an HTTP/2 stream in bytes [default: so large that it never limits]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
@@ -62,19 +62,16 @@ pub struct SecureArgs {
 
     /// Oldest version of TLS to offer [default: 1.2]
     #[arg(long, value_name = "VERSION", value_parser = one_of(VERSIONS), hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
     tls_min: Option<TlsVersion>,
 
     /// Newest version of TLS to offer [default: 1.3]
     #[arg(long, value_name = "VERSION", value_parser = one_of(VERSIONS), hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
     tls_max: Option<TlsVersion>,
 
     /// Groups for the key exchange to offer, the preferred first: x25519, secp256r1, secp384r1,
     /// X25519MLKEM768
     #[arg(long, value_name = "LIST", value_parser = one_of(GROUPS), value_delimiter = ',')]
     #[arg(hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
     tls_groups: Vec<TlsGroup>,
 
     /// Resume earlier TLS sessions: by ticket, as browsers do; 0rtt, with early data; or off
@@ -161,11 +158,6 @@ impl SecureArgs {
         Http2Limits { streams_max: self.streams, window_bytes: self.window }
     }
 
-    /// Most operations under way on a connection.
-    pub fn streams(&self) -> Option<u32> {
-        self.streams
-    }
-
     /// Whether HTTP/2 is asked for.
     pub fn wants_http2(&self) -> bool {
         self.http2 || self.http2_prior_knowledge
@@ -199,18 +191,6 @@ const GROUPS: Choices<TlsGroup> = &[
 pub const RESUMES: Choices<TlsResume> =
     &[(TICKET, TlsResume::Ticket), ("off", TlsResume::Off), ("0rtt", TlsResume::EarlyData)];
 const TICKET: &str = "ticket";
-
-impl Typed for TlsVersion {
-    fn typed(&self) -> Value {
-        word_of(VERSIONS, *self).into()
-    }
-}
-
-impl Typed for TlsGroup {
-    fn typed(&self) -> Value {
-        word_of(GROUPS, *self).into()
-    }
-}
 
 impl Typed for TlsResume {
     /// The default is left out.

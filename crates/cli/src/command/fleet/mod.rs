@@ -5,14 +5,12 @@ use crate::command::laboratory::{self, ReportSetup};
 use crate::failure::{Exit, Failure};
 use crate::output::OutputArgs;
 use crate::resolved_options::ResolvedOptions;
-use crate::stdio;
+use crate::{machine, stdio};
 use clap::{Args, Subcommand};
 use knee_core::experiment::{Concluded, Conducted, EndReason, Experiment, SingleRun};
 use knee_core::report::{Host, Kind};
 use knee_core::trial::assess::assess;
 use knee_core::words::time;
-use knee_engine::error::RunError;
-use knee_engine::interrupt;
 use knee_fleet::{AgentFacts, AgentPresence, CoordinatorFacts, NatsAccess};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
@@ -83,7 +81,7 @@ pub fn execute(raw: &RawFleet) -> Result<Exit, Failure> {
         RawFleetCommand::Ls(place) => list(&place.access()?),
         RawFleetCommand::Status(place) => status(&place.access()?),
         RawFleetCommand::Stop(place) => {
-            let run = knee_fleet::stop(&place.access()?).map_err(RunError::from)?;
+            let run = knee_fleet::stop(&place.access()?)?;
             stdio::write(|out| writeln!(out, "run {run} was told to end"))?;
             Ok(Exit::Fine)
         }
@@ -91,7 +89,7 @@ pub fn execute(raw: &RawFleet) -> Result<Exit, Failure> {
             collect(&raw.place.access()?, raw.run.as_deref(), &raw.output)
         }
         RawFleetCommand::Clear(place) => {
-            knee_fleet::clear(&place.access()?).map_err(RunError::from)?;
+            knee_fleet::clear(&place.access()?)?;
             stdio::write(|out| writeln!(out, "results and plans were deleted"))?;
             Ok(Exit::Fine)
         }
@@ -100,7 +98,7 @@ pub fn execute(raw: &RawFleet) -> Result<Exit, Failure> {
 }
 
 fn list(access: &NatsAccess) -> Result<Exit, Failure> {
-    let (agents, _) = knee_fleet::present(access).map_err(RunError::from)?;
+    let (agents, _) = knee_fleet::present(access)?;
     if agents.is_empty() {
         let place = access.place();
         let line = format!("no agents: start 'knee agent --nats {place}' on each machine");
@@ -172,7 +170,7 @@ fn table(heads: &[String; 8], rows: &[[String; 8]], out: &mut dyn Write) -> std:
 }
 
 fn status(access: &NatsAccess) -> Result<Exit, Failure> {
-    let (agents, conducts) = knee_fleet::present(access).map_err(RunError::from)?;
+    let (agents, conducts) = knee_fleet::present(access)?;
     let busy = agents.iter().filter(|a| a.facts.run.is_some()).count();
     stdio::write(|out| {
         match &conducts {
@@ -189,7 +187,7 @@ fn status(access: &NatsAccess) -> Result<Exit, Failure> {
 /// Reports a run whose coordinator is gone.
 fn collect(access: &NatsAccess, run: Option<&str>, output: &OutputArgs) -> Result<Exit, Failure> {
     let output = output.resolve()?;
-    let collected = knee_fleet::collect(access, run).map_err(RunError::from)?;
+    let collected = knee_fleet::collect(access, run)?;
     let trial = &collected.trial;
     let mut options = ResolvedOptions::default();
     options.put("collected", collected.key.run.as_str());
@@ -254,7 +252,7 @@ impl Drop for Folder {
 
 /// Starts all of it, sweeps, and ends all of it.
 fn demo(raw: &RawFleetDemo) -> Result<Exit, Failure> {
-    interrupt::install().map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
+    machine::stop_flag("Ctrl-C")?;
     let cannot = |what: &str, e: &std::io::Error| Failure::input(format!("{what}: {e}"));
     let folder = std::env::temp_dir().join(format!("knee-fleet-demo-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| cannot("a folder for NATS", &e))?;

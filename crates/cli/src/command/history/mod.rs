@@ -6,13 +6,11 @@ use crate::failure::{Exit, Failure};
 use crate::history::{self, HistoryEntry, HistoryFilter, HistoryStore, NOTHING_KEPT, RunReference};
 use crate::output::{Files, OutputArgs, text};
 use crate::stdio;
-use crate::whole_file::OutputPlace;
 use knee_core::compare::report::{ComparisonVerdict, TrendReport};
 use knee_core::compare::{History, NamedReport, metric_name};
-use knee_render::{Html, Json, Markdown};
+use knee_render::{Html, Json, Markdown, Renderer};
 pub use options::RawHistory;
 use options::{List, RawBaseline, RawHistoryCommand, RawList, RawTrend};
-use std::io::{self, Write};
 
 /// Runs that are listed by default.
 const SHOWN: usize = 30;
@@ -40,12 +38,8 @@ fn list(raw: &RawList) -> Result<Exit, Failure> {
         entries.into_iter().map(|entry| entry.without_secrets(&secrets)).collect();
     let shown = |unasked: usize| &entries[..raw.limit.unwrap_or(unasked).min(entries.len())];
     match raw.json.as_deref() {
-        Some("-") => stdio::write(|out| options::json(shown(usize::MAX), out))?,
-        Some(path) => {
-            let place = OutputPlace::open("--json", path)?;
-            place.write(|out| options::json(shown(usize::MAX), out))?;
-        }
         None => print(&entries, shown(SHOWN), raw)?,
+        path => stdio::write_to("--json", path, |out| options::json(shown(usize::MAX), out))?,
     }
     Ok(Exit::Fine)
 }
@@ -72,7 +66,7 @@ fn print(entries: &[HistoryEntry], shown: &[HistoryEntry], raw: &RawList) -> Res
 
 fn show(run: &str, output: &OutputArgs) -> Result<Exit, Failure> {
     let output = output.resolve()?;
-    let report = history::load(run)?.without_secrets(output.secrets());
+    let report = history::load(run)?.without_secrets(&output.secrets);
     output.deliver(&report)?;
     Ok(Exit::Fine)
 }
@@ -154,10 +148,12 @@ fn unreadable(wrong: String) -> Failure {
 
 /// Finds changes, and says what they mean.
 fn trend(raw: &RawTrend) -> Result<Exit, Failure> {
-    let mut files = Files::none();
-    files.add("--json", raw.json.as_deref(), Box::new(Json))?;
-    files.add("--html", raw.html.as_deref(), Box::new(Html))?;
-    files.add("--md", raw.md.as_deref(), Box::new(Markdown))?;
+    let files: [(_, _, Box<dyn Renderer<TrendReport>>); 3] = [
+        ("--json", &raw.json, Box::new(Json)),
+        ("--html", &raw.html, Box::new(Html)),
+        ("--md", &raw.md, Box::new(Markdown)),
+    ];
+    let files = Files::of(files)?;
     let secrets = raw.secrets.secrets();
     let runs = history::until(&raw.run, raw.limit as usize)?;
     let runs: Vec<_> = runs
@@ -189,8 +185,7 @@ impl RawTrend {
         if worse.is_empty() {
             return Exit::Fine;
         }
-        // Nobody to tell where standard error is closed.
-        let _ = writeln!(io::stderr(), "--fail-on-regression: worse: {}", worse.join(", "));
+        stdio::say(&format!("--fail-on-regression: worse: {}", worse.join(", ")));
         Exit::Failed
     }
 }

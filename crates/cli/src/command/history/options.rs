@@ -174,6 +174,8 @@ const ANSWER_MIN: usize = 40;
 /// How far an answer below its run is moved in.
 const INDENT: usize = 6;
 
+/// Place of the target's column.
+const TARGET: usize = 3;
 /// A target has this share of the width at the most.
 const TARGET_SHARE: usize = 5;
 
@@ -193,10 +195,21 @@ impl List<'_> {
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let head = ["id", "when (UTC)", "command", "target", "verdict", "took", "answer"];
         let head = head.map(str::to_string);
-        let rows: Vec<[String; 7]> = self.entries.iter().map(|e| self.row(e)).collect();
+        let mut rows: Vec<[String; 7]> = self.entries.iter().map(|e| self.row(e)).collect();
+        let width = |i: usize| {
+            let cells = rows.iter().chain([&head]).map(|row| row[i].chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = (0..6).map(width).collect();
+        // The target gives way where it is long or the columns after it have no room.
+        let others = widths.iter().sum::<usize>() - widths[TARGET] + 2 * (widths.len() - 1);
+        let room = self.width.saturating_sub(others).max(head[TARGET].len());
+        let room = room.min(self.width / TARGET_SHARE);
+        widths[TARGET] = widths[TARGET].min(room);
+        for row in &mut rows {
+            row[TARGET] = self.shortened(&row[TARGET], room);
+        }
         let all = || std::iter::once(&head).chain(&rows);
-        let width = |i: usize| all().map(|row| row[i].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..6).map(width).collect();
         let before = widths.iter().sum::<usize>() + 2 * widths.len();
         // Where no room is left beside the rest, the answer follows below it.
         let is_below = before + ANSWER_MIN > self.width;
@@ -240,7 +253,7 @@ impl List<'_> {
                 None => entry.command.clone(),
                 Some(agents) => format!("{} by {agents} agents", entry.command),
             },
-            self.shortened(target, self.width / TARGET_SHARE),
+            target.to_string(),
             verdict(entry),
             took,
             self.answer(entry),
@@ -282,16 +295,10 @@ fn verdict(entry: &HistoryEntry) -> String {
         RunState::CutShort => "cut short",
         RunState::Unfinished => "unfinished",
         RunState::Complete => {
-            let word = match entry.verdict.as_deref() {
-                Some("valid") => "VALID",
-                _ => "INVALID",
-            };
-            let result = entry.result.as_deref().map(str::to_uppercase);
-            return [Some(word.to_string()), result]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(", ");
+            let is_valid = entry.verdict.as_deref() == Some("valid");
+            let verdict = if is_valid { "VALID" } else { "INVALID" };
+            let result = entry.result.iter().map(|result| result.to_uppercase());
+            return [verdict.to_string()].into_iter().chain(result).collect::<Vec<_>>().join(", ");
         }
     };
     word.to_string()

@@ -66,6 +66,7 @@ fn the_list_as_people_read_it() {
         let text = written(width, true);
         assert!(text.lines().all(|l| l.chars().count() <= width), "{width}: {text}");
         assert!(text.contains("no errors"), "{text}");
+        assert!(width < 72 || text.contains("took") && text.contains("≥11 s"), "{width}: {text}");
     }
     assert!(written(100, false).is_ascii());
     let mut bytes = Vec::new();

@@ -2,7 +2,6 @@
 
 use crate::failure::{Exit, Failure};
 use crate::stdio;
-use crate::whole_file::OutputPlace;
 use clap::{Args, ValueEnum};
 use knee_engine::input;
 use knee_load::spec::RecordingHead;
@@ -77,10 +76,7 @@ impl LogArgs {
             read = record_log(log, format.as_ref(), target, io::BufWriter::new(out))?;
             Ok(())
         };
-        match self.output.as_deref() {
-            None | Some("-") => stdio::write(record)?,
-            Some(path) => OutputPlace::open("--output", path)?.write(record)?,
-        }
+        stdio::write_to("--output", self.output.as_deref(), record)?;
         tell(&read);
         if read.requests == 0 {
             let wrong = "has no request: --format says how its lines are written";
@@ -130,8 +126,5 @@ fn tell(read: &ReadLog) {
         let moved = read.moved;
         lines.push(format!("{moved} of them stood far from their place, and come later"));
     }
-    for line in lines {
-        // Where standard error is gone nobody can be told.
-        let _ = writeln!(io::stderr(), "{line}");
-    }
+    lines.iter().for_each(|line| stdio::say(line));
 }

@@ -4,14 +4,12 @@ mod log;
 
 use crate::args::SecretArgs;
 use crate::failure::{Exit, Failure, of_command_line, of_command_line_and};
-use crate::whole_file::OutputPlace;
 use crate::{input, stdio};
 use clap::{Args, Subcommand};
 use knee_load::quantity::ParseError;
 use knee_load::secrets::Secrets;
 use knee_load::spec::Url;
 use knee_scenario::import::{self, Imported};
-use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
 
@@ -64,7 +62,7 @@ enum RawFormat {
 
         /// A server whose requests are taken, repeatable; paths alone are of the first [default:
         /// that of the first request]
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "URL", value_parser = Url::parse)]
         target: Vec<Url>,
     },
 
@@ -224,15 +222,10 @@ fn without_secrets(imported: Imported, secrets: &Secrets) -> Imported {
 
 fn deliver(out: &Out, source: &str, imported: &Imported) -> Result<(), Failure> {
     let yaml = imported.to_yaml(source);
-    match out.output.as_deref() {
-        None | Some("-") => stdio::write(|out| out.write_all(yaml.as_bytes()))?,
-        Some(path) => {
-            OutputPlace::open("--output", path)?.write(|out| out.write_all(yaml.as_bytes()))?
-        }
-    }
+    let output = out.output.as_deref();
+    stdio::write_to("--output", output, |out| out.write_all(yaml.as_bytes()))?;
     for what in &imported.left_out {
-        // Where standard error is gone nobody can be told.
-        let _ = writeln!(io::stderr(), "left out: {what}");
+        stdio::say(&format!("left out: {what}"));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{joined, typed};
-use crate::watch::{LiveKind, UpcomingTrial};
+use crate::watch::{LiveKind, LiveTrial, UpcomingTrial};
 use clap::Args;
 use knee_core::experiment::latency::analysis::assess;
 use knee_core::experiment::latency::{Latency, LatencyPlan, gone};
@@ -187,11 +187,11 @@ pub fn execute(mut spec: LatencySpec) -> Result<Exit, Failure> {
     let notes = spec.setup.output.notes();
     let margins = margins::of_this_machine(notes);
     let service = service::flows(spec.service.take())?;
-    if let Some(line) = service.announcement() {
-        notes.tell(&line);
+    if let Some(line) = &service.announcement {
+        notes.tell(line);
     }
     let plan = &mut spec.plan;
-    plan.base.service = service.address();
+    plan.base.service.clone_from(&service.address);
     plan.base.engine.margins = margins;
     notes.tell(&options::announcement(plan));
     let mut runner = LatencyRunner::new(plan);
@@ -228,7 +228,10 @@ impl LatencyRunner {
     }
 }
 
-impl TrialRunner<Latency> for LatencyRunner {
+impl TrialRunner for LatencyRunner {
+    type Spec = LatencyTrialSpec;
+    type Trial = TrialReport;
+
     fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
         flows::preflight(&self.service, &self.token).map(drop)
     }
@@ -239,9 +242,8 @@ impl TrialRunner<Latency> for LatencyRunner {
         self.begun += usize::from(!is_again);
         self.last.clone_from(&spec.label);
         let again = if is_again { ", again" } else { "" };
-        UpcomingTrial {
+        let live = LiveTrial {
             label: format!("{} of {}  {}{again}", self.begun, self.trials, spec.label),
-            level: Some(spec.level),
             kind: LiveKind::Flows,
             warmup: Nanos::ZERO,
             total: match spec.end {
@@ -251,8 +253,8 @@ impl TrialRunner<Latency> for LatencyRunner {
             interval: spec.interval,
             asked_per_s: None,
             names: Default::default(),
-            http: None,
-        }
+        };
+        UpcomingTrial { live, level: Some(spec.level), http: None }
     }
 
     fn run(

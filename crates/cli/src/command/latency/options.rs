@@ -263,8 +263,7 @@ impl RawLatency {
     }
 
     /// Puts what the trials use in the place of defaults; the options that repeat them. The port
-    /// of a
-    /// built-in service differs from run to run and a token is a secret: both are left out.
+    /// of a built-in service differs from run to run and a token is a secret: both are left out.
     fn settle(&mut self, interval: Nanos, seed: u64) -> ResolvedOptions {
         if self.duration.is_none() {
             self.scenario_limit = Some(self.limit());

@@ -114,10 +114,13 @@ pub(super) fn of(output: ToolOutput, ended: &EndedChild, place: (&str, usize)) -
             ToolOutput::Text => Ok((None, String::from_utf8_lossy(&ended.stdout).into_owned())),
         }
     } else {
-        Err(match ended.errors() {
-            said if said.is_empty() => "error: the measurement was ended".to_owned(),
-            said => said,
-        })
+        Err(with_errors(
+            ended,
+            &match ended.code {
+                Some(code) => format!("the command ended with exit code {code}"),
+                None => "the command was killed".to_owned(),
+            },
+        ))
     };
     match answered {
         Ok((value, text)) => {
@@ -140,11 +143,17 @@ fn printed(ended: &EndedChild) -> Result<&str, String> {
     std::str::from_utf8(&ended.stdout).map_err(|_| "error: the report is not UTF-8".to_owned())
 }
 
+/// What the command said, where that has an error; otherwise why there is no answer, too.
+fn with_errors(ended: &EndedChild, why: &str) -> String {
+    let said = ended.errors();
+    if said.lines().any(|line| line.starts_with("error: ")) {
+        return said;
+    }
+    format!("{said}\nerror: {why}").trim_start().to_owned()
+}
+
 fn measured(ended: &EndedChild) -> Answered {
-    let report = parse_report(printed(ended)?).map_err(|e| match ended.errors() {
-        said if said.is_empty() => format!("error: {e}"),
-        said => said,
-    })?;
+    let report = parse_report(printed(ended)?).map_err(|e| with_errors(ended, &e))?;
     let run = history::id_of(&report);
     Ok((Some(value_of(&report, run)), text_of(&report, run, ended.is_timed_out)))
 }

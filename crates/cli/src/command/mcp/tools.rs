@@ -233,9 +233,7 @@ impl KneeTool {
     pub(super) fn named(name: &str) -> Option<&'static KneeTool> {
         TOOLS.iter().find(|tool| tool.name == name)
     }
-}
 
-impl KneeTool {
     /// The names of all its arguments.
     fn arguments(&self) -> impl Iterator<Item = &'static str> {
         let options = self.options.iter().flat_map(|(_, names)| names.iter().copied());
@@ -318,22 +316,15 @@ impl KneeTool {
 
 impl OwnArgument {
     fn schema(&self) -> Value {
-        match self.kind {
-            OwnKind::List | OwnKind::ListBehind => json!({
-                "type": "array",
-                "items": { "type": "string" },
-                "description": self.description,
-            }),
-            OwnKind::Offset => json!({
-                "type": "integer",
-                "minimum": 0,
-                "description": self.description,
-            }),
-            OwnKind::Required | OwnKind::Optional | OwnKind::Pointer => json!({
-                "type": "string",
-                "description": self.description,
-            }),
-        }
+        let mut schema = match self.kind {
+            OwnKind::List | OwnKind::ListBehind => {
+                json!({ "type": "array", "items": { "type": "string" } })
+            }
+            OwnKind::Offset => json!({ "type": "integer", "minimum": 0 }),
+            OwnKind::Required | OwnKind::Optional | OwnKind::Pointer => json!({ "type": "string" }),
+        };
+        schema["description"] = self.description.into();
+        schema
     }
 
     /// Adds its words; the first of its kind would be number `before`.
@@ -411,15 +402,13 @@ fn option_schema(option: &Arg) -> Value {
     }
     let is_number = option.get_value_names().is_some_and(|names| names.iter().any(|n| n == "N"));
     let one = if is_number { "number" } else { "string" };
-    match option.get_action() {
-        ArgAction::SetTrue => json!({ "type": "boolean", "description": description }),
-        ArgAction::Append => json!({
-            "type": "array",
-            "items": { "type": one },
-            "description": description,
-        }),
-        _ => json!({ "type": one, "description": description }),
-    }
+    let mut schema = match option.get_action() {
+        ArgAction::SetTrue => json!({ "type": "boolean" }),
+        ArgAction::Append => json!({ "type": "array", "items": { "type": one } }),
+        _ => json!({ "type": one }),
+    };
+    schema["description"] = description.into();
+    schema
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `knee overload`: load beyond capacity.
 
 mod resolve;
-mod runner;
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -10,12 +10,12 @@ use super::http_runner::PreparedHttp;
 use super::laboratory;
 use crate::args::{
     ArrivalArgs, Choices, HttpArgs, Levels, SourceArgs, TargetArgs, one_of, parse_count,
-    parse_positive, vuser_levels, with_exits, word_of,
+    parse_positive, vuser_levels, with_exits,
 };
 use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::output::MeasuredOutputArgs;
-use crate::resolved_options::{Typed, typed};
+use crate::resolved_options::typed;
 use clap::Args;
 use knee_core::experiment::overload::{
     Descriptors, Overload, OverloadSpec, PreflightFacts, ServerFacts, predict,
@@ -25,9 +25,8 @@ use knee_core::finding::{Finding, Severity};
 use knee_load::arrival::{either, shapes};
 use knee_load::spec::{CloseKind, Rate, parse_duration, parse_rate};
 use knee_load::time::Nanos;
-use runner::OverloadRunner;
 use serde::Serialize;
-use serde_json::Value;
+use target::FoundTarget;
 
 /// Offer connections far beyond what a server accepts, and see what it does there
 ///
@@ -104,7 +103,6 @@ pub struct RawOverload {
     /// UDP
     #[arg(long, value_name = "HOW", default_value = "fin", value_parser = one_of(CLOSES))]
     #[arg(hide_possible_values = true, help_heading = "Load")]
-    #[serde(serialize_with = "typed")]
     close: CloseKind,
 
     #[command(flatten)]
@@ -160,28 +158,28 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     let notes = overload.setup.output.notes();
     let fleet = overload.fleet.take();
     let is_here = fleet.is_none();
-    let mut runner = match OverloadRunner::find(&overload.spec, &overload.observe, fleet) {
-        Ok(runner) => runner,
+    let mut target = match FoundTarget::find(&overload.spec, &overload.observe, fleet) {
+        Ok(target) => target,
         Err(e) => {
             let experiment = Overload::new(overload.spec);
             return laboratory::unreached(overload.setup, &experiment, e);
         }
     };
-    if !runner.answers() {
+    if !target.answers {
         notes.tell("note: the target did not answer a first connect; going on");
     }
     if is_here {
         overload.spec.base.engine.margins = margins::of_this_machine(notes);
     }
     notes.tell(&announcement(&overload.spec));
-    let facts = known(runner.facts(&overload.spec)?, overload.demo.is_some());
+    let facts = known(target.facts(&overload.spec)?, overload.demo.is_some());
     // What is foretold rests on what is known of one host that all connections come from.
     let foreseen = if is_here { predict(&facts, &overload.spec) } else { Vec::new() };
     for finding in &foreseen {
         notes.tell(&prediction(finding));
     }
     let mut experiment = PredictedOverload { overload: Overload::new(overload.spec), foreseen };
-    laboratory::conduct(overload.setup, &mut experiment, &mut runner)
+    laboratory::conduct(overload.setup, &mut experiment, &mut target.runner)
 }
 
 /// The facts with what is known of the built-in server, where it is the target.
@@ -253,9 +251,3 @@ impl Experiment for PredictedOverload {
 }
 
 const CLOSES: Choices<CloseKind> = &[("fin", CloseKind::Fin), ("rst", CloseKind::Rst)];
-
-impl Typed for CloseKind {
-    fn typed(&self) -> Value {
-        word_of(CLOSES, *self).into()
-    }
-}

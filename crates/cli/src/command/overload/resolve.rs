@@ -11,7 +11,6 @@ use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::report::Kind;
 use knee_load::spec::{
     ArrivalLaw, CloseKind, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Rate, Target,
-    TrialSpec,
 };
 use knee_load::time::Nanos;
 
@@ -108,24 +107,9 @@ impl RawOverload {
             sources: self.source.addresses(),
             close: self.close,
         });
-        let level = load.level();
-        let base = TrialSpec {
-            label: http_runner::label(level),
-            level,
-            load,
-            timeout: self.http.limits.timeout_for(&target)?,
-            target,
-            warmup,
-            duration: self.duration,
-            operations_max: None,
-            retry: None,
-            connect_timeout: self.http.limits.connect_timeout,
-            interval: self.http.limits.interval(self.duration)?,
-            seed: self.http.engine.seed(),
-            engine: self.http.engine.resolve(machine),
-        };
+        let (times, engine) = ([warmup, self.duration], self.http.engine.resolve(machine));
         let mut spec = OverloadSpec {
-            base,
+            base: http_runner::trial(&self.http, target, load, times, engine)?,
             simple,
             sclients: self.sclients.unwrap_or(SCLIENTS),
             descriptors,

@@ -150,12 +150,9 @@ pub struct RawServeHttp {
     stats: StatsArgs,
 }
 
-/// A server and where its statistics go.
-struct HttpService {
-    server: HttpServerSpec,
-    /// The certificate that clients have to trust, where it was made on the spot.
-    authority: Option<String>,
-    stats: Stats,
+/// Files that a server writes at its end.
+#[derive(Default)]
+pub(super) struct ServerFiles {
     arrivals: Option<OutputPlace>,
     log: Option<OutputPlace>,
     stream_log: Option<OutputPlace>,
@@ -167,9 +164,11 @@ impl RawServeHttp {
         let raw = self;
         let (tls, authority) = raw.secure.resolve(&raw.listen)?.unzip();
         let place = |option| move |path: String| OutputPlace::open(option, &path);
-        let arrivals = raw.arrivals.map(place("--arrivals")).transpose()?;
-        let log = raw.log.map(place("--log")).transpose()?;
-        let stream_log = raw.stream_log.map(place("--stream-log")).transpose()?;
+        let files = ServerFiles {
+            arrivals: raw.arrivals.map(place("--arrivals")).transpose()?,
+            log: raw.log.map(place("--log")).transpose()?,
+            stream_log: raw.stream_log.map(place("--stream-log")).transpose()?,
+        };
         let has_law = raw.capacity.is_some() || raw.cache.is_some();
         let workers = raw.station.workers().or(has_law.then_some(1));
         let of_queue = first_given(&[
@@ -198,63 +197,57 @@ impl RawServeHttp {
             app: raw.app,
             reflect: None,
             stream: raw.stream,
-            stream_log_max: stream_log.as_ref().map_or(0, |_| STREAM_LOG_MAX),
+            stream_log_max: files.stream_log.as_ref().map_or(0, |_| STREAM_LOG_MAX),
             body_size: raw.size,
             workers,
             queue,
-            service: raw.station.service().or(raw.capacity).unwrap_or(Law::ZERO),
+            service: raw.station.service.or(raw.capacity).unwrap_or(Law::ZERO),
             accept,
             backlog: raw.backlog.unwrap_or(4096),
             faults: raw.fault,
             seed: raw.seed.seed(),
-            arrivals_max: arrivals.as_ref().map_or(0, |_| ARRIVALS_MAX),
-            log_max: log.as_ref().map_or(0, |_| LOG_MAX),
+            arrivals_max: files.arrivals.as_ref().map_or(0, |_| ARRIVALS_MAX),
+            log_max: files.log.as_ref().map_or(0, |_| LOG_MAX),
         };
-        let service = HttpService {
-            server,
-            authority: authority.flatten(),
-            stats: raw.stats.resolve()?,
-            arrivals,
-            log,
-            stream_log,
-        };
-        Ok(ServeSpec::new(move || execute(service)))
+        let stats = raw.stats.resolve()?;
+        Ok(ServeSpec::new(move || serve(server, authority.flatten(), files, stats)))
     }
 }
 
-/// A server that writes no files.
-pub(super) fn serve(server: HttpServerSpec, authority: Option<String>, stats: Stats) -> ServeSpec {
-    let (arrivals, log, stream_log) = (None, None, None);
-    let service = HttpService { server, authority, stats, arrivals, log, stream_log };
-    ServeSpec::new(move || execute(service))
-}
-
-/// Serves until a signal ends it.
-fn execute(service: HttpService) -> Result<Exit, Failure> {
-    let (listen, seed) = (service.server.listen.to_string(), service.server.seed);
+/// Serves until a signal ends it. `authority`: the certificate that clients have to trust, where it
+/// was made on the spot.
+pub(super) fn serve(
+    server: HttpServerSpec,
+    authority: Option<String>,
+    files: ServerFiles,
+    stats_to: Stats,
+) -> Result<Exit, Failure> {
+    let (listen, seed) = (server.listen.to_string(), server.seed);
     let stop = super::until_signal()?;
-    let server =
-        HttpServer::start(service.server).map_err(|e| super::cannot_listen(&listen, &e))?;
+    let server = HttpServer::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
     // There for as long as it is of use.
-    let trust = service.authority.as_deref().map(TrustFile::write).transpose()?;
+    let trust = authority.as_deref().map(TrustFile::write).transpose()?;
     if let Some(file) = &trust {
         stdio::write(|out| writeln!(out, "certificate {}", file.path.display()))?;
     }
     stop.wait(server.address())?;
     let stats = server.stop();
-    let arrivals = service.arrivals.map_or(Ok(()), |p| p.write(|out| stats.write_arrivals(out)));
-    let log = service.log;
-    let log = log.map_or(Ok(()), |p| p.write(|out| stats.log.write(out)));
-    let messages = service.stream_log;
+    let arrivals = files.arrivals.map_or(Ok(()), |p| p.write(|out| stats.write_arrivals(out)));
+    let log = files.log.map_or(Ok(()), |p| p.write(|out| stats.log.write(out)));
+    let messages = files.stream_log;
     let messages = messages.map_or(Ok(()), |p| p.write(|out| stats.stream_log.write(out)));
-    arrivals.and(log).and(messages)?;
-    if stats.log.left_out > 0 {
-        let (kept, more) = (stats.log.entries.len(), stats.log.left_out);
-        // Where standard error is gone nobody can be told.
-        let _ =
-            writeln!(io::stderr(), "--log has the first {kept} requests; {more} more had no room");
+    let (requests, streamed) = (&stats.log, &stats.stream_log);
+    for (option, kept, what, more) in [
+        ("--log", requests.entries.len(), "requests", requests.left_out),
+        ("--stream-log", streamed.messages.len(), "messages", streamed.left_out),
+    ] {
+        if more > 0 {
+            stdio::say(&format!("{option} has the first {kept} {what}; {more} more had no room"));
+        }
     }
-    service.stats.tell(&stats, &format!("{stats}seed   {seed}\n"))?;
+    // A file that fails does not take the statistics with it.
+    let told = stats_to.tell(&stats, &format!("{stats}seed   {seed}\n"));
+    arrivals.and(log).and(messages).and(told)?;
     Ok(Exit::Fine)
 }
 

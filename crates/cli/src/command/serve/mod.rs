@@ -6,15 +6,13 @@ mod services;
 
 use crate::args::parse_count;
 use crate::failure::{Exit, Failure};
-use crate::stdio;
 use crate::whole_file::OutputPlace;
+use crate::{machine, stdio};
 use clap::{Args, Subcommand};
-use knee_engine::interrupt;
 use knee_load::law::Law;
 use knee_load::spec::parse_law;
 use serde::Serialize;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 use std::{fmt, io};
 
 /// Run a reference server, whose behaviour is known exactly
@@ -77,18 +75,14 @@ struct Signals(&'static AtomicBool);
 
 /// From here on SIGTERM and Ctrl-C are waited for.
 fn until_signal() -> Result<Signals, Failure> {
-    let stop = interrupt::install()
-        .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
-    Ok(Signals(stop))
+    machine::stop_flag("SIGTERM").map(Signals)
 }
 
 impl Signals {
     /// Says where the server listens, and waits for a signal.
     fn wait(&self, address: impl fmt::Display) -> Result<(), Failure> {
         stdio::write(|out| writeln!(out, "listening on {address}"))?;
-        while !self.0.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        machine::wait_for_stop(self.0);
         Ok(())
     }
 }
@@ -159,10 +153,5 @@ impl StationArgs {
     /// The workers; `None`: every request is answered at once.
     pub(super) fn workers(self) -> Option<u32> {
         self.workers.or(self.service.map(|_| 1))
-    }
-
-    /// The service time, if it was given.
-    pub(super) fn service(self) -> Option<Law> {
-        self.service
     }
 }

@@ -1,6 +1,6 @@
 //! The reference servers of `run ws://`, `run grpc://` and `run dns://`.
 
-use super::http::ServerTlsArgs;
+use super::http::{ServerFiles, ServerTlsArgs, serve};
 use super::{ServeSpec, StationArgs, StatsArgs};
 use crate::args::{SeedArgs, listen_address, parse_count};
 use crate::failure::{Exit, Failure};
@@ -61,7 +61,7 @@ impl RawServeWs {
         let server = WsServerSpec {
             listen: self.listen,
             workers: self.station.workers(),
-            service: self.station.service().unwrap_or(Law::ZERO),
+            service: self.station.service.unwrap_or(Law::ZERO),
             fans_out: self.fan_out,
             publish: self.publish,
             seed: self.seed.seed(),
@@ -128,12 +128,13 @@ impl RawServeGrpc {
             streams_max: self.streams,
             reflect: Some(reflect),
             workers: self.station.workers(),
-            service: self.station.service().unwrap_or(Law::ZERO),
+            service: self.station.service.unwrap_or(Law::ZERO),
             seed: self.seed.seed(),
             ..HttpServerSpec::default()
         };
         let stats = self.stats.resolve()?;
-        Ok(super::http::serve(server, authority.flatten(), stats))
+        let files = ServerFiles::default();
+        Ok(ServeSpec::new(move || serve(server, authority.flatten(), files, stats)))
     }
 }
 
@@ -202,7 +203,7 @@ impl RawServeDns {
             listen: self.listen,
             records: self.records,
             workers: self.station.workers(),
-            service: self.station.service().unwrap_or(Law::ZERO),
+            service: self.station.service.unwrap_or(Law::ZERO),
             seed: self.seed.seed(),
             arrivals_max: arrivals.as_ref().map_or(0, |_| DNS_ARRIVALS_MAX),
         };

@@ -10,7 +10,7 @@ use super::laboratory::{self, ReportSetup};
 use crate::args::{SeedArgs, ThresholdArgs, one_of, parse_positive, refuse_first, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::output::MeasuredOutputArgs;
-use crate::resolved_options::{ResolvedOptions, Typed, typed};
+use crate::resolved_options::{ResolvedOptions, displayed, typed};
 use clap::Args;
 use knee_core::report::Kind;
 use knee_load::arrival::shapes;
@@ -20,7 +20,6 @@ use knee_load::throttle::CatchUp;
 use knee_load::time::Nanos;
 use runner::{OperationKind, OperationService};
 use serde::Serialize;
-use serde_json::Value;
 use std::net::SocketAddr;
 use tables::{HoldRows, WaitRows};
 
@@ -63,7 +62,6 @@ pub struct RawThrottle {
     /// Without --rate each method and delay has a row without it and a row with it.
     #[arg(long, value_name = "OP", value_parser = one_of(runner::KINDS))]
     #[arg(hide_possible_values = true, help_heading = "Operation")]
-    #[serde(serialize_with = "typed")]
     op: Option<OperationKind>,
 
     /// Target of --op [default: a built-in service]
@@ -84,7 +82,7 @@ pub struct RawThrottle {
     /// spread(X): all are made, at no more than X times the rate (2 unless given). skip: those that
     /// were missed are counted, not made. delay: the schedule moves back, which is counted.
     #[arg(long, value_name = "POLICY", value_parser = CatchUp::parse, help_heading = "Schedule")]
-    #[serde(serialize_with = "typed")]
+    #[serde(serialize_with = "displayed")]
     policy: Option<CatchUp>,
 
     /// With --rate: minimum wait; operations are grouped instead of waiting less [default: 0]
@@ -251,11 +249,5 @@ impl RawThrottle {
                 options
             }
         }
-    }
-}
-
-impl Typed for CatchUp {
-    fn typed(&self) -> Value {
-        self.to_string().into()
     }
 }

@@ -1,12 +1,10 @@
 //! Where waits and rates are measured: this machine. Operations send to a named service, or to a
 //! built-in one in this process.
 
-use crate::args::{Choices, word_of};
+use crate::args::Choices;
 use crate::command::laboratory::{TrialOutput, TrialRunner};
 use crate::failure::Failure;
-use crate::resolved_options::Typed;
-use crate::watch::{LiveKind, UpcomingTrial};
-use knee_core::experiment::Experiment;
+use crate::watch::{LiveKind, LiveTrial, UpcomingTrial};
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::experiment::throttle;
@@ -16,14 +14,14 @@ use knee_load::experiment::throttle::{HoldSpec, HoldTrial};
 use knee_load::measure::IntervalWatcher;
 use knee_load::spec::ParseError;
 use knee_load::time::Nanos;
-use serde_json::Value;
+use serde::Serialize;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
 /// The rows of a table, one after another. Nothing is shown during a row, as that would disturb it.
 #[derive(Debug)]
-struct Rows {
+pub(super) struct Rows {
     /// How long each takes.
     times: Vec<Nanos>,
     begun: usize,
@@ -34,7 +32,7 @@ impl Rows {
         Rows { times, begun: 0 }
     }
 
-    fn total(&self) -> Nanos {
+    pub(super) fn total(&self) -> Nanos {
         sum(&self.times)
     }
 
@@ -42,9 +40,8 @@ impl Rows {
     fn next(&mut self, label: String) -> UpcomingTrial {
         let before = self.begun.min(self.times.len());
         self.begun += 1;
-        UpcomingTrial {
+        let live = LiveTrial {
             label,
-            level: None,
             kind: LiveKind::Row {
                 number: self.begun,
                 of: self.times.len(),
@@ -56,8 +53,8 @@ impl Rows {
             interval: Nanos::ZERO,
             asked_per_s: None,
             names: Default::default(),
-            http: None,
-        }
+        };
+        UpcomingTrial { live, level: None, http: None }
     }
 }
 
@@ -68,7 +65,7 @@ fn sum(times: &[Nanos]) -> Nanos {
 /// Measures waits.
 #[derive(Debug)]
 pub struct WaitRunner {
-    rows: Rows,
+    pub(super) rows: Rows,
     /// The fewest waits with the work that rows have, where they have any.
     probe: Option<WaitSpec>,
     trials: Vec<WaitTrial>,
@@ -83,11 +80,6 @@ impl WaitRunner {
             probe: with_work.map(probe),
             trials: Vec::new(),
         }
-    }
-
-    /// How long all rows take.
-    pub fn total(&self) -> Nanos {
-        self.rows.total()
     }
 
     /// What was measured; `None` where the user ended it early.
@@ -120,7 +112,10 @@ fn wait_label(row: &WaitSpec) -> String {
     }
 }
 
-impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> TrialRunner<X> for WaitRunner {
+impl TrialRunner for WaitRunner {
+    type Spec = WaitSpec;
+    type Trial = WaitTrial;
+
     /// The first row has no work: that nobody is there to do it should not come out only after it.
     fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
         match self.probe.take() {
@@ -155,7 +150,7 @@ impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> TrialRunner<X> for WaitR
 /// Holds rates.
 #[derive(Debug)]
 pub struct HoldRunner {
-    rows: Rows,
+    pub(super) rows: Rows,
 }
 
 impl HoldRunner {
@@ -163,14 +158,12 @@ impl HoldRunner {
     pub fn new(rows: &[HoldSpec]) -> HoldRunner {
         HoldRunner { rows: Rows::of(rows.iter().map(|row| row.duration).collect()) }
     }
-
-    /// How long all rows take.
-    pub fn total(&self) -> Nanos {
-        self.rows.total()
-    }
 }
 
-impl<X: Experiment<Spec = HoldSpec, Trial = HoldTrial>> TrialRunner<X> for HoldRunner {
+impl TrialRunner for HoldRunner {
+    type Spec = HoldSpec;
+    type Trial = HoldTrial;
+
     fn upcoming(&mut self, spec: &HoldSpec) -> UpcomingTrial {
         self.rows.next(spec.method.name().to_owned())
     }
@@ -198,18 +191,13 @@ pub const KINDS: Choices<OperationKind> =
     &[("udp", OperationKind::Udp), ("qotd", OperationKind::Qotd)];
 
 /// An operation that sends something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OperationKind {
     /// A datagram is sent.
     Udp,
     /// A quote of the day is asked for and awaited.
     Qotd,
-}
-
-impl Typed for OperationKind {
-    fn typed(&self) -> Value {
-        word_of(KINDS, *self).into()
-    }
 }
 
 impl OperationKind {

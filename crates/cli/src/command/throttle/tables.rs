@@ -99,7 +99,7 @@ pub fn measure_waits(setup: ReportSetup, mut table: WaitRows) -> Result<Exit, Fa
     let dropped = table.drop_unpermitted()?;
     let rows = table.rows(&margins::of_this_machine(notes));
     let mut runner = WaitRunner::new(&rows);
-    notes.tell(&waits_announcement(rows.len(), &table, runner.total()));
+    notes.tell(&waits_announcement(rows.len(), &table, runner.rows.total()));
     let mut experiment = throttle::WaitTable::new(rows);
     for (method, reason) in dropped {
         experiment = experiment.without(method, reason);
@@ -204,7 +204,7 @@ pub fn measure_holds(setup: ReportSetup, table: HoldRows) -> Result<Exit, Failur
     let notes = setup.output.notes();
     let rows = table.rows(&margins::of_this_machine(notes));
     let mut runner = HoldRunner::new(&rows);
-    notes.tell(&holds_announcement(&table, runner.total()));
+    notes.tell(&holds_announcement(&table, runner.rows.total()));
     laboratory::conduct(setup, &mut RateTable::new(rows), &mut runner)
 }
 

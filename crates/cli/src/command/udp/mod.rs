@@ -6,8 +6,8 @@ mod resolve;
 use super::laboratory::{self, ReportSetup};
 use super::service;
 use crate::args::{
-    SETTLED_WAITS, SeedArgs, ThresholdArgs, TokenArgs, one_of, parse_count, parse_positive,
-    with_exits,
+    SETTLED_WAITS, SeedArgs, ThresholdArgs, TokenArgs, one_of, parse_count, parse_number,
+    parse_positive, with_exits,
 };
 use crate::command::laboratory::{TrialOutput, TrialRunner};
 use crate::failure::{Exit, Failure};
@@ -15,9 +15,8 @@ use crate::margins;
 use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::typed;
 use crate::stdio::about;
-use crate::watch::{LiveKind, UpcomingTrial};
+use crate::watch::{LiveKind, LiveTrial, UpcomingTrial};
 use clap::Args;
-use knee_core::experiment::Experiment;
 use knee_core::experiment::udp::{AssessedUdpTrial, ExplainSpec, UdpCompare, UdpExplain, UdpRun};
 use knee_core::trial::report::TrialReport;
 use knee_core::trial::statistics::{StatisticUnit, threshold_names};
@@ -95,7 +94,6 @@ pub struct RawUdp {
     /// multiplexed; with --explain processes]
     #[arg(long, value_name = "AS", value_parser = one_of(options::CARRIERS), help_heading = "Load")]
     #[arg(hide_possible_values = true)]
-    #[serde(serialize_with = "typed")]
     clients_as: Option<ClientsAs>,
 
     /// Datagram size in bytes, at least 40
@@ -153,7 +151,7 @@ pub struct RawUdp {
     duration: Option<Nanos>,
 
     /// Number of datagrams; sending stops after exactly this many
-    #[arg(short = 'n', long, value_name = "N", value_parser = options::parse_datagrams)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse_number)]
     #[arg(alias = "requests", help_heading = "Time")]
     datagrams: Option<u64>,
 
@@ -167,7 +165,6 @@ pub struct RawUdp {
     /// Service mode: sink (count datagrams), echo (also send them back)
     #[arg(long, value_name = "MODE", value_parser = one_of(MODES), help_heading = "Service")]
     #[arg(hide_possible_values = true, hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
     mode: Option<ServiceMode>,
 
     /// Service work per datagram: 200us, exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
@@ -210,7 +207,6 @@ pub struct RawUdp {
     /// [default: hybrid]
     #[arg(long, value_name = "W", value_parser = one_of(SETTLED_WAITS), help_heading = "Generator")]
     #[arg(hide_short_help = true, hide_possible_values = true)]
-    #[serde(serialize_with = "typed")]
     wait_policy: Option<WaitPolicy>,
 
     #[command(flatten, next_help_heading = "Generator")]
@@ -295,16 +291,22 @@ pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
     let needs_margins = explains || plan.trials_mut().iter().any(is_scheduled);
     let margins = needs_margins.then(|| margins::of_this_machine(notes));
     let service = service::datagrams(spec.service.take(), spec.setup.seed)?;
-    if let Some(line) = service.announcement() {
-        notes.tell(&line);
+    if let Some(line) = &service.announcement {
+        notes.tell(line);
     }
     for trial in plan.trials_mut() {
-        trial.service = service.address();
+        trial.service.clone_from(&service.address);
         if let Some(margins) = margins {
             trial.engine.margins = margins;
         }
     }
-    let runner = UdpRunner::new(service.address(), spec.token, program);
+    let runner = UdpRunner {
+        service: service.address.clone(),
+        token: spec.token,
+        program,
+        trials: None,
+        begun: 0,
+    };
     conduct(spec.setup, plan, runner)
 }
 
@@ -317,7 +319,7 @@ fn conduct(setup: ReportSetup, plan: Plan, mut runner: UdpRunner) -> Result<Exit
             let each = laws.iter().map(|law| (law.duration + law.around()).0).max();
             let total = Nanos(each.unwrap_or(0).saturating_mul(trials as u64));
             notes.tell(&announcement(&laws, trials, total));
-            runner.tells_trials(trials);
+            runner.trials = Some(trials);
             laboratory::conduct(setup, &mut UdpCompare::new(laws, repeats), &mut runner)
         }
         Plan::Explain(mut spec) => {
@@ -327,7 +329,7 @@ fn conduct(setup: ReportSetup, plan: Plan, mut runner: UdpRunner) -> Result<Exit
             let mut experiment = UdpExplain::new(*spec);
             let trials = experiment.trials();
             notes.tell(&announcement(&both, trials, length));
-            runner.tells_trials(trials);
+            runner.trials = Some(trials);
             laboratory::conduct(setup, &mut experiment, &mut runner)
         }
     }
@@ -354,7 +356,7 @@ pub fn client() -> Result<Exit, Failure> {
 
 /// A service, and what runs clients that are processes.
 #[derive(Debug)]
-pub struct UdpRunner {
+struct UdpRunner {
     service: String,
     token: String,
     program: PathBuf,
@@ -364,24 +366,17 @@ pub struct UdpRunner {
 }
 
 impl UdpRunner {
-    /// A runner against this service; `program` is this executable.
-    pub fn new(service: String, token: String, program: PathBuf) -> UdpRunner {
-        UdpRunner { service, token, program, trials: None, begun: 0 }
-    }
-
     /// Whether the service may have real-time priority; a service that cannot be asked says why
     /// when it is to be used.
-    pub fn may_be_realtime(&self) -> bool {
+    fn may_be_realtime(&self) -> bool {
         udp::preflight(&self.service, &self.token).is_ok_and(|facts| facts.may_be_realtime)
-    }
-
-    /// Makes a line follow each of this number of trials.
-    pub fn tells_trials(&mut self, trials: usize) {
-        self.trials = Some(trials);
     }
 }
 
-impl<X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial>> TrialRunner<X> for UdpRunner {
+impl TrialRunner for UdpRunner {
+    type Spec = UdpTrialSpec;
+    type Trial = AssessedUdpTrial;
+
     fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
         udp::preflight(&self.service, &self.token).map(drop)
     }
@@ -393,9 +388,8 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial>> TrialRunner<X
             None => spec.label.clone(),
         };
         let is_timed = spec.datagrams_max.is_none();
-        UpcomingTrial {
+        let live = LiveTrial {
             label,
-            level: Some(spec.level),
             kind: LiveKind::Datagrams,
             warmup: Nanos::ZERO,
             total: is_timed.then_some(spec.duration),
@@ -405,8 +399,8 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial>> TrialRunner<X
                 _ => None,
             },
             names: Default::default(),
-            http: None,
-        }
+        };
+        UpcomingTrial { live, level: Some(spec.level), http: None }
     }
 
     fn run(

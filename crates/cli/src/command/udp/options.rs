@@ -1,7 +1,7 @@
 //! Values of `knee udp` and `knee serve udp`, and options that make no sense together.
 
 use super::RawUdp;
-use crate::args::{Choices, parse_count, parse_whole, refuse_first, service_address, word_of};
+use crate::args::{Choices, parse_count, parse_whole, refuse_first, service_address};
 use crate::failure::Failure;
 use crate::resolved_options::Typed;
 use knee_load::experiment::udp::{ClientsAs, ServiceMode, UdpTrialSpec};
@@ -27,18 +27,6 @@ pub enum Preset {
 }
 
 pub const PRESETS: Choices<Preset> = &[("published", Preset::Published)];
-
-impl Typed for ServiceMode {
-    fn typed(&self) -> Value {
-        word_of(MODES, *self).into()
-    }
-}
-
-impl Typed for ClientsAs {
-    fn typed(&self) -> Value {
-        word_of(CARRIERS, *self).into()
-    }
-}
 
 /// Serializes the kinds of `--explain` as they are typed: without any it is a flag.
 pub fn explained<S: Serializer>(
@@ -79,14 +67,6 @@ pub fn parse_buffer(text: &str) -> Result<u32, ParseError> {
         n if n > i32::MAX as u32 => {
             Err(ParseError(format!("'{text}' is too large: at most {}", i32::MAX)))
         }
-        n => Ok(n),
-    }
-}
-
-/// A number of datagrams, at least one.
-pub fn parse_datagrams(text: &str) -> Result<u64, ParseError> {
-    match parse_whole(text)? {
-        0 => Err(ParseError(format!("'{text}' is too few: at least 1"))),
         n => Ok(n),
     }
 }

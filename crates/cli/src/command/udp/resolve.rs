@@ -41,13 +41,6 @@ const REPEATS: u32 = 3;
 /// The receive buffer of the preset: room for a third of the 128 datagrams that a tick lets go.
 const PUBLISHED_RCVBUF: u32 = 16_384;
 
-/// The load of a run, as its options are typed.
-struct RunLoad {
-    clients: u32,
-    rate: Option<Rate>,
-    wait: String,
-}
-
 /// Clients of one kind.
 struct Clients {
     label: String,
@@ -66,10 +59,6 @@ impl RawUdp {
         let seed = self.seed.seed();
         let laws = self.laws(duration, trace.as_ref())?;
         self.refuse_what_none_needs(&laws)?;
-        let run = match laws.as_slice() {
-            [law] if self.kind() == UdpTask::Run => Some(law.typed(self.when().1.trim())),
-            _ => None,
-        };
         // A built-in service has none.
         let token = match self.service_address {
             Some(_) => self.token.resolve()?,
@@ -80,14 +69,7 @@ impl RawUdp {
             .map(|law| self.trial(law, &token, [duration, interval], seed, machine))
             .collect();
         let plan = self.plan(trials, seed)?;
-        let times = match &plan {
-            Plan::Explain(spec) => {
-                self.repeats = Some(spec.repeats);
-                [spec.first.duration, spec.first.interval]
-            }
-            Plan::Run(_) | Plan::Compare(..) => [duration, interval],
-        };
-        let options = self.settle(times, run, seed);
+        let options = self.settle(&plan, seed);
         let output = self.output.resolve()?;
         let setup = ReportSetup::new(Kind::Udp, seed, options, self.thresholds, output);
         Ok(UdpSpec { plan, service: self.service_address, token, setup })
@@ -316,28 +298,35 @@ impl RawUdp {
     }
 
     /// Puts what the trials use in the place of defaults; the options that repeat them. The port
-    /// of a
-    /// built-in service differs from run to run and a token is a secret: both are left out.
-    /// `run`: the
-    /// load of a run.
-    fn settle(
-        &mut self,
-        [duration, interval]: [Nanos; 2],
-        run: Option<RunLoad>,
-        seed: u64,
-    ) -> ResolvedOptions {
+    /// of a built-in service differs from run to run and a token is a secret: both are left out.
+    fn settle(&mut self, plan: &Plan, seed: u64) -> ResolvedOptions {
         self.clients_as = Some(self.carried_as());
-        if self.kind() != UdpTask::Run {
-            self.repeats = Some(self.repeats());
-        }
-        self.duration = Some(duration);
-        self.interval = Some(interval);
+        let first = match plan {
+            Plan::Run(trial) => {
+                let (rate, wait) = match &trial.wait {
+                    ClientWait::Schedule { rate, arrival } => {
+                        let rate = (!arrival.carries_rate()).then_some(*rate);
+                        (rate, self.when().1.trim().to_owned())
+                    }
+                    other => (None, other.name()),
+                };
+                self.clients = Some(trial.clients);
+                self.rate = rate;
+                self.wait = Some(wait);
+                trial
+            }
+            Plan::Compare(trials, repeats) => {
+                self.repeats = Some(*repeats);
+                &trials[0]
+            }
+            Plan::Explain(spec) => {
+                self.repeats = Some(spec.repeats);
+                &spec.first
+            }
+        };
+        self.duration = Some(first.duration);
+        self.interval = Some(first.interval);
         self.seed.seed = Some(seed);
-        if let Some(run) = run {
-            self.clients = Some(run.clients);
-            self.rate = run.rate;
-            self.wait = Some(run.wait);
-        }
         ResolvedOptions::of(self)
     }
 }
@@ -355,18 +344,6 @@ impl Clients {
             n => format!("{name}*{n}"),
         };
         Clients { label, wait, clients }
-    }
-
-    /// The options that ask for them. `schedule`: a schedule as it was typed.
-    fn typed(&self, schedule: &str) -> RunLoad {
-        let (rate, wait) = match &self.wait {
-            ClientWait::Schedule { rate, arrival } => {
-                let rate = (!arrival.carries_rate()).then_some(*rate);
-                (rate, schedule.to_owned())
-            }
-            other => (None, other.name()),
-        };
-        RunLoad { clients: self.clients, rate, wait }
     }
 
     /// Datagrams per second of all of them, as far as it is asked for; 0 where it is not.

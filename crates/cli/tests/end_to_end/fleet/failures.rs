@@ -6,7 +6,7 @@
 //! | `kill -9` of an agent | the trial is INVALID and names it; the others count |
 //! | `kill -9` of the coordinator | `knee fleet collect` has all |
 //! | `kill -9` of NATS, and a new start | agents go on and deliver |
-//! | NATS stays away from an agent that is to end | it ends |
+//! | NATS stays away from an agent or a run that is to end | it ends |
 //! | `kill -9` of an agent, then another trial | the fleet is lost, and not the target |
 //! | `kill -STOP` of an agent for 3 s | INVALID as stalled, not lost; its row says stopped |
 //! | `kill -STOP` of the coordinator for 3 s | nothing is lost |
@@ -103,6 +103,20 @@ fn agents_go_on_while_nats_is_away_and_deliver_when_it_is_back() {
     let report = ended.json();
     assert!(lost(&report).is_empty(), "{ended:?}");
     assert_eq!(report["trials"][0]["outcomes"]["ok"], 600);
+}
+
+#[test]
+fn a_run_ends_when_it_is_asked_to_although_nats_is_away() {
+    let Some(mut ground) = Ground::with(1) else {
+        return;
+    };
+    let child = under_way(&ground, &["-R", "100", "-d", "600s"]);
+    ground.nats.kill();
+    signal(&child, libc::SIGINT);
+    let ended = Ended::of(child);
+    assert!(!matches!(ended.status, Some(0) | None), "{ended:?}");
+    assert!(ended.stderr.contains("NATS has been away for"), "{ended:?}");
+    assert!(ended.stderr.contains("knee fleet collect"), "{ended:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is waited for on the screen comes sooner, or never.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -108,8 +108,8 @@ impl OnTerminal {
     }
 
     /// Presses keys, all at once.
-    pub fn press(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    pub fn press(&mut self, keys: impl AsRef<[u8]>) {
+        self.keyboard.write_all(keys.as_ref()).unwrap();
     }
 
     /// Makes the terminal another size.
@@ -127,15 +127,10 @@ impl OnTerminal {
         let mut ended = Ended::of(self.child);
         let is_as_before = same(&settings(&self.terminal), &self.settings_before);
         drop(self.terminal);
-        // All that was written lies in the terminal's buffer until it is read.
-        let mut last = usize::MAX;
-        loop {
-            let length = self.screen.written.lock().unwrap().len();
-            if length == last {
-                break;
-            }
-            last = length;
-            std::thread::sleep(Duration::from_millis(50));
+        // The reader ends once it has read all and nobody holds the terminal any more.
+        let begin = Instant::now();
+        while !self.reader.is_finished() && begin.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
         }
         let written = self.screen.written.lock().unwrap();
         ended.stderr = String::from_utf8_lossy(&written).into_owned();

@@ -25,6 +25,8 @@ impl TempPath {
 impl Drop for TempPath {
     fn drop(&mut self) {
         // It may never have been written.
-        let _ = std::fs::remove_file(&self.0);
+        if std::fs::remove_file(&self.0).is_err() {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
     }
 }

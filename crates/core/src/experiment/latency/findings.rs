@@ -21,18 +21,16 @@ pub(super) fn codes() -> Vec<Code> {
     [CODES, queues::CODES, classic::CODES, distorted::CODES].concat()
 }
 
-/// A scenario as findings see it.
-#[derive(Clone, Copy, Debug)]
+/// A scenario with the trial that counts.
+#[derive(Clone, Debug)]
 pub(super) struct MeasuredScenario<'a> {
-    /// Its row.
-    pub row: &'a ScenarioRow,
-    /// Its trial; `None` where the row was read from a text.
-    pub trial: Option<&'a TrialReport>,
+    pub row: ScenarioRow,
+    pub trial: &'a TrialReport,
 }
 
 impl<'a> MeasuredScenario<'a> {
     fn flows(&self) -> Option<&'a FlowsReport> {
-        self.trial?.flows()
+        self.trial.flows()
     }
 }
 
@@ -157,7 +155,7 @@ impl LatencyDiagnosis<'_> {
                 1 => "; 1 more flow was lost later".to_owned(),
                 n => format!("; {} more flows were lost later", exact(n as f64)),
             };
-            let row = scenario.row;
+            let row = &scenario.row;
             Some(FLOW_KILLED.warning(
                 format!(
                     "{} of {} was lost after {}: {}{others}; a lost flow counts as 0, so that {} \
@@ -275,7 +273,7 @@ impl LatencyDiagnosis<'_> {
                 let own = report.flows.iter().filter(|f| f.direction == direction);
                 let own: Vec<&FlowReport> = own.collect();
                 if !own.is_empty() {
-                    directions.push((scenario.row, own));
+                    directions.push((&scenario.row, own));
                 }
             }
         }
@@ -285,7 +283,7 @@ impl LatencyDiagnosis<'_> {
     /// Only scenarios that mirror each other are compared, as one upload against 31 downloads is
     /// no measure of either direction. A zero is another finding.
     fn asymmetric(&self) -> Option<Finding> {
-        let clean = || self.scenarios.iter().map(|s| s.row).filter(|row| is_clean(row));
+        let clean = || self.scenarios.iter().map(|s| &s.row).filter(|row| is_clean(row));
         // Acknowledgements of one direction share the other with its flows.
         let is_one_way = |row: &&ScenarioRow| row.up == 0 || row.down == 0;
         let has_both = clean().any(|row| row.down == 0) && clean().any(|row| row.up == 0);
@@ -318,7 +316,7 @@ impl LatencyDiagnosis<'_> {
     }
 
     fn not_settled(&self) -> Option<Finding> {
-        let forced = || self.scenarios.iter().map(|s| s.row).filter(|row| row.state == "forced");
+        let forced = || self.scenarios.iter().map(|s| &s.row).filter(|row| row.state == "forced");
         let longest_ns = forced().map(|row| row.duration_ns).max()? as f64;
         let flows = |row: &ScenarioRow| Level::Flows { up: row.up, down: row.down };
         let at: Vec<Level> = forced().map(flows).collect();

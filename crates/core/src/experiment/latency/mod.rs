@@ -104,22 +104,18 @@ impl Latency {
     }
 
     /// The scenarios, each with the trial that counts.
-    fn rows<'a>(&self, past: &'a [TrialReport]) -> Vec<(ScenarioRow, &'a TrialReport)> {
-        let idle = self.idle(past);
-        let attempts = ScenarioAttempts::of(past);
-        let each = attempts.counting.iter().enumerate();
-        let row = |(step, &trial): (usize, &usize)| {
-            let report = &past[trial];
-            let row = row(report, idle, self.scenario(step)?.1)?;
-            let trial = Some(trial);
-            Some((ScenarioRow { trial, ..row }, report))
+    fn scenarios<'a>(
+        &self,
+        past: &'a [TrialReport],
+        counting: &[usize],
+        idle: Option<&TrialReport>,
+    ) -> Vec<MeasuredScenario<'a>> {
+        let scenario = |(step, &number): (usize, &usize)| {
+            let trial = &past[number];
+            let row = row(trial, idle, self.scenario(step)?.1)?;
+            Some(MeasuredScenario { row: ScenarioRow { trial: Some(number), ..row }, trial })
         };
-        each.filter_map(row).collect()
-    }
-
-    fn idle<'a>(&self, past: &'a [TrialReport]) -> Option<&'a TrialReport> {
-        let first = *ScenarioAttempts::of(past).counting.first()?;
-        past.get(first).filter(|_| self.idle_trials() > 0)
+        counting.iter().enumerate().filter_map(scenario).collect()
     }
 }
 
@@ -141,12 +137,10 @@ impl Experiment for Latency {
     fn conclude(&self, past: &[TrialReport]) -> Concluded<LatencyConclusion> {
         let attempts = ScenarioAttempts::of(past);
         let counting: Vec<&TrialReport> = attempts.counting.iter().map(|&t| &past[t]).collect();
-        let rows = self.rows(past);
-        let idle = self.idle(past);
-        let each = rows.iter().map(|(row, trial)| MeasuredScenario { row, trial: Some(trial) });
-        let scenarios: Vec<MeasuredScenario<'_>> = each.collect();
+        let idle = counting.first().copied().filter(|_| self.idle_trials() > 0);
+        let scenarios = self.scenarios(past, &attempts.counting, idle);
         let mut findings = latency_findings(&counting, idle, &scenarios);
-        let rows: Vec<ScenarioRow> = rows.iter().map(|(row, _)| row.clone()).collect();
+        let rows = scenarios.into_iter().map(|scenario| scenario.row).collect();
         let mut conclusion = LatencyConclusion {
             min_rtt_ns: idle.and_then(min_rtt_ns),
             idle_ns: idle
@@ -185,7 +179,7 @@ impl Experiment for Latency {
 /// reported at its end, it is alive and a cap on bytes ended the trial. The next scenario has that
 /// cap again to itself.
 pub fn gone(trial: &TrialReport) -> Option<String> {
-    let flows = trial.flows().filter(|f| f.state == "aborted")?;
+    let flows = trial.flows().filter(|flows| flows.is_aborted())?;
     let is_there = flows.cpu_s_per_gib.is_some();
     (!is_there).then(|| format!("{} was aborted: {}", trial.label, flows.reason))
 }

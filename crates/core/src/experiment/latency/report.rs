@@ -22,10 +22,8 @@ pub struct LatencyConclusion {
     /// known.
     pub grade: String,
     /// What the grade is of: by how much the loaded path's latency exceeds the idle one's.
-    #[serde(default)]
     pub added_latency_ns: Option<u64>,
     /// The same by UDP probes; `None` where not known.
-    #[serde(default)]
     pub udp_added_latency_ns: Option<u64>,
     /// The grade of that; empty where not known.
     #[serde(default)]
@@ -35,7 +33,6 @@ pub struct LatencyConclusion {
     #[serde(default)]
     pub distorted: Vec<String>,
     /// Latency of the idle path over TCP.
-    #[serde(default)]
     pub idle_ns: Option<TimesReport>,
     /// The scenarios in the order in which they were run.
     pub scenarios: Vec<ScenarioRow>,
@@ -74,22 +71,17 @@ pub struct ScenarioRow {
     #[serde(default)]
     pub duration_ns: u64,
     /// By how much the median ping exceeds that of the idle path; `None` where either is not known.
-    #[serde(default)]
     pub added_latency_ns: Option<i64>,
     /// The same of UDP probes. The sending host's TCP holds none of them back.
-    #[serde(default)]
     pub udp_added_latency_ns: Option<i64>,
     /// Whether the generator distorted it.
     #[serde(default)]
     pub distorted: bool,
     /// Its trial in the report, from 0; `None` where only a text is known.
-    #[serde(default)]
     pub trial: Option<usize>,
     /// Jain's index of the uploads.
-    #[serde(default)]
     pub up_jain_index: Option<f64>,
     /// Jain's index of the downloads.
-    #[serde(default)]
     pub down_jain_index: Option<f64>,
     /// Goodput of each flow, the uploads first.
     pub flows: Vec<ScenarioFlow>,

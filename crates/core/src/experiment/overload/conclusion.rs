@@ -17,6 +17,7 @@ use crate::finding::{Code, Finding};
 use crate::trial::report::TrialReport;
 use crate::words::{exact, levels, number, percent};
 use knee_load::measure::{Outcome, Outcomes};
+use knee_load::spec::Level;
 use serde_json::Value;
 
 /// A capacity that is a mean over levels may exceed each of them by this factor.
@@ -304,9 +305,8 @@ fn simple(conclusion: &OverloadConclusion) -> Option<String> {
 }
 
 fn pressed(summary: &OverloadSummary) -> Option<String> {
-    use crate::experiment::overload::analysis::LevelScheme::Scheduled;
     let most = summary.most_offered_per_s()?;
-    let is_scheduled = summary.pressing().any(|p| matches!(p.scheme, Scheduled(_)));
+    let is_scheduled = summary.pressing().any(|p| matches!(p.level, Level::RatePerS(_)));
     let who = if is_scheduled { "the schedule" } else { "S-Clients" };
     if !summary.is_overloaded() {
         return Some(format!("{who} offered up to {}/s: nothing was overloaded", number(most)));

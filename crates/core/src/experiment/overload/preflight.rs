@@ -87,10 +87,7 @@ struct InFlight {
 /// Simple clients have one connection each, wherever it waits. Of S-Clients those that wait for a
 /// response come on top of the connects in flight.
 fn in_flight_max(facts: &PreflightFacts, spec: &OverloadSpec) -> InFlight {
-    let queue = facts.server.as_ref().map_or(0, |s| match s.backlog {
-        Some(backlog) => backlog.min(s.somaxconn),
-        None => 0,
-    });
+    let queue = facts.server.as_ref().map_or(0, |s| s.backlog.unwrap_or(0).min(s.somaxconn));
     let clients = spec.simple.iter().copied().max().unwrap_or(0);
     let (descriptors, is_certain) = match (&spec.scheduled, &spec.descriptors) {
         (Some((_, _, descriptors)), _) => (*descriptors, true),
@@ -270,8 +267,7 @@ fn request_queue(server: &ServerFacts) -> Option<Finding> {
             "as most servers have it: sysctl -w net.ipv4.tcp_syncookies=1",
         ));
     }
-    let queue = server.backlog.unwrap_or(server.somaxconn);
-    let queue = queue.min(server.somaxconn);
+    let queue = server.backlog.unwrap_or(server.somaxconn).min(server.somaxconn);
     let is_short = server.syncookies == 0 && server.tcp_max_syn_backlog < queue;
     is_short.then(|| {
         REQUEST_QUEUE_SHORT.warning(

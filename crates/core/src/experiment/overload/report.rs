@@ -24,11 +24,9 @@ pub struct OverloadConclusion {
     /// The highest rate of first SYNs that was reached.
     pub max_syn_per_s: f64,
     /// The rate up to which the generator was not the limit in any trial.
-    #[serde(default)]
     pub generator_limit_per_s: Option<f64>,
     /// By how much the first SYNs differ from served (of sessions, established; over datagrams,
     /// answered) + D/T at the most, past saturation, in percent.
-    #[serde(default)]
     pub deviation_percent: Option<f64>,
     /// T: time limit for establishing a connection, which is then closed and replaced. Over
     /// datagrams, for the answer.
@@ -39,7 +37,6 @@ pub struct OverloadConclusion {
     #[serde(default = "orderly")]
     pub close: Option<CloseKind>,
     /// Whether service came back after the last level; `null` in reports of before it was asked.
-    #[serde(default)]
     pub recovery: Option<Box<Recovery>>,
     /// The conclusion in a few sentences for a person.
     pub answer: String,
@@ -69,22 +66,18 @@ pub struct LevelRow {
     /// where there is a range.
     pub served_per_s: f64,
     /// 95 % confidence interval of it.
-    #[serde(default)]
     pub served_ci95_per_s: Option<[f64; 2]>,
     /// What is known of it where it is not determined; absent where it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub served_range_per_s: Option<RateRange>,
     /// Attempts by their end.
     #[serde(default)]
     pub outcomes: Outcomes,
     /// Connections in the server's accept queue at the most, where somebody looked.
-    #[serde(default)]
     pub accept_queue_max: Option<u32>,
     /// How many it may hold.
-    #[serde(default)]
     pub accept_queue_limit: Option<u32>,
     /// Share of the server's processors that was busy, in percent of all, where somebody looked.
-    #[serde(default)]
     pub server_busy_percent: Option<f64>,
 }
 

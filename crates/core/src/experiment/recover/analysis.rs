@@ -2,11 +2,11 @@
 //! what it served on steps up.
 
 use super::report::{HysteresisStep, RecoverPhase, RecoveryVerdict};
-use super::{RecoverPhases, RecoverSpec, Trigger};
+use super::{RecoverPhases, RecoverSpec};
 use crate::trial::report::TrialReport;
 use knee_load::measure::Outcome;
 use knee_load::spec::Rate;
-use knee_load::stats::sample::mean;
+use knee_load::stats::sample::{mean, variance};
 use knee_load::time::Nanos;
 
 /// Share of the requests that has to be served before the trigger.
@@ -142,9 +142,7 @@ impl BackBounds {
     fn of(before: &[Sample], rise: f64) -> BackBounds {
         let goodputs: Vec<f64> = before.iter().map(|s| s.good_per_s).collect();
         let middle = mean(&goodputs);
-        let squares = goodputs.iter().map(|g| (g - middle).powi(2)).sum::<f64>();
-        let deviation = (squares / goodputs.len().saturating_sub(1).max(1) as f64).sqrt();
-        let below = (GOODPUT_SIGMAS * deviation).max(GOODPUT_SHARE * middle);
+        let below = (GOODPUT_SIGMAS * variance(&goodputs).sqrt()).max(GOODPUT_SHARE * middle);
         let longest = before.iter().filter_map(|s| s.p99_ns).max();
         BackBounds {
             goodput_per_s: rise * (middle - below).max(0.0),
@@ -213,8 +211,7 @@ const LOWEST_SHARE: f64 = 0.5;
 
 /// The rates, up to the trigger and down again.
 pub(super) fn steps_of(spec: &RecoverSpec) -> Vec<Rate> {
-    let (Trigger::Load(most) | Trigger::Stays(most) | Trigger::Search(most)) = spec.trigger;
-    let (low, high) = (LOWEST_SHARE * spec.rate.per_s(), most.per_s());
+    let (low, high) = (LOWEST_SHARE * spec.rate.per_s(), spec.trigger.rate().per_s());
     let part = |index: usize| low + (high - low) * index as f64 / (STEPS_UP - 1) as f64;
     let up = (0..STEPS_UP).filter_map(|index| Rate::from_f64(part(index)));
     let up: Vec<Rate> = up.collect();

@@ -128,8 +128,7 @@ fn searched(c: &RecoverConclusion) -> Option<String> {
         return Some(format!("The smallest trigger is {}{other}", words(smallest)));
     }
     let tried = c.triggers.iter().max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))?;
-    let load = SmallestTrigger { rate_per_s: tried.rate_per_s, duration_ns: tried.duration_ns };
-    Some(format!("No trigger up to {} keeps the service down", words(&load)))
+    Some(format!("No trigger up to {} keeps the service down", words(&tried.load())))
 }
 
 fn outcome(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {

@@ -18,8 +18,7 @@ use crate::words::percent;
 use knee_load::spec::{Rate, TrialSpec};
 use knee_load::time::Nanos;
 use plan::{RecoverProgress, progress};
-use report::{RecoverConclusion, SmallestTrigger, TriggerTried};
-use std::cmp::Ordering;
+use report::{RecoverConclusion, TriggerTried};
 use std::iter;
 
 /// Lengths of the three phases.
@@ -106,20 +105,14 @@ impl Recover {
         let Some((trial, load, shown)) = progress.decisive() else {
             return known;
         };
-        let smallest = |triggers: &[TriggerTried]| {
-            let down = triggers.iter().filter(|row| row.verdict.is_some_and(|v| v.is_down()));
-            let by_rate = |a: &&TriggerTried, b: &&TriggerTried| {
-                let key = |row: &TriggerTried| (row.rate_per_s, row.duration_ns);
-                key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal)
-            };
-            down.min_by(by_rate).map(|row| (row.rate_per_s, row.duration_ns))
-        };
         let triggers = match trigger {
             Trigger::Search(_) => progress.triggers(),
             Trigger::Load(_) | Trigger::Stays(_) => Vec::new(),
         };
-        let shortest = triggers.iter().filter(|row| row.verdict.is_some_and(|v| v.is_down()));
-        let shortest = shortest.min_by_key(|row| row.duration_ns);
+        let down = || triggers.iter().filter(|row| row.verdict.is_some_and(|v| v.is_down()));
+        let by_size = |a: &&TriggerTried, b: &&TriggerTried| {
+            a.rate_per_s.total_cmp(&b.rate_per_s).then(a.duration_ns.cmp(&b.duration_ns))
+        };
         let steps = progress.hysteresis(&self.spec);
         let mut conclusion = RecoverConclusion {
             verdict: shown.verdict,
@@ -134,12 +127,8 @@ impl Recover {
             trigger_per_s: load.rate.per_s(),
             trigger_ns: phases.before.0,
             after_ns: (phases.before + load.lasting).0,
-            smallest_trigger: smallest(&triggers)
-                .map(|(rate_per_s, duration_ns)| SmallestTrigger { rate_per_s, duration_ns }),
-            shortest_trigger: shortest.map(|row| SmallestTrigger {
-                rate_per_s: row.rate_per_s,
-                duration_ns: row.duration_ns,
-            }),
+            smallest_trigger: down().min_by(by_size).map(TriggerTried::load),
+            shortest_trigger: down().min_by_key(|row| row.duration_ns).map(TriggerTried::load),
             triggers,
             counterfactuals: progress.counterfactuals(),
             hysteresis_percent: analysis::area_percent(&steps),

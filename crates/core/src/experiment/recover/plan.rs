@@ -8,7 +8,6 @@ use knee_load::arrival::{StepOfRate, StepsLaw};
 use knee_load::rng;
 use knee_load::spec::{ArrivalLaw, Load, Rate, RetryPolicy, TrialSpec};
 use knee_load::time::Nanos;
-use std::cmp::Ordering;
 
 /// The load of one trigger.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,9 +150,9 @@ impl RecoverProgress<'_> {
         let triggers: Vec<(usize, TriggerLoad)> =
             self.made.iter().enumerate().filter_map(shown).collect();
         let down = triggers.iter().filter(|(i, _)| self.made[*i].stays_down() == Some(true));
-        let size = |load: &TriggerLoad| (load.rate.per_s(), load.lasting.as_secs_f64());
-        let mildest =
-            down.min_by(|(_, a), (_, b)| size(a).partial_cmp(&size(b)).unwrap_or(Ordering::Equal));
+        let mildest = down.min_by(|(_, a), (_, b)| {
+            a.rate.per_s().total_cmp(&b.rate.per_s()).then(a.lasting.cmp(&b.lasting))
+        });
         let (index, load) = *mildest.or(triggers.first())?;
         Some((index, load, self.made[index].shown.as_ref()?))
     }
@@ -280,11 +279,11 @@ fn next_trigger<'a>(
     spec: &RecoverSpec,
     mut made: impl Iterator<Item = &'a Made> + Clone,
 ) -> Option<TriggerLoad> {
-    let first = match spec.trigger {
-        Trigger::Load(rate) => TriggerLoad { rate, lasting: spec.phases.trigger },
-        Trigger::Stays(rate) => TriggerLoad { rate, lasting: Nanos::ZERO },
-        Trigger::Search(most) => TriggerLoad { rate: most, lasting: spec.phases.trigger },
+    let lasting = match spec.trigger {
+        Trigger::Stays(_) => Nanos::ZERO,
+        Trigger::Load(_) | Trigger::Search(_) => spec.phases.trigger,
     };
+    let first = TriggerLoad { rate: spec.trigger.rate(), lasting };
     let Trigger::Search(most) = spec.trigger else {
         return made.next().is_none().then_some(first);
     };

@@ -70,10 +70,8 @@ pub struct RecoverConclusion {
     pub decisive_trial: usize,
     /// The lowest rate found after which the service did not come back; `None` where none was
     /// looked for, or none does.
-    #[serde(default)]
     pub smallest_trigger: Option<SmallestTrigger>,
     /// The shortest of the highest rate.
-    #[serde(default)]
     pub shortest_trigger: Option<SmallestTrigger>,
     /// Triggers tried in the search; empty without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -85,7 +83,7 @@ pub struct RecoverConclusion {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hysteresis: Vec<HysteresisStep>,
     /// Area between the two ways in percent of the one under the way up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hysteresis_percent: Option<f64>,
     /// The answer in a few sentences.
     pub answer: String,
@@ -128,6 +126,13 @@ pub struct TriggerTried {
     pub verdict: Option<RecoveryVerdict>,
     /// Time until it was back; `None` where it was not.
     pub recovery_ns: Option<u64>,
+}
+
+impl TriggerTried {
+    /// Its rate and length.
+    pub(super) fn load(&self) -> SmallestTrigger {
+        SmallestTrigger { rate_per_s: self.rate_per_s, duration_ns: self.duration_ns }
+    }
 }
 
 /// A load that was offered on the way up and again on the way down.

@@ -156,12 +156,11 @@ pub struct RunConclusion {
     /// Responses per second; `None` without any.
     pub throughput_per_s: Option<f64>,
     /// Intended operations per second, if the target did not keep up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_per_s: Option<f64>,
     /// Median response time; `None` without observations.
     pub p50_ns: Option<u64>,
     /// 95th percentile of response time; as the others, `None` with too few observations.
-    #[serde(default)]
     pub p95_ns: Option<u64>,
     /// 99th percentile of response time.
     pub p99_ns: Option<u64>,

@@ -3,9 +3,8 @@
 use super::Bound;
 use super::bound;
 use super::goals::{Goal, GoalLimit};
-use crate::experiment::sweep::findings::AxisKind;
-use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis, fails};
-use crate::experiment::sweep::report::{RegimeChange, SweepConclusion};
+use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis, fails, outlasts};
+use crate::experiment::sweep::report::{BestWithinBound, RegimeChange, SweepConclusion};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::words::{
     between_users, estimate, exact, levels, list, number, percent, ratio, time, users as n_users,
@@ -18,12 +17,23 @@ const SAME_SHARE: f64 = 0.03;
 
 /// Answer without a conclusion.
 pub(super) fn nothing(table: &[LevelPoint]) -> String {
+    let times = table.iter().filter(|p| outlasts(p)).filter_map(|p| p.mean_ns);
     if table.is_empty() {
         "Nothing was measured.".to_owned()
+    } else if let Some(mean_ns) = times.reduce(f64::max) {
+        format!(
+            "No level is known: no response came within the time of a measurement. An operation \
+             takes {}; measure longer: --duration {}s.",
+            time(mean_ns),
+            (TIMES_LONGER * mean_ns / 1e9).ceil()
+        )
     } else {
         "No level was served: at every one of them all operations failed.".to_owned()
     }
 }
+
+/// Operations of a user that make a measurement.
+const TIMES_LONGER: f64 = 10.0;
 
 /// Share of the maximum that a level's interval has to reach to be as good.
 pub(super) const NEARLY_MOST: f64 = 0.98;
@@ -47,6 +57,9 @@ pub(super) fn at(at_ns: Option<u64>, round: u32) -> String {
     }
 }
 
+/// An interval whose ends differ by this factor is left out: of two rounds it may span anything.
+const UNTOLD_FACTOR: f64 = 10.0;
+
 /// Answer of a sweep over users.
 pub(super) fn users(
     analysis: &KneeAnalysis,
@@ -54,7 +67,8 @@ pub(super) fn users(
     all: &[LevelPoint],
     conclusion: &SweepConclusion,
 ) -> String {
-    let most = match conclusion.max_throughput_ci95_per_s {
+    let told = conclusion.max_throughput_ci95_per_s.filter(|[lo, hi]| *hi < UNTOLD_FACTOR * lo);
+    let most = match told {
         Some([lo, hi]) => {
             let most = number(analysis.x_max_per_s);
             format!("{most}/s ({}–{})", number(lo), number(hi))
@@ -97,7 +111,7 @@ pub(super) fn users(
     sentences.extend(falls(analysis));
     sentences.extend(failing(all));
     sentences.extend(same_for_less(analysis));
-    sentences.extend(within_bound(bounds, all));
+    sentences.extend(within_bound(bounds, conclusion.best_within_bound.as_ref(), all));
     sentences.join(" ")
 }
 
@@ -230,10 +244,17 @@ fn within(text: &str, limit: &GoalLimit, table: &[LevelPoint]) -> String {
     }
 }
 
+/// Half the width of the knee's interval, as a logarithm, from which its rounds hide the bend: a
+/// factor of two.
+const ROUNDS_DIFFER: f64 = std::f64::consts::LN_2;
+
 fn bent(most: &str, knee: &Knee) -> String {
     if let Some([lo, hi]) = knee.range {
+        let differ = knee.half_width.is_some_and(|half| half > ROUNDS_DIFFER);
+        let why =
+            if differ { "the rounds differ too much" } else { "throughput bends too gradually" };
         return format!(
-            "About {most}; the knee is {}: throughput bends too gradually for a single number.",
+            "About {most}; the knee is {}: {why} for a single number.",
             between_users(lo, hi)
         );
     }
@@ -273,23 +294,21 @@ fn same_for_less(analysis: &KneeAnalysis) -> Option<String> {
     })
 }
 
-fn within_bound(bounds: &[Bound], table: &[LevelPoint]) -> Option<String> {
+fn within_bound(
+    bounds: &[Bound],
+    best: Option<&BestWithinBound>,
+    table: &[LevelPoint],
+) -> Option<String> {
     if bounds.is_empty() {
         return None;
     }
     let text = bound::text(bounds);
-    let Some(best) = bound::best(bounds, AxisKind::Vusers, table) else {
+    let Some(best) = best else {
         return Some(format!("No level keeps {text}."));
     };
-    let bracket = bound::bracket(bounds, table);
-    let limit = match bracket.outside {
-        Some(outside) => format!(
-            "; it is kept up to {} and broken at {}",
-            n_users(bracket.within.unwrap_or(0.0)),
-            n_users(outside)
-        ),
-        None => String::new(),
-    };
+    let limit = bound::crossing(bounds, table).map_or(String::new(), |[within, outside]| {
+        format!("; it is kept up to {} and broken at {}", n_users(within), n_users(outside))
+    });
     let doubt = if best.confident { "" } else { ", though not for certain" };
     let p90 = at_p90(best.p90_ns.map(|ns| ns as f64));
     Some(format!(

@@ -5,26 +5,18 @@ use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
 use crate::experiment::sweep::report::BestWithinBound;
 use crate::experiment::sweep::table::LevelPoint;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, codes};
 use crate::words::{levels, time};
 
 /// Share within which throughputs are equal. Of equal ones that with fewer users is better.
 const SAME_SHARE: f64 = 0.02;
 
-/// The highest level that keeps all bounds and the lowest above it that does not.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bracket {
-    /// Highest level within; `None` where the lowest level is already outside.
-    pub within: Option<f64>,
-    /// Lowest level outside of those above it; `None` where none is.
-    pub outside: Option<f64>,
-}
-
-/// Levels between which the bounds are crossed.
-pub(super) fn bracket(bounds: &[Bound], table: &[LevelPoint]) -> Bracket {
-    let outside = table.iter().position(|p| !keeps(bounds, p));
-    let within = outside.unwrap_or(table.len()).checked_sub(1);
-    Bracket { within: within.map(|i| table[i].level), outside: outside.map(|i| table[i].level) }
+/// The levels between which the bounds are crossed: the highest that keeps all of them, or 0, and
+/// the lowest that does not. `None` where each level keeps them.
+pub(super) fn crossing(bounds: &[Bound], table: &[LevelPoint]) -> Option<[f64; 2]> {
+    let outside = table.iter().position(|p| !keeps(bounds, p))?;
+    let within = outside.checked_sub(1).map_or(0.0, |i| table[i].level);
+    Some([within, table[outside].level])
 }
 
 /// The level with the most throughput within all bounds; of equal ones the lowest, which answers
@@ -55,12 +47,12 @@ pub(super) fn best(
     })
 }
 
-pub(super) const BOUND_UNREACHABLE: Code = Code {
-    name: "bound_unreachable",
-    cause: "Not even the lowest level meets a --bound: the target is slower than that without any \
-            load.",
-    remedy: "Ask for a bound that it can meet.",
-};
+codes! {
+    BOUND_UNREACHABLE = "bound_unreachable":
+        cause "Not even the lowest level meets a --bound: the target is slower than that without \
+               any load.",
+        remedy "Ask for a bound that it can meet.";
+}
 
 /// A finding for each bound that no level keeps, with the lowest level whose figure is known.
 pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Vec<Finding> {
@@ -72,8 +64,7 @@ pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]
             let figure = |p: &LevelPoint| b.figure(measured(p)?).0;
             let (level, ns) = table.iter().find_map(|p| Some((p.level, figure(p)?)))?;
             let limit = time(1.5 * ns as f64).replace([' ', ','], "").replace('µ', "u");
-            Some(BOUND_UNREACHABLE.finding(
-                Severity::Warning,
+            Some(BOUND_UNREACHABLE.warning(
                 format!(
                     "no level meets {b}: even {} takes {}",
                     levels(&[axis.level(level)]),

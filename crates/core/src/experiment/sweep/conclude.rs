@@ -2,7 +2,7 @@
 
 use super::inference::Inference;
 use super::progress::SweepProgress;
-use super::{Bound, SweepSpec, VuserPlan, answer, bound, goals, open_loop, pauses, rows};
+use super::{Bound, LevelPlan, SweepSpec, answer, bound, goals, open_loop, pauses, rows};
 use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
 use crate::experiment::sweep::goals::{Goal, GoalLimit};
 use crate::experiment::sweep::knee;
@@ -52,7 +52,7 @@ pub(super) fn conclude_points(table: &[LevelPoint]) -> (Vec<Finding>, SweepConcl
 /// level.
 pub(super) fn users(
     spec: &SweepSpec,
-    plan: &VuserPlan,
+    plan: &LevelPlan<u32>,
     past: &[TrialReport],
 ) -> (Concluded<SweepConclusion>, Vec<TrialReport>) {
     let (closed, open) = open_loop::split(past);
@@ -61,7 +61,7 @@ pub(super) fn users(
     let merged = inference.trials();
     let table = inference.table(&merged);
     let asked = FindingContext {
-        is_open_loop_known: open_loop::is_known(spec, past),
+        is_open_loop_known: open_loop::usable(past).is_some(),
         ..FindingContext::default()
     };
     let relevant: Vec<&TrialReport> = merged.iter().chain(failing(&inference)).collect();
@@ -321,10 +321,9 @@ fn fitted(analysis: &KneeAnalysis, pause_s: Option<f64>) -> Vec<ModelFit> {
 }
 
 fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
-    let others = [("kneedle", knee.kneedle), ("max_power", knee.max_power)];
     conclusion.throughput_per_user_per_s = Some(knee.x_1_per_s);
     conclusion.knee_alternatives =
-        others.into_iter().filter_map(|(name, level)| Some((name.to_owned(), level?))).collect();
+        knee.alternatives().map(|(method, level)| (method.to_owned(), level)).collect();
     if knee.range.is_some() {
         conclusion.knee_range = knee.range;
         let asymptotes = ("asymptotes".to_owned(), knee.level);

@@ -1,6 +1,6 @@
 //! The conclusion of `knee sweep` as a report sees it, and its checks for contradictions.
 
-use super::findings::CODES;
+use super::findings::codes;
 use super::report::{OpenLoopComparison, SweepConclusion, SweepLevel};
 use crate::consistency::{Contradictions, Said, at_most};
 use crate::experiment::{Answer, most_responses, values};
@@ -22,7 +22,7 @@ const PAST_KNEE_GAIN_PERCENT: f64 = 10.1;
 
 impl Answer for SweepConclusion {
     fn codes() -> Vec<Code> {
-        CODES.to_vec()
+        codes()
     }
 
     fn cut_short(&mut self, _trial: &TrialReport, words: String) {
@@ -45,21 +45,17 @@ impl Answer for SweepConclusion {
     }
 
     fn check(&self, said: Said<'_>, found: &mut Contradictions) {
-        check(said, self, found);
-    }
-}
-
-fn check(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
-    levels(said, of, found);
-    maximum(of, found);
-    in_time(of, found);
-    knee(of, found);
-    range(of, found);
-    goals(of, found);
-    within_bound(of, found);
-    recommended(of, found);
-    for finding in said.findings {
-        statement(finding, of, found);
+        levels(said, self, found);
+        maximum(self, found);
+        in_time(self, found);
+        knee(self, found);
+        range(self, found);
+        goals(self, found);
+        within_bound(self, found);
+        recommended(self, found);
+        for finding in said.findings {
+            statement(finding, self, found);
+        }
     }
 }
 

@@ -153,7 +153,7 @@ pub(super) struct RateTrials<'a> {
     /// Share of the operations that fails at the best rate.
     failing: f64,
     /// Rates tried, ascending.
-    rates: Vec<f64>,
+    pub(super) rates: Vec<f64>,
 }
 
 impl<'a> RateTrials<'a> {
@@ -164,11 +164,6 @@ impl<'a> RateTrials<'a> {
         let valid = past.iter().filter(|t| t.verdict == Verdict::Valid);
         let failing = valid.map(|t| error_share(&t.outcomes));
         RateTrials { past, failing: failing.fold(f64::INFINITY, f64::min), rates }
-    }
-
-    /// Rates tried, ascending.
-    pub(super) fn rates(&self) -> &[f64] {
-        &self.rates
     }
 
     /// Trials at this rate.

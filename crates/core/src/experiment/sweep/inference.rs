@@ -15,8 +15,6 @@ use knee_load::stats::rounds::{self, BlockCell, Estimate, LevelShift, RoundsFit,
 use knee_load::stats::sample::{self, t_beyond};
 use rand_core::RngCore;
 
-/// Target half width of the intervals of the maximum and of the knee.
-pub(super) const PRECISION: [f64; 2] = [0.02, 0.1];
 /// Multiple of the usual deviation beyond which a slice is no part of a row.
 const OUTLIER: f64 = 3.0;
 /// Smallest usual deviation.
@@ -80,8 +78,6 @@ pub(super) struct Inference<'a> {
     pub(super) weights: Vec<f64>,
     /// Standard deviation of the residuals.
     pub(super) spread: Option<f64>,
-    /// Half width of the interval of the middle round.
-    pub(super) middle: f64,
     pub(super) change: Option<LastingChange>,
     /// Change of the logarithm from begin to end.
     pub(super) drift: Option<Estimate>,
@@ -119,7 +115,6 @@ impl<'a> Inference<'a> {
             deviations: vec![None; slices.len()],
             weights: vec![1.0; slices.len()],
             spread: None,
-            middle: 0.0,
             change: None,
             drift: None,
             fit: None,
@@ -248,7 +243,6 @@ impl<'a> Inference<'a> {
     fn weigh(&mut self) {
         let Some(fit) = &self.fit else { return };
         self.spread = Some(fit.spread);
-        self.middle = fit.middle_half_width();
         for i in 0..self.slices.len() {
             let level = self.place(i).and_then(|place| fit.levels[place]);
             self.deviations[i] = level.zip(self.value(i)).map(|(level, value)| value - level);
@@ -426,7 +420,8 @@ impl<'a> Inference<'a> {
         let counted = table.iter().filter(|p| !explored.contains(&p.level));
         let counted: Vec<LevelPoint> = counted.cloned().collect();
         let mut analysis = knee::analyse(&counted)?;
-        analysis.x_max_half_width = analysis.x_max_half_width.map(|h| h.hypot(self.middle));
+        let middle = self.fit.as_ref().map_or(0.0, RoundsFit::middle_half_width);
+        analysis.x_max_half_width = analysis.x_max_half_width.map(|h| h.hypot(middle));
         if let CurveShape::Bent(knee) = &mut analysis.shape {
             let lowest = analysis.rows.first().map_or(1.0, |p| p.level);
             // The bootstrap weighs slices, the rows do not.
@@ -436,7 +431,10 @@ impl<'a> Inference<'a> {
             let half = half.hypot(KNEE_MIN) + open;
             knee.set_half_width(half);
             if let Some([lo, hi]) = &mut knee.range {
-                (*lo, *hi) = (*lo * (-half).exp(), *hi * half.exp());
+                // Throughput reaches its maximum among the levels that were measured.
+                let highest = analysis.rows.last().map_or(*hi, |p| p.level);
+                *lo = (*lo * (-half).exp()).max(lowest.min(*lo));
+                *hi = (*hi * half.exp()).min(highest.max(*hi));
             }
         }
         let untold = self.change.filter(|c| c.rounds_after < REGIME_ROUNDS_MIN);
@@ -453,14 +451,6 @@ impl<'a> Inference<'a> {
         let Some(analysis) = self.analysis(&table).filter(|_| spec.budget.0 > 0) else {
             return true;
         };
-        let is_narrow = |half: Option<f64>, limit: f64| half.is_some_and(|h| h <= limit);
-        let knee = match &analysis.shape {
-            CurveShape::Bent(knee) if knee.range.is_none() => {
-                is_narrow(knee.half_width, PRECISION[1])
-            }
-            _ => true,
-        };
-        let is_settled = self.change.is_none_or(|c| c.rounds_after >= ROUNDS_MIN);
-        is_narrow(analysis.x_max_half_width, PRECISION[0]) && knee && is_settled
+        analysis.is_precise() && self.change.is_none_or(|c| c.rounds_after >= ROUNDS_MIN)
     }
 }

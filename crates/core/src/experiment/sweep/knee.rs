@@ -31,6 +31,9 @@ const LINEAR_SLOPE: f64 = 0.9;
 const FLAT_SLOPE: f64 = 0.05;
 const PROPORTIONAL_SLOPE: f64 = 0.8;
 
+/// Target half width of the intervals of the maximum and of the knee, as shares.
+const PRECISION: [f64; 2] = [0.02, 0.1];
+
 /// Saturation, knee and fall of a table of levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KneeAnalysis {
@@ -52,6 +55,19 @@ impl KneeAnalysis {
     /// The row with the most throughput.
     pub fn top(&self) -> Option<&LevelPoint> {
         most_throughput(&self.rows)
+    }
+
+    /// Whether the intervals of the maximum and of the knee have the target width. A knee with a
+    /// range has none.
+    pub fn is_precise(&self) -> bool {
+        let is_narrow = |half: Option<f64>, limit: f64| half.is_some_and(|h| h <= limit);
+        let is_knee_known = match &self.shape {
+            CurveShape::Bent(knee) => {
+                knee.range.is_some() || is_narrow(knee.half_width, PRECISION[1])
+            }
+            _ => true,
+        };
+        is_narrow(self.x_max_half_width, PRECISION[0]) && is_knee_known
     }
 }
 
@@ -126,6 +142,17 @@ impl Knee {
         self.half_width = Some(half);
         self.ci95 = Some(around(self.level, half));
     }
+
+    /// The levels that the other methods pick, by their names.
+    pub fn alternatives(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let all = [("kneedle", self.kneedle), ("max_power", self.max_power)];
+        all.into_iter().filter_map(|(method, level)| Some((method, level?)))
+    }
+
+    /// Whether the knee by another method is elsewhere.
+    pub fn is_far_from(&self, level: f64) -> bool {
+        (level / self.level).max(self.level / level) > DISAGREEMENT
+    }
 }
 
 /// Rows that say something about capacity: operations succeeded, and the trial is valid. If no
@@ -146,6 +173,12 @@ pub fn usable(points: &[LevelPoint]) -> Vec<LevelPoint> {
 /// Whether too many operations fail at a level for its response times to count.
 pub fn fails(p: &LevelPoint) -> bool {
     p.error_share > ERROR_SHARE_MAX
+}
+
+/// Whether operations of a level took longer than its measurement: they did not fail, and none of
+/// them ended within it.
+pub fn outlasts(p: &LevelPoint) -> bool {
+    p.throughput_per_s <= 0.0 && p.operations > 0 && !fails(p)
 }
 
 /// Analyses a table of ascending levels; `None` if no row is [`usable`].
@@ -179,7 +212,7 @@ fn analyse_rows(rows: Vec<LevelPoint>) -> Option<KneeAnalysis> {
         x_max_half_width,
         plateau: levels,
         shape: shape(&rows, top, [x_max_per_s, full], x_max_half_width),
-        fallen: fell(&rows).cloned(),
+        fallen: fell(&rows),
         rows,
     })
 }
@@ -351,21 +384,20 @@ const REACHED: f64 = 0.7;
 /// in another way than many.
 const ABOVE_RISE: f64 = 0.15;
 /// Factor beyond which methods disagree.
-pub const DISAGREEMENT: f64 = 2.0;
+const DISAGREEMENT: f64 = 2.0;
 
 /// Range of the knee, if the measured curve contradicts the asymptotes. They cross well below the
 /// maximum, or throughput rises faster than from the origin, or another method disagrees and no
 /// model fits. Throughput reaches its maximum between the crossing and `full`, the lowest level of
 /// the plateau.
 fn contradicted(points: &[LevelPoint], knee: &Knee, x_max: f64, full: f64) -> Option<[f64; 2]> {
-    let others = || knee.kneedle.into_iter().chain(knee.max_power);
-    let factor = |other: f64| (other / knee.level).max(knee.level / other);
+    let others = || knee.alternatives().map(|(_, level)| level);
     let above_rise = |p: &LevelPoint| {
         let room = p.half_width().unwrap_or(0.0).max(ABOVE_RISE);
         p.throughput_per_s > (1.0 + room) * knee.x_1_per_s * p.level
     };
     let bears_out = knee.throughput_per_s >= REACHED * x_max && !points.iter().any(above_rise);
-    let disagree = others().any(|other| factor(other) > DISAGREEMENT);
+    let disagree = others().any(|level| knee.is_far_from(level));
     if bears_out && (!disagree || models::any_fits(points)) {
         return None;
     }
@@ -427,18 +459,16 @@ const NORMAL: u64 = 400;
 /// comparisons as there are rows before the last. Without intervals, noise is the deviation of the
 /// rows from the Universal Scalability Law, which may fall itself. Throughput then has to fall from
 /// level to level.
-fn fell(rows: &[LevelPoint]) -> Option<&LevelPoint> {
-    let rows: Vec<&LevelPoint> = rows.iter().filter(|p| !fails(p)).collect();
+fn fell(rows: &[LevelPoint]) -> Option<LevelPoint> {
+    let rows: Vec<LevelPoint> = rows.iter().filter(|p| !fails(p)).cloned().collect();
     let (last, earlier) = rows.split_last()?;
-    let by_throughput =
-        |a: &&&LevelPoint, b: &&&LevelPoint| a.throughput_per_s.total_cmp(&b.throughput_per_s);
-    let top = earlier.iter().max_by(by_throughput)?;
+    let top = most_throughput(earlier)?;
     let fall = (top.throughput_per_s / last.throughput_per_s).ln();
     let is_fall = match standard_error(top).zip(standard_error(last)) {
         Some((a, b)) => fall > t_beyond(FALSE_SHARE / earlier.len() as f64, NORMAL) * a.hypot(b),
         None => fell_steadily(&rows, top.level) && fall > unknown_noise(&rows),
     };
-    (is_fall && fall > FALL_MIN).then_some(*last)
+    (is_fall && fall > FALL_MIN).then(|| last.clone())
 }
 
 /// Standard error of a row's throughput, as a share.
@@ -447,21 +477,20 @@ fn standard_error(p: &LevelPoint) -> Option<f64> {
 }
 
 /// Whether each of at least two levels beyond the maximum has less than the one before.
-fn fell_steadily(rows: &[&LevelPoint], top: f64) -> bool {
+fn fell_steadily(rows: &[LevelPoint], top: f64) -> bool {
     let beyond: Vec<f64> =
         rows.iter().filter(|p| p.level >= top).map(|p| p.throughput_per_s).collect();
     beyond.len() >= 3 && beyond.windows(2).all(|pair| pair[1] < pair[0])
 }
 
 /// Largest fall of a flat curve by noise, estimated from the scatter of the rows.
-fn unknown_noise(rows: &[&LevelPoint]) -> f64 {
+fn unknown_noise(rows: &[LevelPoint]) -> f64 {
     let parameters = 3;
     if rows.len() < LEVELS_MIN {
         return FALL_OF_FEW;
     }
     let freedom = rows.len() - parameters;
-    let rows: Vec<LevelPoint> = rows.iter().map(|p| (*p).clone()).collect();
-    let squares = models::smooth_residual(&rows).powi(2) * rows.len() as f64;
+    let squares = models::smooth_residual(rows).powi(2) * rows.len() as f64;
     let noise = (squares / freedom as f64).sqrt().max(NOISE_MIN);
     2f64.sqrt() * t_beyond(FALSE_SHARE_UNKNOWN, freedom as u64) * noise
 }

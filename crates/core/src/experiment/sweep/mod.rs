@@ -21,7 +21,7 @@ pub mod table;
 pub(crate) mod tests;
 
 pub use conclude::conclude_table;
-pub use spec::{Bound, BoundedFigures, RatePlan, SweepAxis, SweepSpec, VuserPlan};
+pub use spec::{Bound, BoundedFigures, LevelPlan, SweepAxis, SweepSpec};
 
 use super::{Concluded, Experiment, NextTrial};
 use crate::experiment::sweep::report::SweepConclusion;
@@ -43,7 +43,7 @@ impl Sweep {
 
     /// Next step of a sweep over users. An automatic plan ends with a trial in open loop, if that
     /// adds information.
-    fn next_of_users(&self, plan: &VuserPlan, past: &[TrialReport]) -> NextTrial<TrialSpec> {
+    fn next_of_users(&self, plan: &LevelPlan<u32>, past: &[TrialReport]) -> NextTrial<TrialSpec> {
         let (closed, open) = open_loop::split(past);
         if open.is_empty() {
             let next = progress::next(&self.spec, plan, closed);
@@ -52,8 +52,8 @@ impl Sweep {
             }
         }
         let beside = match plan {
-            VuserPlan::Auto => open_loop::next(&self.spec, past),
-            VuserPlan::List(_) => None,
+            LevelPlan::Auto => open_loop::next(&self.spec, past),
+            LevelPlan::List(_) => None,
         };
         beside.map_or(NextTrial::Converged, |trial| NextTrial::Run(Box::new(trial)))
     }

@@ -2,9 +2,9 @@
 //! loop send nothing, so that few of their operations wait. In an open loop all arrivals during a
 //! pause wait.
 
-use super::{SweepAxis, SweepSpec, rates};
+use super::{SweepSpec, rates};
 use crate::experiment::sweep::report::{OpenLoopComparison, SweepConclusion, SweepLevel};
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, codes};
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, percent, time, value};
@@ -53,12 +53,8 @@ pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> 
     Some(rates::beside(spec, rate, past.len()))
 }
 
-/// Whether a sweep over users has a usable trial in open loop.
-pub(super) fn is_known(spec: &SweepSpec, past: &[TrialReport]) -> bool {
-    matches!(spec.axis, SweepAxis::Vusers(_)) && usable(past).is_some()
-}
-
-fn usable(past: &[TrialReport]) -> Option<&TrialReport> {
+/// The trial in open loop, if there is a usable one.
+pub(super) fn usable(past: &[TrialReport]) -> Option<&TrialReport> {
     let (_, open) = split(past);
     let is_usable = |t: &&TrialReport| t.verdict == Verdict::Valid && !queue_grows(t);
     open.iter().find(is_usable)
@@ -81,20 +77,19 @@ pub(super) fn figures(
     })
 }
 
-pub(super) const CLOSED_LOOP_HIDES_PAUSES: Code = Code {
-    name: "closed_loop_hides_pauses",
-    cause: "The target pauses. During a pause the users of a closed loop send nothing, so few of \
-            their operations wait. In an open loop requests go on arriving and wait.",
-    remedy: "For response times of users who come on their own use knee sweep --axis rate, or knee \
-             run --rate.",
-};
+codes! {
+    CLOSED_LOOP_HIDES_PAUSES = "closed_loop_hides_pauses":
+        cause "The target pauses. During a pause the users of a closed loop send nothing, so few \
+               of their operations wait. In an open loop requests go on arriving and wait.",
+        remedy "For response times of users who come on their own use knee sweep --axis rate, or \
+                knee run --rate.";
+}
 
 /// The finding that the closed loop hides the pauses, if the figures differ enough.
 pub(super) fn hides(figures: &OpenLoopComparison) -> Option<Finding> {
     let (open_ns, closed_ns) = (figures.p99_ns as f64, figures.closed_p99_ns as f64);
     (open_ns >= HIDES_FACTOR * closed_ns).then(|| {
-        CLOSED_LOOP_HIDES_PAUSES.finding(
-            Severity::Warning,
+        CLOSED_LOOP_HIDES_PAUSES.warning(
             format!(
                 "the p99 is {} with {} in a closed loop and {} at {}/s in an open loop, {} of the \
                  maximum. During a pause the users of a closed loop send nothing, while in an open \

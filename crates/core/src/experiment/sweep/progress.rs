@@ -2,7 +2,7 @@
 //! the bend in rounds. All of it follows from the spec and the slices so far.
 
 use super::inference::Inference;
-use super::{SweepSpec, VuserPlan};
+use super::{LevelPlan, SweepSpec};
 use crate::experiment::NextTrial;
 use crate::trial::report::TrialReport;
 use crate::words::{users, value};
@@ -86,7 +86,7 @@ pub(super) struct SweepProgress {
 /// The next step after these slices.
 pub(super) fn next(
     spec: &SweepSpec,
-    plan: &VuserPlan,
+    plan: &LevelPlan<u32>,
     past: &[TrialReport],
 ) -> NextTrial<TrialSpec> {
     let course = SweepProgress::of(spec, plan, past);
@@ -130,17 +130,21 @@ fn elapsed_s(past: &[TrialReport]) -> f64 {
 
 impl SweepProgress {
     /// Progress after these slices.
-    pub(super) fn of(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> SweepProgress {
+    pub(super) fn of(
+        spec: &SweepSpec,
+        plan: &LevelPlan<u32>,
+        past: &[TrialReport],
+    ) -> SweepProgress {
         let mut course = SweepProgress::default();
         match plan {
-            VuserPlan::List(list) => {
+            LevelPlan::List(list) => {
                 course.seen = past.iter().map(|t| LevelSample::of(spec, t)).collect();
                 course.levels = list.clone();
                 course.levels.sort_unstable();
                 course.levels.dedup();
                 course.visit(past, usize::MAX);
             }
-            VuserPlan::Auto => course.find(spec, past),
+            LevelPlan::Auto => course.find(spec, past),
         }
         course
     }
@@ -198,11 +202,11 @@ impl SweepProgress {
     fn is_enough(
         &self,
         spec: &SweepSpec,
-        plan: &VuserPlan,
+        plan: &LevelPlan<u32>,
         past: &[TrialReport],
         rounds: usize,
     ) -> bool {
-        if let VuserPlan::List(_) = plan {
+        if let LevelPlan::List(_) = plan {
             return rounds >= list_rounds(spec);
         }
         let here = rounds - self.rounds_before;
@@ -230,12 +234,12 @@ impl SweepProgress {
     fn times(
         &self,
         spec: &SweepSpec,
-        plan: &VuserPlan,
+        plan: &LevelPlan<u32>,
         past: &[TrialReport],
         level: u32,
     ) -> [Nanos; 2] {
         let warmup_of = |level: u32| warmup(spec, self.cycle_s(level));
-        if let VuserPlan::List(_) = plan {
+        if let LevelPlan::List(_) = plan {
             let duration = Nanos(spec.base.duration.0 / list_rounds(spec) as u64);
             let warmup = if past.is_empty() { spec.base.warmup } else { warmup_of(level) };
             return [warmup, grains(duration.as_secs_f64())];

@@ -4,7 +4,7 @@
 //! An undecided rate is tried again, and is never a reason to go down.
 
 use super::goals::{Goal, GoalLimit, RateTrials, TrialDemand};
-use super::{RatePlan, SweepSpec};
+use super::{LevelPlan, SweepSpec};
 use crate::experiment::NextTrial;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
@@ -17,47 +17,50 @@ const START_PER_S: f64 = 100.0;
 const STEP: f64 = 4.0;
 /// Least and greatest rate.
 const RANGE_PER_S: [f64; 2] = [0.1, 1e8];
-/// Ratio of the bounds of a goal that is near enough.
-const NEAR: f64 = 1.05;
-/// The same for short trials.
-const NEAR_COARSE: f64 = 1.15;
 /// Least ratio to an undecided rate.
 const NEAR_UNKNOWN: f64 = 1.5;
 /// Shares of the throughput of an overloaded target, about its capacity, that are tried first.
 const OF_CAPACITY: [f64; 6] = [0.98, 1.02, 0.95, 1.06, 0.9, 1.15];
 /// Least distance to a measured rate, as a share.
 const APART: f64 = 0.012;
-/// Length of a short trial as a share of a long one.
-const SHORT_SHARE: f64 = 0.25;
 /// Largest factor by which a trial with few operations is lengthened.
 const STRETCH_MAX: f64 = 5.0;
-/// Long trials whose time decides on a rate: two of three.
-const LONG_TRIALS: f64 = 3.0;
-/// Undecided trials of one rate.
-const UNDECIDED_MAX: usize = 2;
 /// Undecided rates in a row that end the climb.
 const CLIMB_UNDECIDED_MAX: usize = 3;
 /// Most trials of an automatic plan.
 const TRIALS_MAX: usize = 56;
 
-/// Stage of the search, by the length of its trials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SearchStage {
-    Short,
-    Long,
+/// Stage of the search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct SearchStage {
+    /// Length of a trial as a share of a full one.
+    length_share: f64,
+    /// Trials whose time decides on a rate.
+    trials: f64,
+    /// Most trials of an undecided rate.
+    tries_max: usize,
+    /// Ratio of the bounds of a goal that is near enough.
+    near: f64,
 }
+
+/// Short trials, in coarse steps.
+const SHORT: SearchStage =
+    SearchStage { length_share: 0.25, trials: 1.0, tries_max: 2, near: 1.15 };
+/// Full trials: two of three decide.
+const LONG: SearchStage = SearchStage { length_share: 1.0, trials: 3.0, tries_max: 5, near: 1.05 };
 
 /// The next step after these trials.
 pub(super) fn next(
     spec: &SweepSpec,
-    plan: &RatePlan,
+    plan: &LevelPlan<Rate>,
     past: &[TrialReport],
 ) -> NextTrial<TrialSpec> {
     let trial = match plan {
-        RatePlan::List(rates) => listed(rates, past)
-            .map(|rate| (rate, length(spec, Goal::NoLoss, rate, SearchStage::Long))),
-        RatePlan::Auto if is_spent(spec, past) => None,
-        RatePlan::Auto => RateSearch::of(spec, past).next(),
+        LevelPlan::List(rates) => {
+            listed(rates, past).map(|rate| (rate, length(spec, Goal::NoLoss, rate, LONG)))
+        }
+        LevelPlan::Auto if is_spent(spec, past) => None,
+        LevelPlan::Auto => RateSearch { spec, trials: RateTrials::of(past) }.next(),
     };
     match trial {
         Some((per_s, length)) => run(spec, past, per_s, length),
@@ -80,11 +83,7 @@ fn listed(rates: &[Rate], past: &[TrialReport]) -> Option<f64> {
 fn length(spec: &SweepSpec, goal: Goal, rate: f64, stage: SearchStage) -> Nanos {
     let full = spec.base.duration.as_secs_f64();
     let needed = (goal.operations() / rate).min(STRETCH_MAX * full);
-    let length = match stage {
-        SearchStage::Short => SHORT_SHARE * full,
-        SearchStage::Long => full,
-    };
-    Nanos((1e9 * length.max(needed)) as u64)
+    Nanos((1e9 * (stage.length_share * full).max(needed)) as u64)
 }
 
 /// Time limit of a search, in full trials.
@@ -93,13 +92,13 @@ const FULL_TRIALS: f64 = 14.0;
 /// Whether the search has no time left for another trial.
 fn is_spent(spec: &SweepSpec, past: &[TrialReport]) -> bool {
     let full = spec.base.duration.0.max(1) as f64;
-    let cost = |t: &TrialReport| (t.duration_ns as f64 / full).clamp(SHORT_SHARE, 1.0);
+    let cost = |t: &TrialReport| (t.duration_ns as f64 / full).clamp(SHORT.length_share, 1.0);
     past.iter().map(cost).sum::<f64>() > FULL_TRIALS - 1.0 || past.len() >= TRIALS_MAX
 }
 
 /// A single trial at this rate, as long as one of a list.
 pub(super) fn beside(spec: &SweepSpec, rate: Rate, number: usize) -> TrialSpec {
-    let length = length(spec, Goal::NoLoss, rate.per_s(), SearchStage::Long);
+    let length = length(spec, Goal::NoLoss, rate.per_s(), LONG);
     spec.rate_trial(rate, number, length)
 }
 
@@ -120,12 +119,7 @@ struct RateSearch<'a> {
     trials: RateTrials<'a>,
 }
 
-impl<'a> RateSearch<'a> {
-    fn of(spec: &'a SweepSpec, past: &'a [TrialReport]) -> RateSearch<'a> {
-        let trials = RateTrials::of(past);
-        RateSearch { spec, trials }
-    }
-
+impl RateSearch<'_> {
     /// The next rate and the length of its trial: the shortest trial that a goal needs, and of
     /// those the highest rate.
     fn next(&self) -> Option<(f64, Nanos)> {
@@ -135,12 +129,12 @@ impl<'a> RateSearch<'a> {
     }
 
     fn of_goal(&self, goal: Goal) -> Option<(f64, Nanos)> {
-        [SearchStage::Short, SearchStage::Long].into_iter().find_map(|stage| {
+        [SHORT, LONG].into_iter().find_map(|stage| {
             let rate = self.of_stage(goal, stage)?;
             // A long trial may decide where a short one did not.
-            let is_again = stage == SearchStage::Short && self.trials.at(rate).next().is_some();
-            let stage = if is_again { SearchStage::Long } else { stage };
-            Some((rate, self.length(goal, rate, stage)))
+            let is_again = self.trials.at(rate).next().is_some();
+            let stage = if is_again { LONG } else { stage };
+            Some((rate, length(self.spec, goal, rate, stage)))
         })
     }
 
@@ -150,28 +144,18 @@ impl<'a> RateSearch<'a> {
             self.verdict(goal, *rate, stage).is_none()
                 && limit.within.is_none_or(|w| *rate > w)
                 && limit.outside.is_none_or(|o| *rate < o)
-                && self.tries(goal, *rate, stage) < self.tries_max(stage)
+                && self.tries(goal, *rate, stage) < stage.tries_max
         };
         // Confirm the result of the stage before; finish rates that were begun.
-        let earlier = match stage {
-            SearchStage::Short => GoalLimit::default(),
-            SearchStage::Long => self.limit(goal, SearchStage::Short),
-        };
+        let earlier = if stage == LONG { self.limit(goal, SHORT) } else { GoalLimit::default() };
         // Where short trials decide nothing, longer repeats do not either.
-        let is_known = earlier.within.or(earlier.outside).is_some();
-        if stage == SearchStage::Long && !is_known {
+        if stage == LONG && earlier.within.or(earlier.outside).is_none() {
             return None;
         }
         let begun = limit.unknown.iter().copied();
         let begun = begun.filter(|r| self.tries(goal, *r, stage) > 0);
         let found = [earlier.within, earlier.outside].into_iter().flatten();
-        found.chain(begun).find(is_open).or_else(|| {
-            let near = match stage {
-                SearchStage::Short => NEAR_COARSE,
-                SearchStage::Long => NEAR,
-            };
-            self.toward(&limit, near)
-        })
+        found.chain(begun).find(is_open).or_else(|| self.toward(&limit, stage.near))
     }
 
     fn limit(&self, goal: Goal, stage: SearchStage) -> GoalLimit {
@@ -189,24 +173,9 @@ impl<'a> RateSearch<'a> {
         here.filter(|t| t.duration_ns as f64 / 1e9 >= least).count()
     }
 
-    fn tries_max(&self, stage: SearchStage) -> usize {
-        match stage {
-            SearchStage::Short => UNDECIDED_MAX,
-            SearchStage::Long => UNDECIDED_MAX + LONG_TRIALS as usize,
-        }
-    }
-
     fn target(&self, goal: Goal, rate: f64, stage: SearchStage) -> TrialDemand {
-        let trial_s = self.length(goal, rate, stage).as_secs_f64();
-        let trials = match stage {
-            SearchStage::Short => 1.0,
-            SearchStage::Long => LONG_TRIALS,
-        };
-        TrialDemand { trial_s, sum_s: trials * trial_s }
-    }
-
-    fn length(&self, goal: Goal, rate: f64, stage: SearchStage) -> Nanos {
-        length(self.spec, goal, rate, stage)
+        let trial_s = length(self.spec, goal, rate, stage).as_secs_f64();
+        TrialDemand { trial_s, sum_s: stage.trials * trial_s }
     }
 
     /// A new rate toward the limit: up or down until it is enclosed, then between.
@@ -263,8 +232,7 @@ impl<'a> RateSearch<'a> {
     }
 
     fn is_apart(&self, rate: f64) -> bool {
-        let tried = self.trials.rates();
-        tried.iter().all(|r| (r / rate - 1.0).abs() > APART)
+        self.trials.rates.iter().all(|r| (r / rate - 1.0).abs() > APART)
     }
 }
 

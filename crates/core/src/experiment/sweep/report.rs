@@ -12,16 +12,15 @@ pub struct SweepConclusion {
     pub max_throughput_per_s: f64,
     /// 95 % confidence interval of it for the host as it was in this run; `None` with too few
     /// rounds.
-    #[serde(default)]
     pub max_throughput_ci95_per_s: Option<[f64; 2]>,
     /// Whether the maximum is undetermined, because slices of the same level differ too much.
     #[serde(default)]
     pub is_undetermined: bool,
     /// Range of the slices at the level with the most throughput, if it is undetermined.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub varied_per_s: Option<[f64; 2]>,
     /// Standard deviation of the residuals of the slices, in percent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spread_percent: Option<f64>,
     /// Slices in the order of measurement, round by round, each level once in each round in random
     /// order.
@@ -32,13 +31,13 @@ pub struct SweepConclusion {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_speed: Vec<f64>,
     /// Speed of the host against earlier runs of the same sweep, where the history has any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier_host_speed: Option<EarlierHostSpeed>,
     /// A lasting change of the throughput.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub regime_change: Option<RegimeChange>,
     /// Drift of throughput at the same load over the rounds, in percent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub drift_percent: Option<f64>,
     /// Outages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,7 +47,6 @@ pub struct SweepConclusion {
     pub knee_vusers: Option<f64>,
     /// Range of the knee, if that is all that is known, in users. With `--axis rate`: from the
     /// highest rate served to the lowest that is not.
-    #[serde(default)]
     pub knee_range: Option<[f64; 2]>,
     /// 95 % confidence interval of it.
     pub knee_ci95: Option<[f64; 2]>,
@@ -66,7 +64,6 @@ pub struct SweepConclusion {
     pub best_within_bound: Option<BestWithinBound>,
     /// Throughput of one user, per second: the slope of the rising asymptote X₁·N; `None` if the
     /// data do not show it.
-    #[serde(default)]
     pub throughput_per_user_per_s: Option<f64>,
     /// Levels in ascending order, repetitions merged: the rows of the table and the points of the
     /// plots.
@@ -79,7 +76,7 @@ pub struct SweepConclusion {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<GoalBounds>,
     /// Result of an open loop, if the target pauses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoopComparison>,
     /// Models fitted to the levels, the best first.
     pub models: Vec<ModelFit>,
@@ -110,9 +107,7 @@ impl SweepConclusion {
         let [lo, hi] = self.max_throughput_ci95_per_s?;
         Some((hi - lo) / 2.0 / self.max_throughput_per_s.max(f64::MIN_POSITIVE))
     }
-}
 
-impl SweepConclusion {
     /// The slices, or the levels of a table without rounds; `None` for a sweep over rates, and
     /// where nothing was measured.
     pub fn as_table(&self) -> Option<Vec<SweepSlice>> {
@@ -155,7 +150,7 @@ pub struct SweepSlice {
     /// Weight: 1 as most slices, less for deviating ones, 0 if it does not count.
     pub weight: f64,
     /// Begin and end of an outage in it, from the begin of the sweep.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outage_ns: Option<[u64; 2]>,
     /// Marks: `explored`, `outage`, `errors`, `other_regime`, `invalid`, `stolen`, `outlier`.
     pub marks: Vec<String>,
@@ -261,7 +256,6 @@ pub struct SweepLevel {
     /// 90th percentile of response time.
     pub p90_ns: Option<u64>,
     /// 95th percentile of response time.
-    #[serde(default)]
     pub p95_ns: Option<u64>,
     /// 99th percentile of response time.
     pub p99_ns: Option<u64>,
@@ -290,7 +284,7 @@ pub struct BoundAsked {
     /// Its limit; 0 where it is no time.
     pub limit_ns: u64,
     /// The least share, in percent, where it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub least_percent: Option<f64>,
 }
 

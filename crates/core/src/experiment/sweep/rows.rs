@@ -3,7 +3,7 @@
 
 use super::progress::users_of;
 use crate::experiment::sweep::findings::AxisKind;
-use crate::experiment::sweep::knee::fails;
+use crate::experiment::sweep::knee::{fails, outlasts};
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel, SweepOutage, SweepSlice};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::trial::report::{TrialReport, Verdict};
@@ -34,54 +34,45 @@ pub(super) fn levels(
     conclusion: &SweepConclusion,
 ) -> Vec<SweepLevel> {
     let knee = conclusion.knee_vusers.or(conclusion.knee_rate_per_s);
-    let distance = |p: &LevelPoint, knee: f64| (p.level / knee).ln().abs();
     let nearest = knee.and_then(|knee| {
-        let by_distance =
-            |a: &&LevelPoint, b: &&LevelPoint| distance(a, knee).total_cmp(&distance(b, knee));
-        table.iter().min_by(by_distance).map(|p| p.level)
+        let distance = |p: &LevelPoint| (p.level / knee).ln().abs();
+        table.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))).map(|p| p.level)
     });
     let best = conclusion.best_within_bound.as_ref();
     let best = best.map(|b| b.rate_per_s.unwrap_or(f64::from(b.vusers)));
-    table
-        .iter()
-        .map(|p| SweepLevel {
+    let row = |p: &LevelPoint| {
+        let level = axis.level(p.level);
+        let trial = merged.iter().find(|t| t.level == level);
+        let times = p.latency.as_ref().filter(|times| times.count > 0);
+        SweepLevel {
+            level,
+            trials: p.trials as u32,
+            throughput_per_s: p.throughput_per_s,
+            throughput_ci95_per_s: p.throughput_ci95,
+            mean_ns: p.mean_ns.map(|ns| ns.round() as u64),
+            p50_ns: times.and_then(|times| times.p50),
+            p90_ns: p.p90_ns.map(|ns| ns.round() as u64),
+            p95_ns: times.and_then(|times| times.p95),
+            p99_ns: times.and_then(|times| times.p99),
+            errors: trial.map(|t| t.outcomes.errors()),
+            busiest_worker_percent: trial.map(|t| t.generator.busiest_worker_percent),
+            cpu_us_per_op: trial.and_then(|t| t.generator.cpu_s_per_million_ops),
+            littles_law_deviation_percent: trial
+                .and_then(|t| t.http()?.littles_law.as_ref())
+                .map(|law| law.deviation_percent),
+            excluded_because: excluded_because(p, used),
             is_knee: nearest == Some(p.level),
             is_best_within_bound: best == Some(p.level),
-            excluded_because: excluded_because(p, used),
-            ..row(axis, p, merged)
-        })
-        .collect()
-}
-
-fn row(axis: AxisKind, p: &LevelPoint, merged: &[TrialReport]) -> SweepLevel {
-    let level = axis.level(p.level);
-    let trial = merged.iter().find(|t| t.level == level);
-    let times = p.latency.as_ref().filter(|times| times.count > 0);
-    SweepLevel {
-        level,
-        trials: p.trials as u32,
-        throughput_per_s: p.throughput_per_s,
-        throughput_ci95_per_s: p.throughput_ci95,
-        mean_ns: p.mean_ns.map(|ns| ns.round() as u64),
-        p50_ns: times.and_then(|times| times.p50),
-        p90_ns: p.p90_ns.map(|ns| ns.round() as u64),
-        p95_ns: times.and_then(|times| times.p95),
-        p99_ns: times.and_then(|times| times.p99),
-        errors: trial.map(|t| t.outcomes.errors()),
-        busiest_worker_percent: trial.map(|t| t.generator.busiest_worker_percent),
-        cpu_us_per_op: trial.and_then(|t| t.generator.cpu_s_per_million_ops),
-        littles_law_deviation_percent: trial
-            .and_then(|t| t.http()?.littles_law.as_ref())
-            .map(|law| law.deviation_percent),
-        excluded_because: None,
-        is_knee: false,
-        is_best_within_bound: false,
-    }
+        }
+    };
+    table.iter().map(row).collect()
 }
 
 fn excluded_because(p: &LevelPoint, used: &[LevelPoint]) -> Option<String> {
     let reason = if used.iter().any(|u| u.level == p.level) {
         return None;
+    } else if outlasts(p) {
+        "no response within its time"
     } else if p.throughput_per_s <= 0.0 {
         "nothing answered"
     } else if fails(p) {

@@ -99,28 +99,19 @@ impl SweepSpec {
 /// Quantity that a sweep varies, with its levels.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SweepAxis {
-    /// Virtual users of a closed loop.
-    Vusers(VuserPlan),
+    /// Virtual users of a closed loop, at least 1.
+    Vusers(LevelPlan<u32>),
     /// Operations offered per second in an open loop.
-    Rate(RatePlan),
+    Rate(LevelPlan<Rate>),
 }
 
-/// Numbers of users to measure.
+/// Levels to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VuserPlan {
-    /// Chosen from the results so far.
-    Auto,
-    /// These, in this order; each at least 1.
-    List(Vec<u32>),
-}
-
-/// Rates to measure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RatePlan {
+pub enum LevelPlan<T> {
     /// Chosen from the results so far.
     Auto,
     /// These, in this order.
-    List(Vec<Rate>),
+    List(Vec<T>),
 }
 
 /// A limit that a level has to keep: `p90=50ms`, `gap_p99=50ms`, `good_streams=99%`.

@@ -130,14 +130,17 @@ impl HeldRate {
     ///
     /// The rate may be missed by the slope of the lateness or by the count of operations up to the
     /// last. A stall that was caught up with bends the slope, a stall at the very end changes the
-    /// count. A rate that was not held shows in both, so the smaller of them counts.
+    /// count. A rate that was not held shows in both, so the smaller of them counts. A schedule
+    /// that the catch-up policy moved back hides a stall from the slope, and is longer by it.
     pub fn of(trial: &HoldTrial) -> Option<HeldRate> {
         let (spec, holds) = (&trial.spec, &trial.holds);
         let wanted = holds.operations + holds.skipped;
         let made = holds.operations as f64 / wanted as f64;
         let missed_by = |stretched: f64| 1.0 - made / stretched.max(f64::MIN_POSITIVE);
         // Lateness that grows by s seconds per second stretches the schedule by 1 + s.
-        let by_slope = missed_by(1.0 + holds.lateness.slope()?);
+        let asked_s = (holds.elapsed - holds.shifted).as_secs_f64().max(f64::MIN_POSITIVE);
+        let moved = holds.elapsed.as_secs_f64() / asked_s;
+        let by_slope = missed_by((1.0 + holds.lateness.slope()?) * moved);
         let is_constant = spec.arrival == ArrivalLaw::Constant;
         let shortfall = if is_constant {
             let took = holds.last.as_secs_f64();

@@ -8,7 +8,7 @@ use crate::experiment::throttle::analysis::{
 use crate::experiment::{Answer, values};
 use crate::finding::Code;
 use crate::trial::report::TrialReport;
-use crate::words::{exact, number, percent, time};
+use crate::words::{capital, exact, number, percent, time};
 use knee_load::experiment::throttle::{HoldMethod, HoldTrial, WaitMethod, WaitTrial};
 use knee_load::spec::ArrivalLaw;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct ThrottleConclusion {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub table: Vec<WaitRow>,
     /// The margin that `hybrid` takes before a deadline 1 ms away; `None` with `--rate`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hybrid_margin_ns: Option<u64>,
     /// The same for sleeps of each length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,7 +72,7 @@ pub struct WaitRow {
     /// Of them, those that ended too early.
     pub early_samples: u64,
     /// Mean time of what was done between two waits; absent where nothing was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub op_mean_ns: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ pub struct WaitAdvice {
     /// The method.
     pub method: String,
     /// `hybrid`: the margin; absent for others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub margin_ns: Option<u64>,
     /// The median overshoot to expect.
     pub overshoot_p50_ns: u64,
@@ -118,7 +118,7 @@ pub struct RateRow {
     /// schedule that is kept, however late each operation is.
     pub drift_ppm: f64,
     /// By how much stalls and late operations may have bent that, at the most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub drift_error_ppm: Option<f64>,
     /// Median of begin − intended time, in nanoseconds; what began early counts as 0.
     pub error_p50_ns: u64,
@@ -217,8 +217,15 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
         other => other.name(),
     };
     let asked = exact(row.asked_per_s);
-    let hold = HeldRate::of(trial);
-    if hold.is_some_and(|hold| !hold.is_held) {
+    let Some(hold) = HeldRate::of(trial) else {
+        return format!(
+            "{name} made too few operations to tell ({} in {}): give -d {} or more",
+            row.operations,
+            time(trial.holds.elapsed.as_secs_f64() * 1e9),
+            time(2e9 / row.asked_per_s)
+        );
+    };
+    if !hold.is_held {
         let reached = number(row.achieved_per_s);
         return format!("{name} reached {reached}/s of the {asked}/s asked for");
     }
@@ -261,9 +268,7 @@ fn missed_ppm(trial: &HoldTrial, row: &RateRow) -> f64 {
 
 /// With a capital and a full stop.
 fn sentence(parts: &[String]) -> String {
-    let sentence = parts.join("; ");
-    let mut letters = sentence.chars();
-    letters.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(letters).chain(['.']).collect()
+    format!("{}.", capital(&parts.join("; ")))
 }
 
 impl Answer for ThrottleConclusion {
@@ -284,33 +289,29 @@ impl Answer for ThrottleConclusion {
     }
 
     fn check(&self, _said: Said<'_>, found: &mut Contradictions) {
-        check(self, found);
-    }
-}
-
-fn check(of: &ThrottleConclusion, found: &mut Contradictions) {
-    for row in &of.table {
-        found.ascending(
-            &format!("{} of {} ns", row.method, row.delay_ns),
-            &[
-                ("p1", Some(row.overshoot_p1_ns)),
-                ("p10", Some(row.overshoot_p10_ns)),
-                ("p50", Some(row.overshoot_p50_ns)),
-                ("p90", Some(row.overshoot_p90_ns)),
-                ("p99", Some(row.overshoot_p99_ns)),
-                ("max", Some(row.overshoot_max_ns)),
-            ],
-        );
-    }
-    for row in &of.rates {
-        found.ascending(
-            &row.method,
-            &[
-                ("p50", Some(row.error_p50_ns)),
-                ("p99", Some(row.error_p99_ns)),
-                ("max", Some(row.error_max_ns)),
-            ],
-        );
+        for row in &self.table {
+            found.ascending(
+                &format!("{} of {} ns", row.method, row.delay_ns),
+                &[
+                    ("p1", Some(row.overshoot_p1_ns)),
+                    ("p10", Some(row.overshoot_p10_ns)),
+                    ("p50", Some(row.overshoot_p50_ns)),
+                    ("p90", Some(row.overshoot_p90_ns)),
+                    ("p99", Some(row.overshoot_p99_ns)),
+                    ("max", Some(row.overshoot_max_ns)),
+                ],
+            );
+        }
+        for row in &self.rates {
+            found.ascending(
+                &row.method,
+                &[
+                    ("p50", Some(row.error_p50_ns)),
+                    ("p99", Some(row.error_p99_ns)),
+                    ("max", Some(row.error_max_ns)),
+                ],
+            );
+        }
     }
 }
 
@@ -318,6 +319,7 @@ fn check(of: &ThrottleConclusion, found: &mut Contradictions) {
 mod answer_tests {
     use super::*;
     use crate::experiment::throttle::tests::{holds, waits};
+    use knee_load::experiment::throttle::HoldStats;
     use knee_load::time::Nanos;
     use proptest::prelude::*;
 
@@ -335,6 +337,13 @@ mod answer_tests {
             trial.holds.skipped = 1;
             trial
         };
+        let single = || {
+            let mut trial = throttle(|_| 0);
+            trial.holds = HoldStats::default();
+            trial.holds.record(Nanos::ZERO, Nanos(5));
+            trial.holds.elapsed = Nanos::from_millis(1);
+            trial
+        };
         let stall: fn(u64) -> u64 = |k| if k < 100 { 5_000_000 } else { 0 };
         for (trials, expected) in [
             (vec![], "Nothing was measured."),
@@ -345,6 +354,10 @@ mod answer_tests {
                  500/s.",
             ),
             (vec![throttle(|k| 40 * k)], "The throttle held 1,000/s to within 40 ppm."),
+            (
+                vec![single()],
+                "The throttle made too few operations to tell (1 in 1 ms): give -d 2 ms or more.",
+            ),
             (
                 vec![throttle(stall)],
                 "The throttle held 1,000/s, as far as 1 s shows (drift -2,700 ± 4,440 ppm).",

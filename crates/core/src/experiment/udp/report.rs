@@ -51,7 +51,6 @@ pub struct LawRow {
     /// Datagrams sent per second.
     pub sent_per_s: f64,
     /// 95 % confidence interval of it over the trials; `None` for one trial.
-    #[serde(default)]
     pub sent_ci95_per_s: Option<[f64; 2]>,
     /// Datagrams received per second.
     pub received_per_s: f64,
@@ -60,7 +59,6 @@ pub struct LawRow {
     /// The same as a share of those sent, in percent.
     pub loss_percent: f64,
     /// 95 % confidence interval of it over the trials.
-    #[serde(default)]
     pub loss_ci95_percent: Option<[f64; 2]>,
     /// Index of dispersion of arrivals at 10 ms.
     pub dispersion: Option<f64>,

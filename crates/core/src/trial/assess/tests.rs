@@ -33,6 +33,11 @@ pub(crate) fn closed(vusers: u32) -> Load {
 
 /// A trial over [1 s, 11 s) with these operations, in ascending order of their ends.
 fn trial(load: Load, completions: &[Completion]) -> Trial {
+    trial_until(MS(60_000), load, completions)
+}
+
+/// The same, ended at this time if that is earlier.
+fn trial_until(end: Nanos, load: Load, completions: &[Completion]) -> Trial {
     let open_loop = matches!(load, Load::Open(_));
     let mut recorder = Recorder::new(RecorderConfig {
         window: Window { start: MS(1_000), end: MS(11_000) },
@@ -55,7 +60,7 @@ fn trial(load: Load, completions: &[Completion]) -> Trial {
     }
     Trial {
         spec: spec(load),
-        measurement: recorder.finish(MS(60_000)),
+        measurement: recorder.finish(end),
         generator: GeneratorUse { cpu_user_s: 0.5, cpu_system_s: 1.0, ..GeneratorUse::default() },
         kernel: Default::default(),
         observed: None,
@@ -249,6 +254,123 @@ fn throughput_is_that_after_the_warm_up() {
     assert!(report.stationary && report.as_http().littles_law.as_ref().is_some_and(|law| law.ok));
     let [lo, hi] = report.throughput_ci95_per_s.expect("it is stationary");
     assert!(lo < 500.0 && 500.0 < hi && hi - lo < 5.0);
+}
+
+/// This number of operations within the first 50 ms, 2 ms each.
+fn at_once(n: u64) -> impl Iterator<Item = Completion> {
+    let at = |ms: u64| MS(1_000 + ms);
+    (0..n).map(move |n| op(at(n / 4), at(n / 4), at(n / 4 + 2)))
+}
+
+/// 200 operations of eight users. Four of them take a second: a repeated SYN.
+#[test]
+fn long_operations_at_the_end_are_not_what_a_count_measured() {
+    let at = |ms: u64| MS(1_000 + ms);
+    let ops: Vec<Completion> = at_once(196).chain([op(at(0), at(0), at(1_025)); 4]).collect();
+    let mut trial = trial_until(at(1_025), closed(8), &ops);
+    trial.spec.operations_max = Some(200);
+    let report = assess(&trial);
+    let per_s = report.responses_per_s();
+    assert!((per_s - 200.0 / 1.025).abs() < 0.1, "{per_s}");
+    assert_eq!((report.as_http().transient_ns, report.throughput_ci95_per_s), (0, None));
+    assert!(!report.stationary);
+    // By time, what comes after the cut is what there is.
+    trial.spec.operations_max = None;
+    assert!(assess(&trial).responses_per_s() < per_s);
+}
+
+/// A slow start belongs to what a number of operations took, and to nothing else.
+#[test]
+fn a_count_cuts_no_slow_start_and_a_time_does() {
+    let mut ops = Vec::new();
+    let mut now = MS(1_000);
+    while ops.len() < 2_500 {
+        let took = if ops.len() < 500 { MS(4) } else { MS(2) };
+        ops.push(op(now, now, now + took));
+        now += took;
+    }
+    let mut trial = trial_until(now, closed(1), &ops);
+    let by_time = assess(&trial).responses_per_s();
+    assert!((by_time - 500.0).abs() < 1.0, "{by_time}");
+    trial.spec.operations_max = Some(2_500);
+    let report = assess(&trial);
+    let per_s = report.responses_per_s();
+    assert!((per_s - 2_500.0 / 6.0).abs() < 0.1 && !report.stationary, "{per_s}");
+}
+
+/// The number of operations has started long before the time is over.
+#[test]
+fn a_count_that_is_out_when_its_time_ends_counts_as_well() {
+    let at = |ms: u64| MS(1_000 + ms);
+    let ops: Vec<Completion> = at_once(195).chain([op(at(48), at(48), at(12_000)); 5]).collect();
+    let mut trial = trial(closed(10), &ops);
+    trial.spec.operations_max = Some(200);
+    let per_s = assess(&trial).responses_per_s();
+    assert!(per_s >= 19.5, "{per_s}");
+}
+
+#[test]
+fn a_target_that_becomes_slow_keeps_its_fast_part() {
+    let at = |ms: u64| MS(1_000 + ms);
+    let fast = (0..1_500).map(|n| op(at(n), at(n), at(n + 1)));
+    let slow =
+        (0..8).map(|n| op(at(1_500 + 1_000 * n), at(1_500 + 1_000 * n), at(2_500 + 1_000 * n)));
+    let ops: Vec<Completion> = fast.chain(slow).collect();
+    let report = assess(&trial(closed(1), &ops));
+    let per_s = report.responses_per_s();
+    assert!((per_s - 150.8).abs() < 1.0 && !report.stationary, "{per_s}");
+}
+
+/// Whatever changes is the schedule's, and a target that answers at once keeps up with it.
+#[test]
+fn a_schedule_that_changes_is_measured_as_a_whole() {
+    for text in ["steps(300 for 3s,20 for 20s)", "burst(5,0.15,10s)", "ramp(300,20)"] {
+        let arrival = knee_load::arrival::parse_arrival(text, MS(11_000)).expect("a law");
+        let rate = Rate::per_second(50).expect("not zero");
+        let load = OpenLoad { rate, arrival, connections_max: 10, in_flight_max: None };
+        let mut schedule = load.arrivals(Share::WHOLE, 1);
+        let moments = std::iter::from_fn(|| schedule.next()).take_while(|&t| t < MS(11_000));
+        let ops: Vec<Completion> = moments.map(|t| op(t, t, t + MS(1))).collect();
+        let started = ops.iter().filter(|op| op.started >= MS(1_000)).count() as f64;
+        let report = assess(&trial(Load::Open(load), &ops));
+        let per_s = report.responses_per_s();
+        assert!((per_s * 10.0 - started).abs() < 5.0, "{text}: {per_s}, {started} started");
+        let asked = report.offered.asked_per_s.expect("a schedule");
+        assert!((asked * 10.0 - started).abs() <= 1.0, "{text}: {asked}");
+        assert_eq!(report.throughput_range_per_s, None, "{text}");
+    }
+}
+
+/// 30 operations, whose answers take longer than the schedule of all of them.
+#[test]
+fn a_count_of_a_schedule_leaves_nothing_to_be_started() {
+    let at = |ms: u64| MS(1_000 + ms);
+    let ops: Vec<Completion> = (0..30).map(|n| op(at(n), at(n), at(200 + n))).collect();
+    let mut trial = trial_until(at(230), open(ArrivalLaw::Constant), &ops);
+    let per_s = 30.0 / 0.23;
+    assert!(assess(&trial).throughput_range_per_s.is_some(), "of 115 that were due");
+    trial.spec.operations_max = Some(30);
+    let report = assess(&trial);
+    assert!((report.responses_per_s() - per_s).abs() < 1.0);
+    assert_eq!(report.throughput_range_per_s, None);
+    assert!(report.offered.asked_per_s.is_some_and(|asked| (asked - per_s).abs() < 1.0));
+}
+
+/// Chance has fewer arrivals in a short window than the law has on average.
+#[test]
+fn few_random_arrivals_are_not_missing_ones() {
+    let at = |n: u64| MS(1_000 + 250 * n);
+    let ops: Vec<Completion> = (0..40).map(|n| op(at(n), at(n), at(n) + MS(1))).collect();
+    let law = |arrival| {
+        let Load::Open(load) = open(arrival) else {
+            unreachable!("it is open");
+        };
+        let rate = Rate::per_second(6).expect("not zero");
+        assess(&trial(Load::Open(OpenLoad { rate, ..load }), &ops)).throughput_range_per_s
+    };
+    assert_eq!(law(ArrivalLaw::Poisson), None);
+    let range = law(ArrivalLaw::Constant).expect("20 of 60 are missing");
+    assert!(range.at_most.is_some_and(|most| (most - 6.0).abs() < 0.2), "{range:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Findings about the generator, and about a fleet's agents.
 
 use super::TrialGroup;
-use crate::finding::{Code, Finding, Severity, codes};
+use crate::finding::{Code, Finding, codes};
 use crate::trial::agents::{AgentDifference, AgentState, agent_state, outlier};
 use crate::trial::bounds::{BUSY_PERCENT, BUSY_WINDOW};
 use crate::trial::report::{TrialReport, Verdict};
@@ -105,8 +105,7 @@ fn busy_percent(t: &TrialReport) -> Option<(f64, u32)> {
 
 pub(super) fn generator_limited(trials: &TrialGroup) -> Option<Finding> {
     let (place, (busy, workers)) = trials.worst(busy_percent, |b| b.0)?;
-    Some(GENERATOR_LIMITED.finding(
-        Severity::Warning,
+    Some(GENERATOR_LIMITED.warning(
         format!(
             "{place}the generator is the limit: its busiest core is {} busy. The server can do \
              more",
@@ -128,8 +127,7 @@ pub(super) fn rate_max_reached(trials: &TrialGroup) -> Option<Finding> {
         Some((words.to_owned(), t.offered.achieved_per_s))
     };
     let (place, (words, started_per_s)) = trials.worst(limited, |found| found.1)?;
-    Some(RATE_MAX_REACHED.finding(
-        Severity::Error,
+    Some(RATE_MAX_REACHED.error(
         format!("{place}{words}"),
         [("started_per_s", started_per_s)],
         "ask for less than the limit, add agents, or start them with a higher --rate-max",
@@ -166,8 +164,7 @@ pub(super) fn generator_distorted(trials: &TrialGroup) -> Option<Finding> {
 /// The generator distorted the load in these ways. `lighter` ends the next step: `, or …` with the
 /// options that ask less of the generator, or nothing where there are none.
 pub(crate) fn distorted(place: &str, clauses: &[String], lighter: &str) -> Finding {
-    GENERATOR_DISTORTED.finding(
-        Severity::Error,
+    GENERATOR_DISTORTED.error(
         format!("{place}the generator distorted the load: {}", clauses.join("; ")),
         [("clauses", clauses.len() as f64)],
         format!("{QUIETER}{lighter}"),
@@ -186,8 +183,7 @@ pub(super) fn figures_undetermined(trials: &TrialGroup) -> Option<Finding> {
         Some((names.collect::<Vec<_>>().join(", "), because.clone()))
     };
     let (place, (names, because)) = trials.first(undetermined)?;
-    Some(FIGURES_UNDETERMINED.finding(
-        Severity::Warning,
+    Some(FIGURES_UNDETERMINED.warning(
         format!("{place}known as a range only: {names}; {because}"),
         [],
         "give the generator a processor of its own with taskset, or run it on another machine",
@@ -210,8 +206,7 @@ pub(super) fn generator_woken(trials: &TrialGroup) -> Option<Finding> {
         (has_users && is_much).then_some((per_s, per_response))
     };
     let (place, (per_s, per_response)) = trials.worst(woken, |woken| woken.0)?;
-    Some(GENERATOR_WOKEN.finding(
-        Severity::Info,
+    Some(GENERATOR_WOKEN.info(
         format!(
             "{place}the target, which is on this host, woke the generator {} times per second, {} \
              times per response. That takes the target's time: throughput may be higher with a \
@@ -235,8 +230,7 @@ pub(super) fn littles_law(trials: &TrialGroup) -> Option<Finding> {
     };
     let (place, law) = trials.first(violated)?;
     let apart = law.deviation_percent.abs();
-    Some(LITTLES_LAW_VIOLATION.finding(
-        Severity::Error,
+    Some(LITTLES_LAW_VIOLATION.error(
         format!(
             "{place}the numbers contradict each other: {} were running, but throughput times \
              response time accounts for {} ({} apart)",
@@ -267,8 +261,7 @@ pub(super) fn generator_polled(trials: &TrialGroup) -> Option<Finding> {
         ("changes", wait.changes.len() as f64),
     ];
     evidence.extend(late_ns.map(|ns| ("lateness_p99_ns", ns as f64)));
-    Some(GENERATOR_POLLED.finding(
-        Severity::Info,
+    Some(GENERATOR_POLLED.info(
         format!("{place}the generator polled all the time for {share} of the trial{because}"),
         evidence,
         "nothing, or use --wait hybrid where the processor is needed for something else",
@@ -288,8 +281,7 @@ fn overshoot(t: &TrialReport) -> Option<[f64; 2]> {
 
 pub(super) fn think_deviation(trials: &TrialGroup) -> Option<Finding> {
     let (place, [asked_ns, overshoot_ns]) = trials.first(overshoot)?;
-    Some(THINK_DEVIATION.finding(
-        Severity::Warning,
+    Some(THINK_DEVIATION.warning(
         format!(
             "{place}users paused {} where {} were asked for",
             time(asked_ns + overshoot_ns),
@@ -315,8 +307,7 @@ pub(super) fn fleet_incomplete(trials: &TrialGroup) -> Option<Finding> {
         1 => String::new(),
         n => format!(", and {} other agents", n - 1),
     };
-    Some(FLEET_INCOMPLETE.finding(
-        Severity::Error,
+    Some(FLEET_INCOMPLETE.error(
         format!(
             "{place}agent {agent} is lost{others}: {because}. The figures are those of the other \
              agents"
@@ -336,8 +327,7 @@ pub(super) fn agent_stopped(trials: &TrialGroup) -> Option<Finding> {
         states.max_by_key(|(_, ns)| *ns)
     };
     let (place, (agent, ns)) = trials.worst(stopped, |found| found.1 as f64)?;
-    Some(AGENT_STOPPED.finding(
-        Severity::Warning,
+    Some(AGENT_STOPPED.warning(
         format!("{place}agent {agent} was stopped: it did not run for {}", time(ns as f64)),
         [("stopped_ns", ns as f64)],
         "find what stopped its process or its machine, then repeat",
@@ -352,8 +342,7 @@ pub(super) fn results_kept(trials: &TrialGroup) -> Option<Finding> {
         Some((first.agent.clone(), because.clone(), 1 + kept.count()))
     };
     let (place, (agent, because, count)) = trials.worst(kept, |k| k.2 as f64)?;
-    Some(RESULTS_KEPT.finding(
-        Severity::Warning,
+    Some(RESULTS_KEPT.warning(
         format!("{place}the result of agent {agent} was fetched from it: {because}"),
         [("agents", count as f64)],
         "make room in JetStream: knee fleet clear, or raise max_file_store of nats-server",
@@ -381,8 +370,7 @@ pub(super) fn agents_differ(trials: &TrialGroup) -> Option<Finding> {
             [("own_error_percent", own), ("others_error_percent", others)],
         ),
     };
-    Some(AGENTS_DIFFER.finding(
-        Severity::Warning,
+    Some(AGENTS_DIFFER.warning(
         format!("{place}agent {} differs from the others: {what}", found.agent),
         evidence,
         "look at its path and its host; leave it out with --agents and compare",

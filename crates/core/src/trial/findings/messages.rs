@@ -71,8 +71,7 @@ pub(super) fn buffered_stream(trials: &TrialGroup) -> Option<Finding> {
             exact(bursts.count as f64)
         )
     };
-    Some(BUFFERED_STREAM.finding(
-        Severity::Warning,
+    Some(BUFFERED_STREAM.warning(
         text,
         [
             ("bursts", bursts.count as f64),
@@ -120,8 +119,7 @@ pub(super) fn streams_incomplete(trials: &TrialGroup) -> Option<Finding> {
     } else {
         "look at a response: curl -N URL"
     };
-    Some(STREAMS_INCOMPLETE.finding(
-        Severity::Warning,
+    Some(STREAMS_INCOMPLETE.warning(
         format!("{place}{} responses were no whole streams: {because}", exact(count as f64)),
         [("incomplete", count as f64)],
         next,
@@ -136,8 +134,7 @@ pub(super) fn messages_late(trials: &TrialGroup) -> Option<Finding> {
         (late as f64 > LATE_SHARE * answer as f64).then_some((late, answer))
     };
     let (place, (late, answer)) = trials.worst(late, |(late, _)| *late as f64)?;
-    Some(MESSAGES_LATE.finding(
-        Severity::Warning,
+    Some(MESSAGES_LATE.warning(
         format!(
             "{place}messages left late, p99 {}, which is in their answers, p99 {}",
             time(late as f64),
@@ -152,8 +149,7 @@ pub(super) fn message_count_missing(trials: &TrialGroup) -> Option<Finding> {
     let is_missing = |messages: &&MessagesReport| messages.numbers == Some(0) && messages.count > 0;
     let missing = |t: &TrialReport| t.messages().filter(is_missing).map(|m| m.count);
     let (place, count) = trials.first(missing)?;
-    Some(MESSAGE_COUNT_MISSING.finding(
-        Severity::Warning,
+    Some(MESSAGE_COUNT_MISSING.warning(
         format!(
             "{place}none of {} messages has a number at the place of --message-count: each counts \
              as one",

@@ -1,7 +1,7 @@
 //! Findings about sessions.
 
 use super::TrialGroup;
-use crate::finding::{Finding, Severity, codes};
+use crate::finding::{Finding, codes};
 use crate::trial::report::TrialReport;
 use crate::trial::sessions::UnexpectedReport;
 use crate::words::{percent, time};
@@ -53,8 +53,7 @@ pub(super) fn data_exhausted(trials: &TrialGroup) -> Option<Finding> {
     };
     let (place, (set, records, after_ns)) = trials.worst(ran_out, |found| -(found.2 as f64))?;
     let records = records.unwrap_or_default() as f64;
-    Some(DATA_EXHAUSTED.finding(
-        Severity::Warning,
+    Some(DATA_EXHAUSTED.warning(
         format!(
             "{place}the load ended {} after the measured time began: the data set '{set}' had no \
              record left for the next user. 'order: unique' deals each of its {} once",
@@ -73,8 +72,7 @@ pub(super) fn unfit_value(trials: &TrialGroup) -> Option<Finding> {
     };
     let (place, (first, count)) = trials.worst(unfit, |found| found.1 as f64)?;
     let steps = if count == 1 { "step was" } else { "steps were" };
-    Some(UNFIT_VALUE.finding(
-        Severity::Warning,
+    Some(UNFIT_VALUE.warning(
         format!(
             "{place}{} {steps} not sent; the first: {}",
             digits::number(count as f64),
@@ -93,8 +91,7 @@ pub(super) fn unexpected_responses(trials: &TrialGroup) -> Option<Finding> {
         (count > 0).then_some((first, count, share))
     };
     let (place, (first, count, share)) = trials.worst(unexpected, |found| found.2)?;
-    Some(UNEXPECTED_RESPONSES.finding(
-        Severity::Warning,
+    Some(UNEXPECTED_RESPONSES.warning(
         format!(
             "{place}{} of the responses ({}) were not what was expected; the first: {} was to give \
              {}, and gave {}",
@@ -118,8 +115,7 @@ pub(super) fn program_failed(trials: &TrialGroup) -> Option<Finding> {
     };
     let (place, (count, because, has_ended)) = trials.worst(failed, |found| found.0 as f64)?;
     let end = if has_ended { ", and the load ended" } else { "" };
-    Some(PROGRAM_FAILED.finding(
-        Severity::Warning,
+    Some(PROGRAM_FAILED.warning(
         format!(
             "{place}{} steps were not sent for want of a value{end}: {because}",
             digits::number(count as f64)
@@ -139,8 +135,7 @@ pub(super) fn program_late(trials: &TrialGroup) -> Option<Finding> {
         (slow >= PROGRAM_LATE_NS).then_some((late.mean?, name, slow))
     };
     let (place, (mean, name, slow)) = trials.worst(late, |found| found.2 as f64)?;
-    Some(PROGRAM_LATE.finding(
-        Severity::Warning,
+    Some(PROGRAM_LATE.warning(
         format!(
             "{place}steps waited {} on average ({name} {}) for a program of the scenario beyond \
              their intended time: this is the generator's delay",

@@ -1,7 +1,7 @@
 //! Findings about silences of the target: outages, operations that hang, periodic pauses.
 
 use super::TrialGroup;
-use crate::finding::{Finding, Severity, codes};
+use crate::finding::{Finding, codes};
 use crate::trial::report::{OutageReport, PausesReport, TrialReport, Verdict};
 use crate::words::{number, percent, time};
 use knee_load::spec::Level;
@@ -91,8 +91,7 @@ pub(super) fn outages(trials: &TrialGroup) -> Option<Finding> {
     } else {
         String::new()
     };
-    Some(OUTAGE.finding(
-        Severity::Error,
+    Some(OUTAGE.error(
         format!(
             "{place}no good response came from {} into the measurement until {}{all}, and {} \
              operations failed: throughput is the mean of times with and without the target",
@@ -159,8 +158,7 @@ pub(super) fn hung_operations(trials: &TrialGroup) -> Option<Finding> {
             number(hung.throughout)
         ),
     };
-    Some(HUNG_OPERATIONS.finding(
-        Severity::Error,
+    Some(HUNG_OPERATIONS.error(
         text,
         [
             ("hung", hung.count),
@@ -203,8 +201,7 @@ pub(crate) fn pauses_found(
         None => "",
     };
     const JOB: &str = "look for a job of that period at the target, such as garbage collection";
-    PERIODIC_PAUSES.finding(
-        Severity::Warning,
+    PERIODIC_PAUSES.warning(
         format!(
             "{place}the target pauses for about {} every {}, {} of the time{hides}",
             time(pauses.length_ns as f64),

@@ -93,8 +93,7 @@ pub(super) fn non_stationary(trials: &TrialGroup) -> Option<Finding> {
     let (place, longest_s) = trials.worst(seconds, |s| *s)?;
     let levels = (!place.is_empty()).then_some(("levels", trials.count(seconds) as f64));
     let s = longest_s.max(1.0).ceil();
-    Some(NON_STATIONARY.finding(
-        Severity::Warning,
+    Some(NON_STATIONARY.warning(
         format!(
             "{place}throughput or response time drifts during the measurement, so that its \
                  mean is not one number"
@@ -166,8 +165,7 @@ pub(super) fn target_queue_grows(trials: &TrialGroup) -> Option<Finding> {
         growing_queue(t).filter(|_| too_few_connections(t).is_none() && outage(t).is_none())
     };
     let (place, queue) = trials.first(grows)?;
-    Some(TARGET_QUEUE_GROWS.finding(
-        Severity::Warning,
+    Some(TARGET_QUEUE_GROWS.warning(
         format!(
             "{place}more is offered than the target serves: {}/s against {}/s. Its queue and every \
              response time grow while the load lasts: {} operations were waiting at the end",
@@ -229,8 +227,7 @@ pub(super) fn connections_limit(trials: &TrialGroup) -> Option<Finding> {
     } else {
         String::new()
     };
-    Some(CONNECTIONS_LIMIT.finding(
-        Severity::Warning,
+    Some(CONNECTIONS_LIMIT.warning(
         format!(
             "{place}the load is limited by --connections {}: at {} for each operation they carry \
              at most {}/s of the {}/s offered. Half of the operations waited {} or longer for \
@@ -277,8 +274,7 @@ fn too_few_connections(t: &TrialReport) -> Option<ConnectionShortage> {
 pub(super) fn ids_exhausted(trials: &TrialGroup) -> Option<Finding> {
     let exhausted = |t: &TrialReport| Some(t.http()?.traffic.ids_exhausted).filter(|n| *n > 0);
     let (place, times) = trials.first(exhausted)?;
-    Some(IDS_EXHAUSTED.finding(
-        Severity::Warning,
+    Some(IDS_EXHAUSTED.warning(
         format!(
             "{place}all 65,536 ids of a connection were taken {}. Further requests waited",
             match times {
@@ -295,8 +291,7 @@ pub(super) fn ids_exhausted(trials: &TrialGroup) -> Option<Finding> {
 pub(super) fn surplus_bytes(trials: &TrialGroup) -> Option<Finding> {
     let surplus = |t: &TrialReport| Some(t.http()?.traffic.surplus_responses).filter(|n| *n > 0);
     let (place, responses) = trials.first(surplus)?;
-    Some(SURPLUS_BYTES.finding(
-        Severity::Warning,
+    Some(SURPLUS_BYTES.warning(
         format!(
             "{place}surplus bytes followed {}. The responses count as they are; their connections \
              were closed",
@@ -325,8 +320,7 @@ fn redirections(t: &TrialReport) -> Option<[f64; 2]> {
 pub(super) fn redirects(trials: &TrialGroup) -> Option<Finding> {
     let (place, [redirections, others]) = trials.first(redirections)?;
     let share = 100.0 * redirections / (redirections + others);
-    Some(REDIRECTS.finding(
-        Severity::Warning,
+    Some(REDIRECTS.warning(
         format!(
             "{place}{} of the responses are redirections, which were not followed",
             percent(share)
@@ -355,8 +349,7 @@ fn waits_for_acknowledgement(t: &TrialReport) -> Option<[f64; 2]> {
 
 pub(super) fn delayed_ack(trials: &TrialGroup) -> Option<Finding> {
     let (place, [wait_ns, bytes]) = trials.first(waits_for_acknowledgement)?;
-    Some(DELAYED_ACK.finding(
-        Severity::Warning,
+    Some(DELAYED_ACK.warning(
         format!(
             "{place}half of the responses end {} after their first byte or later, at {} bytes \
              each. The target seems to hold back the last piece until the first is acknowledged",
@@ -396,8 +389,7 @@ fn stall(t: &TrialReport) -> Option<[f64; 2]> {
 
 pub(super) fn server_stalled(trials: &TrialGroup) -> Option<Finding> {
     let (place, [from_ns, stall_ns]) = trials.first(stall)?;
-    Some(SERVER_STALLED.finding(
-        Severity::Info,
+    Some(SERVER_STALLED.info(
         format!(
             "{place}the target stalled for about {} near {} into the measurement and then caught \
              up, while the generator was on time",

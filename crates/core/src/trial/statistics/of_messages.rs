@@ -1,6 +1,6 @@
 //! Statistics of streams of messages.
 
-use super::{BASE, Better, LOAD, SPREAD_P99, SPREAD_THROUGHPUT};
+use super::{BASE, Better, LESS_IS_BETTER, LOAD, SPREAD_P99, SPREAD_THROUGHPUT};
 use super::{StatisticSource, StatisticUnit, TrialStatistic};
 use crate::trial::figure::{Figure, FigureKind, TimesReport};
 use crate::trial::messages::{MessagesReport, TimesOf};
@@ -62,11 +62,10 @@ fn message_times() -> impl Iterator<Item = TrialStatistic> {
                 title: format!("{title} {}", figure.title).leak(),
                 meaning: format!("{} of the {title}, of streams of messages", capital(what)).leak(),
                 unit: StatisticUnit::Nanoseconds,
-                better: Better::Less,
-                has_thresholds: true,
                 compared_in: if is_compared { LOAD } else { &[] },
                 spread: SPREAD_P99,
                 source: StatisticSource::Time { of, figure: *figure, of_interval: None },
+                ..LESS_IS_BETTER
             }
         })
     })
@@ -79,10 +78,8 @@ const STALLS: &[TrialStatistic] = &[
         title: "stalls",
         meaning: "Gaps between messages of at least ten medians and 100 ms",
         unit: StatisticUnit::Count,
-        better: Better::Less,
-        has_thresholds: true,
         source: StatisticSource::Count(|t| t.messages().map_or(0, |m| m.stalls.count)),
-        ..BASE
+        ..LESS_IS_BETTER
     },
     TrialStatistic {
         key: "stalled_streams_percent",
@@ -90,10 +87,8 @@ const STALLS: &[TrialStatistic] = &[
         title: "streams with a stall",
         meaning: "Share of the streams with such a gap",
         unit: StatisticUnit::Percent,
-        better: Better::Less,
-        has_thresholds: true,
         source: StatisticSource::Share(|t| t.messages().map_or(0.0, |m| m.stalls.streams_percent)),
-        ..BASE
+        ..LESS_IS_BETTER
     },
     TrialStatistic {
         key: "longest_stall_ns",
@@ -101,10 +96,8 @@ const STALLS: &[TrialStatistic] = &[
         title: "longest stall",
         meaning: "The longest such gap",
         unit: StatisticUnit::Nanoseconds,
-        better: Better::Less,
-        has_thresholds: true,
         source: StatisticSource::Duration(|t| Some(t.messages()?.stalls.longest_ns.unwrap_or(0))),
-        ..BASE
+        ..LESS_IS_BETTER
     },
     TrialStatistic {
         key: "shared_arrival_percent",
@@ -123,11 +116,9 @@ const STALLS: &[TrialStatistic] = &[
         title: "streams that are not good",
         meaning: "Share of the streams that miss a bound of --slo or are not whole",
         unit: StatisticUnit::Percent,
-        better: Better::Less,
-        has_thresholds: true,
         source: StatisticSource::Share(|t| {
             t.messages().and_then(|m| m.good_percent).map_or(0.0, |good| 100.0 - good)
         }),
-        ..BASE
+        ..LESS_IS_BETTER
     },
 ];

@@ -7,8 +7,8 @@
 mod tests;
 
 use crate::exchange::{
-    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, FlightId,
-    OpEvent, Received, RequestRef, SocketKind, StreamEnd, TargetConversation, WorkerSetup,
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, FlightId, OpEvent, Received,
+    RequestRef, SocketKind, StreamEnd, TargetConversation, WorkerSetup,
 };
 use crate::reactor::WireRequest;
 use knee_load::measure::{Outcome, Status};
@@ -242,7 +242,7 @@ impl TargetConversation for Dns {
 impl Conversation for Dns {
     type Shared = DnsShared;
 
-    const DEPARTURE: Departure = Departure::PerPass;
+    const LEAVES_AT_ONCE: bool = false;
 
     #[inline]
     fn socket(shared: &DnsShared) -> SocketKind {
@@ -329,8 +329,6 @@ impl Conversation for Dns {
         }
         self.partial = come;
     }
-
-    fn sent(&mut self, _: &mut CallContext<'_, DnsShared>) {}
 
     fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, DnsShared>) {
         self.handle_timeout(cx);

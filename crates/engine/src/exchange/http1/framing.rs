@@ -1,8 +1,8 @@
 //! The head of a response and the framing that follows from it. The chunked transfer coding (RFC
 //! 9112 §7.1): where it ends, the data left aside.
 
-use super::{Http1Violation, ResponseSink};
-use crate::exchange::decimal;
+use super::Http1Violation;
+use crate::exchange::{ResponseSink, decimal};
 use httparse::Header;
 use knee_load::messages::is_event_stream;
 use std::mem::MaybeUninit;

@@ -9,9 +9,8 @@ mod request;
 mod response;
 
 use crate::exchange::{
-    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
-    FlightId, OpEvent, OperationSink, Received, RequestRef, StreamEnd, TargetConversation,
-    WorkerSetup,
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, EventQueue, FlightId,
+    OpEvent, Received, RequestRef, StreamEnd, TargetConversation, WorkerSetup,
 };
 use crate::reactor::WireRequest;
 pub use framing::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
@@ -21,7 +20,7 @@ use request::{Segment, put_filled, segments};
 pub(super) use request::{put_decimal, wire_requests};
 pub use request::{serialise, serialise_head};
 use response::count_empty;
-pub use response::{Eof, Http1Violation, Progress, ResponseParser, ResponseSink};
+pub use response::{Eof, Http1Violation, Progress, ResponseParser};
 
 /// One connection that speaks HTTP/1.1.
 #[derive(Default)]
@@ -45,22 +44,6 @@ pub struct Shared {
     /// The requests that have holes.
     filled: Box<[Option<Vec<Segment>>]>,
     cache: HeadCache,
-}
-
-impl ResponseSink for OperationSink<'_> {
-    const READS: bool = true;
-
-    fn field(&mut self, name: &[u8], value: &[u8]) {
-        OperationSink::field(self, name, value);
-    }
-
-    fn body(&mut self, bytes: &[u8]) {
-        OperationSink::body(self, bytes);
-    }
-
-    fn border(&mut self) {
-        OperationSink::border(self);
-    }
 }
 
 impl Shared {
@@ -101,7 +84,7 @@ impl TargetConversation for Http1 {
 impl Conversation for Http1 {
     type Shared = Shared;
 
-    const DEPARTURE: Departure = Departure::AtOnce;
+    const LEAVES_AT_ONCE: bool = true;
 
     fn established(_: &mut CallContext<'_, Shared>) -> Http1 {
         Http1::default()
@@ -168,8 +151,6 @@ impl Conversation for Http1 {
             }
         }
     }
-
-    fn sent(&mut self, _: &mut CallContext<'_, Shared>) {}
 
     fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, Shared>) {
         self.state = end.state_after(self.state);

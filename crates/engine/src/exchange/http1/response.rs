@@ -1,7 +1,7 @@
 //! One response on a connection: bytes in, its end out.
 
 use super::framing::{Chunked, Framing, Head, HeadCache, empty_lines, end_of_head};
-use crate::exchange::INTERIMS_MAX;
+use crate::exchange::{INTERIMS_MAX, ResponseSink};
 use std::fmt;
 
 /// Bytes of empty lines before a response, or on a connection that nobody uses, at most. Servers
@@ -142,32 +142,6 @@ impl fmt::Display for Http1Violation {
             }
         })
     }
-}
-
-/// Takes what a final response says.
-pub trait ResponseSink {
-    /// Whether anything is taken at all.
-    const READS: bool;
-
-    /// A field of its head.
-    fn field(&mut self, name: &[u8], value: &[u8]);
-
-    /// Bytes of its body, the transfer coding undone.
-    fn body(&mut self, bytes: &[u8]);
-
-    /// A chunk of the body has ended.
-    fn border(&mut self) {}
-}
-
-/// Takes nothing.
-impl ResponseSink for () {
-    const READS: bool = false;
-
-    #[inline]
-    fn field(&mut self, _: &[u8], _: &[u8]) {}
-
-    #[inline]
-    fn body(&mut self, _: &[u8]) {}
 }
 
 /// Hands the fields of a head that was parsed to `sink`. A line that is folded counts without its

@@ -14,8 +14,8 @@ use super::streams::Streams;
 use super::{ErrorCode, Violation};
 use crate::exchange::http1::wire_requests;
 use crate::exchange::{
-    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
-    FlightId, OpEvent, Received, RequestRef, StreamEnd, TargetConversation, WorkerSetup,
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, EventQueue, FlightId,
+    OpEvent, Received, RequestRef, StreamEnd, TargetConversation, WorkerSetup,
 };
 use crate::reactor::WireRequest;
 use knee_load::measure::Outcome;
@@ -146,7 +146,7 @@ impl TargetConversation for Http2 {
 impl Conversation for Http2 {
     type Shared = Http2Shared;
 
-    const DEPARTURE: Departure = Departure::PerPass;
+    const LEAVES_AT_ONCE: bool = false;
 
     fn established(cx: &mut CallContext<'_, Http2Shared>) -> Http2 {
         let Io { shared, out, .. } = Io::of(cx);

@@ -96,14 +96,6 @@ enum Field {
     Open { name: String, part: Option<Part> },
 }
 
-fn texts(fields: &[Field]) -> Vec<TextField> {
-    let text = |field: &Field| match field {
-        Field::Text(text) => Some(text.clone()),
-        Field::Open { .. } => None,
-    };
-    fields.iter().filter_map(text).collect()
-}
-
 /// Cuts a part of a request at its holes.
 fn cut(request: &HttpRequest, part: Part) -> Vec<Segment> {
     request.cut(part).into_iter().map(Segment::Part).collect()
@@ -123,15 +115,19 @@ impl Requests {
         let scheme = |number| if target.is_secured(number) { "https" } else { "http" };
         let all = target.requests.iter().enumerate();
         let all: Vec<Vec<Field>> = all.map(|(number, r)| fields(r, scheme(number))).collect();
-        let texts: Vec<Vec<TextField>> = all.iter().map(|fields| texts(fields)).collect();
         let mut made = Requests {
             requests: Vec::with_capacity(all.len()),
             entries: Vec::new(),
             fixed: Vec::new(),
             filled: Vec::new(),
         };
-        let weights = target.requests.iter().map(|request| request.weight);
-        let chosen = made.choose(texts.iter().zip(weights));
+        let weighted = all.iter().zip(&target.requests).flat_map(|(fields, request)| {
+            fields.iter().filter_map(move |field| match field {
+                Field::Text(text) => Some((text, request.weight)),
+                Field::Open { .. } => None,
+            })
+        });
+        let chosen = made.choose(weighted);
         for (fields, request) in all.iter().zip(&target.requests) {
             let mut pieces = Vec::new();
             for field in fields {
@@ -194,14 +190,12 @@ impl Requests {
     /// Chooses fields for the dynamic table: those that save the most bytes for their size.
     fn choose<'a>(
         &mut self,
-        all: impl Iterator<Item = (&'a Vec<TextField>, u32)>,
+        all: impl Iterator<Item = (&'a TextField, u32)>,
     ) -> HashMap<&'a TextField, u8> {
         let mut uses: HashMap<&TextField, (u64, usize)> = HashMap::new();
-        for (fields, weight) in all {
-            for field in fields {
-                let first = uses.len();
-                uses.entry(field).or_insert((0, first)).0 += u64::from(weight);
-            }
+        for (field, weight) in all {
+            let first = uses.len();
+            uses.entry(field).or_insert((0, first)).0 += u64::from(weight);
         }
         let mut rows = Vec::new();
         for (field, (weight, first)) in uses {

@@ -263,19 +263,14 @@ impl MessageReader {
     /// Begins the frame whose whole head is here.
     fn begin_frame(&mut self, held: usize) -> Result<Frame, WebSocketViolation> {
         let head = &self.head[..held];
-        let length = match head[1] & 0x7F {
-            126 => u64::from(u16::from_be_bytes([head[2], head[3]])),
+        let (length, least) = match head[1] & 0x7F {
+            126 => (u64::from(u16::from_be_bytes([head[2], head[3]])), 126),
             127 => {
                 let mut bytes = [0; 8];
                 bytes.copy_from_slice(&head[2..10]);
-                u64::from_be_bytes(bytes)
+                (u64::from_be_bytes(bytes), 0x1_0000)
             }
-            short => u64::from(short),
-        };
-        let least = match head[1] & 0x7F {
-            126 => 126,
-            127 => 0x1_0000,
-            _ => 0,
+            short => (u64::from(short), 0),
         };
         if length >> 63 != 0 {
             return Err(WebSocketViolation::LengthTooLarge);

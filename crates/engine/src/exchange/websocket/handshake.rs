@@ -1,16 +1,11 @@
 //! The opening handshake (RFC 6455 §4).
 
 use super::WebSocketViolation;
+use crate::exchange::http1::{HEAD_BYTES_MAX, HEADERS_MAX};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use knee_load::spec::HttpRequest;
 use sha1::{Digest, Sha1};
-
-/// Most bytes of a handshake's head.
-const HEAD_BYTES_MAX: usize = 64 << 10;
-
-/// Most header lines of a handshake.
-const HEADERS_MAX: usize = 128;
 
 /// What the key is joined with (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -11,8 +11,8 @@ mod tests;
 mod violation;
 
 use crate::exchange::{
-    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, FlightId,
-    OpEvent, Received, RequestRef, StreamEnd, TargetConversation, WorkerSetup,
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, FlightId, OpEvent, Received,
+    RequestRef, ResponseSink as _, StreamEnd, TargetConversation, WorkerSetup,
 };
 use crate::reactor::WireRequest;
 pub use frame::{MessageItem, MessageReader, ReaderSide};
@@ -26,12 +26,6 @@ pub use messages::{put_time, time_in};
 use rand_core::RngCore as _;
 use std::collections::VecDeque;
 pub use violation::WebSocketViolation;
-
-/// Shortest time until the outbox is looked at again: the next pass.
-const UNMATCHED_WAIT_MIN: Nanos = Nanos(1);
-
-/// Longest time until the outbox is looked at again, while the peer does not read.
-const UNMATCHED_WAIT_MAX: Nanos = Nanos::from_millis(1);
 
 /// State that the WebSocket connections of one worker share.
 #[derive(Debug)]
@@ -96,10 +90,15 @@ pub struct WebSocket {
     next_timer: Nanos,
     /// The last ping is not answered.
     is_ping_open: bool,
-    /// When messages that wait for no echo are looked for in the outbox.
-    unmatched_at: Nanos,
-    /// Time until they are looked for again.
-    unmatched_wait: Nanos,
+    /// The outbox has the answer to a ping.
+    is_pong_out: bool,
+    /// Payload of the newest ping since, to be answered once that has left.
+    waiting_ping: Option<Vec<u8>>,
+    /// Messages under way that were put into the outbox since it was last empty.
+    in_outbox: usize,
+    /// The oldest messages under way that wait for no echo and are with the kernel. Their
+    /// operations end in the next pass.
+    taken: usize,
 }
 
 #[derive(Debug)]
@@ -152,7 +151,7 @@ impl TargetConversation for WebSocket {
 impl Conversation for WebSocket {
     type Shared = WebSocketShared;
 
-    const DEPARTURE: Departure = Departure::PerPass;
+    const LEAVES_AT_ONCE: bool = false;
 
     fn established(cx: &mut CallContext<'_, WebSocketShared>) -> WebSocket {
         let mut random = [0; 16];
@@ -172,8 +171,10 @@ impl Conversation for WebSocket {
             ping_every: settings.ping_every.unwrap_or(Nanos::MAX),
             next_timer: cx.now + cx.shared.open_timeout,
             is_ping_open: false,
-            unmatched_at: Nanos::MAX,
-            unmatched_wait: UNMATCHED_WAIT_MIN,
+            is_pong_out: false,
+            waiting_ping: None,
+            in_outbox: 0,
+            taken: 0,
         }
     }
 
@@ -199,6 +200,8 @@ impl Conversation for WebSocket {
         if cx.shared.settings.subscribes {
             return self.pending.push_back(Pending { op, number: 0, number_at: 0 });
         }
+        self.note_outbox(cx);
+        self.in_outbox += 1;
         let (number, mask) = (self.next, cx.shared.mask());
         self.next = number.wrapping_add(1);
         let shared = &mut *cx.shared;
@@ -210,9 +213,6 @@ impl Conversation for WebSocket {
         put(cx.out.bytes(), kind, true, mask, &shared.payload);
         let number_at = template.number_at as u32;
         self.pending.push_back(Pending { op, number, number_at });
-        if shared.settings.matching == Matching::None {
-            self.unmatched_at = self.unmatched_at.min(cx.now);
-        }
         cx.events.push(OpEvent::Written(op));
     }
 
@@ -232,7 +232,21 @@ impl Conversation for WebSocket {
         }
     }
 
-    fn sent(&mut self, _: &mut CallContext<'_, WebSocketShared>) {}
+    fn sent(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
+        self.note_outbox(cx);
+        let settings = &cx.shared.settings;
+        if settings.matching == Matching::None && !settings.subscribes {
+            self.taken = self.pending.len().saturating_sub(self.in_outbox);
+        }
+        if cx.out.is_empty() {
+            self.is_pong_out = false;
+            if self.state == ConnectionState::Open
+                && let Some(payload) = self.waiting_ping.take()
+            {
+                self.put_pong(&payload, cx);
+            }
+        }
+    }
 
     fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, WebSocketShared>) {
         if matches!(self.phase, WebSocketPhase::Opening(_)) && self.state == ConnectionState::Open {
@@ -255,14 +269,12 @@ impl Conversation for WebSocket {
     #[inline]
     fn poll_timeout(&self) -> Nanos {
         let has_both = !self.arrived.is_empty() && !self.pending.is_empty();
-        if has_both { Nanos::ZERO } else { self.unmatched_at.min(self.next_timer) }
+        if has_both || self.taken > 0 { Nanos::ZERO } else { self.next_timer }
     }
 
     fn handle_timeout(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
         self.deliver(cx);
-        if self.unmatched_at <= cx.now {
-            self.end_unmatched(cx);
-        }
+        self.end_taken(cx);
         if self.next_timer > cx.now || self.state != ConnectionState::Open {
             return;
         }
@@ -276,6 +288,7 @@ impl Conversation for WebSocket {
         }
         self.is_ping_open = true;
         self.next_timer = cx.now + self.ping_every;
+        self.note_outbox(cx);
         let mask = cx.shared.mask();
         put(cx.out.bytes(), opcode::PING, true, mask, b"knee");
     }
@@ -350,8 +363,8 @@ impl WebSocket {
                 }
                 MessageItem::Message { .. } => self.on_message(taken, cx),
                 MessageItem::Ping => {
-                    let mask = cx.shared.mask();
-                    put(cx.out.bytes(), opcode::PONG, true, mask, self.reader.control());
+                    let payload = self.reader.control().to_vec();
+                    self.on_ping(payload, cx);
                 }
                 MessageItem::Pong => self.is_ping_open = false,
                 MessageItem::Close(code) => {
@@ -403,15 +416,35 @@ impl WebSocket {
         }
     }
 
-    /// Ends the operations that wait for no echo, once the outbox is with the kernel.
-    fn end_unmatched(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
-        if !cx.out.is_empty() {
-            self.unmatched_at = cx.now + self.unmatched_wait;
-            self.unmatched_wait = Nanos(self.unmatched_wait.0 * 16).min(UNMATCHED_WAIT_MAX);
-            return;
+    /// Answers a ping, or only the newest while an answer has not left (RFC 6455 §5.5.3). So a peer
+    /// that does not read costs no memory.
+    fn on_ping(&mut self, payload: Vec<u8>, cx: &mut CallContext<'_, WebSocketShared>) {
+        if self.is_pong_out {
+            self.waiting_ping = Some(payload);
+        } else {
+            self.put_pong(&payload, cx);
         }
-        (self.unmatched_at, self.unmatched_wait) = (Nanos::MAX, UNMATCHED_WAIT_MIN);
-        for Pending { op, .. } in self.pending.drain(..) {
+    }
+
+    fn put_pong(&mut self, payload: &[u8], cx: &mut CallContext<'_, WebSocketShared>) {
+        self.note_outbox(cx);
+        self.is_pong_out = true;
+        let mask = cx.shared.mask();
+        put(cx.out.bytes(), opcode::PONG, true, mask, payload);
+    }
+
+    /// Notes that the backend has every message, where the outbox is empty.
+    #[inline]
+    fn note_outbox(&mut self, cx: &CallContext<'_, WebSocketShared>) {
+        if cx.out.is_empty() {
+            self.in_outbox = 0;
+        }
+    }
+
+    /// Ends the operations that wait for no echo and whose messages are with the kernel.
+    fn end_taken(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
+        let taken = std::mem::take(&mut self.taken).min(self.pending.len());
+        for Pending { op, .. } in self.pending.drain(..taken) {
             cx.events.push(OpEvent::Answered { op, status: Status::Message });
         }
     }

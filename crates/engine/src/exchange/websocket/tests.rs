@@ -84,8 +84,15 @@ impl Rig {
         socket.handle_timeout(&mut cx);
     }
 
+    /// What the backend gets of the outbox.
     fn sent(&mut self) -> Vec<u8> {
         std::mem::take(self.out.bytes())
+    }
+
+    /// The kernel has taken what the backend got.
+    fn taken(&mut self) {
+        let (socket, mut cx) = self.call();
+        socket.sent(&mut cx);
     }
 
     /// What was told but for bytes and written messages.
@@ -173,17 +180,48 @@ fn echoes_in_order_are_whatever_comes_and_no_more() {
 #[test]
 fn a_message_without_echo_ends_with_the_kernel() {
     let mut rig = Rig::open(Matching::None, "a");
-    rig.start(0);
-    assert_eq!(rig.socket.poll_timeout(), rig.now);
-    rig.handle_timeout();
-    assert_eq!(rig.told(), [], "the outbox has it");
-    let again = rig.socket.poll_timeout();
-    assert!(again > rig.now && again <= rig.now + Nanos::from_millis(1));
-    rig.sent();
-    rig.now = again;
-    rig.handle_timeout();
-    assert_eq!(rig.told(), [answered(0)]);
-    assert!(rig.socket.poll_timeout() > rig.now + Nanos::from_secs(1));
+    let mut ping = Vec::new();
+    put(&mut ping, opcode::PING, true, None, b"abc");
+    // With and without a frame that is no message before the next one.
+    for between in [b"", &ping[..]] {
+        rig.start(0);
+        rig.handle_timeout();
+        assert_eq!(rig.told(), [], "the outbox has it");
+        rig.sent();
+        rig.receive(between);
+        (1..3).for_each(|op| rig.start(op));
+        rig.handle_timeout();
+        assert_eq!(rig.told(), [], "the backend has it");
+        for ended in [&[answered(0)][..], &[answered(1), answered(2)]] {
+            rig.taken();
+            assert!(rig.socket.poll_timeout() <= rig.now, "in the next pass");
+            rig.handle_timeout();
+            assert_eq!(rig.told(), ended);
+            assert!(rig.socket.poll_timeout() > rig.now + Nanos::from_secs(1));
+            rig.sent();
+        }
+    }
+}
+
+#[test]
+fn flood_of_pings_to_a_full_outbox_is_answered_once() {
+    let mut rig = Rig::open(Matching::Number, "a");
+    let (mut ping, mut last) = (Vec::new(), Vec::new());
+    put(&mut ping, opcode::PING, true, None, &[b'p'; 125]);
+    put(&mut last, opcode::PING, true, None, b"last");
+    for _ in 0..100_000 {
+        rig.receive(&ping);
+    }
+    rig.receive(&last);
+    assert!(rig.out.bytes().len() < 1024);
+    assert_eq!(server_reads(&rig.sent()), [(MessageItem::Pong, "p".repeat(125))]);
+    rig.taken();
+    assert_eq!(server_reads(&rig.sent()), [(MessageItem::Pong, "last".to_owned())]);
+    rig.taken();
+    assert_eq!(rig.sent(), b"", "each is answered once");
+    // One that comes then is answered at once.
+    rig.receive(&ping);
+    assert_eq!(server_reads(&rig.sent()), [(MessageItem::Pong, "p".repeat(125))]);
 }
 
 #[test]

@@ -262,8 +262,7 @@ impl<'a> Conductor<'a> {
             self.close_interval();
         }
         while now >= self.window_end && self.window_end <= end && self.end.is_none() {
-            let (up, all) = (self.spec.up as usize, self.spec.flows() as usize);
-            let down = self.course.carried(up..all);
+            let down = self.downloaded();
             let longest = Nanos(self.desk.longest_ns.load(Ordering::Relaxed));
             let pings = PingsSoFar { longest, ..self.pings };
             self.windows.push_back((self.window_end, down, pings));
@@ -272,9 +271,13 @@ impl<'a> Conductor<'a> {
         }
     }
 
+    /// Bytes of each download so far.
+    fn downloaded(&self) -> Vec<u64> {
+        self.course.carried(self.spec.up as usize..self.spec.flows() as usize)
+    }
+
     fn close_interval(&mut self) {
-        let (up, all) = (self.spec.up as usize, self.spec.flows() as usize);
-        let down: u64 = self.course.carried(up..all).iter().sum();
+        let down: u64 = self.downloaded().iter().sum();
         let before = std::mem::replace(&mut self.down_before, down);
         let mut next = first(self.spec.interval);
         next.start_ns = self.current.0.end_ns;
@@ -315,8 +318,7 @@ impl<'a> Conductor<'a> {
             }
             if let Some((mut interval, response)) = self.ended_intervals.pop_front() {
                 interval.up_bytes = up;
-                let response = Some(&response).filter(|r| !r.is_empty());
-                observer.on_interval(&interval, response);
+                observer.on_interval(&interval, &response);
                 self.shown.push(interval);
             }
         }

@@ -41,6 +41,7 @@ impl LatencyControl {
             at: service,
             service: SERVICE,
             token,
+            token_option: "--token",
             purpose: "the other end of the flows is a service",
             line_max: LINE_MAX,
         };
@@ -90,7 +91,7 @@ impl LatencyControl {
         stop: &AtomicBool,
     ) -> Result<Vec<TcpStream>, RunError> {
         if let Some(dscp) = begin.sockets.dscp {
-            let _ = stream::set_dscp(self.client.stream(), dscp);
+            let _ = stream::set_dscp(&self.client.stream, dscp);
         }
         self.request(&LatencyRequest::Begin(begin.clone()), &LatencyReply::Ready, stop)?;
         let count = (begin.up + begin.down) as usize;

@@ -86,10 +86,7 @@ impl FlowReceiver {
     }
 
     fn count(&mut self, bytes: u64, now: Nanos, interval: Nanos) {
-        let gap = now - self.last;
-        if gap > self.side.gap_max {
-            (self.side.gap_max, self.side.gap_at) = (gap, self.last);
-        }
+        self.side.note_gap(self.last, now);
         self.last = now;
         self.side.received_bytes += bytes;
         if now >= self.slot_end {
@@ -126,10 +123,7 @@ impl FlowReceiver {
         ended: Nanos,
         lost: Option<String>,
     ) -> (ReceivedSide, TcpStream) {
-        let gap = ended - self.last;
-        if gap > self.side.gap_max {
-            (self.side.gap_max, self.side.gap_at) = (gap, self.last);
-        }
+        self.side.note_gap(self.last, ended);
         self.side.ended = ended;
         self.side.lost = lost.map(|why| FlowLost { at: ended, why });
         (self.side, self.stream)

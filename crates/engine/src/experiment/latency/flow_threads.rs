@@ -102,26 +102,39 @@ pub(crate) struct EndedFlow {
     pub(crate) stream: Option<TcpStream>,
 }
 
-/// Result of a thread.
-#[derive(Debug)]
-pub(crate) struct FlowThreadResult {
+/// Results of the threads of one end.
+#[derive(Debug, Default)]
+pub(crate) struct CarriedFlows {
+    /// In the order of their indices.
     pub(crate) flows: Vec<EndedFlow>,
-    /// Processor time from the beginning of the run to its end.
-    pub(crate) used: ThreadUse,
+    /// Processor time of each thread from the beginning of the run to its end.
+    pub(crate) used: Vec<ThreadUse>,
 }
+
+impl CarriedFlows {
+    /// Lets the flows close without what waits to be sent.
+    pub(crate) fn reset(&self) {
+        for stream in self.flows.iter().filter_map(|flow| flow.stream.as_ref()) {
+            let _ = stream::set_reset_on_close(stream);
+        }
+    }
+}
+
+/// The flows of one thread, and its processor time.
+type FlowsCarried = io::Result<(Vec<EndedFlow>, ThreadUse)>;
 
 /// The threads of one end.
 #[derive(Debug)]
 pub(crate) struct FlowThreads {
     pub(crate) course: Arc<FlowRun>,
-    threads: Vec<JoinHandle<io::Result<FlowThreadResult>>>,
+    threads: Vec<JoinHandle<FlowsCarried>>,
 }
 
 impl FlowThreads {
     /// Starts up to `workers` threads, among which `flows` are dealt out.
     ///
     /// # Errors
-    /// The system refuses a thread.
+    /// The system refuses a thread, or what it needs.
     pub(crate) fn start(
         course: Arc<FlowRun>,
         flows: Vec<FlowEnd>,
@@ -132,11 +145,12 @@ impl FlowThreads {
         for (n, flow) in flows.into_iter().enumerate() {
             shares[n % count].push(flow);
         }
+        let begin = |share| FlowThread::new(course.clone(), share);
+        let begun: Vec<FlowThread> = shares.into_iter().map(begin).collect::<io::Result<_>>()?;
         let mut carriers = FlowThreads { course, threads: Vec::new() };
-        for share in shares {
-            let course = carriers.course.clone();
+        for flows in begun {
             let thread = thread::Builder::new().name("flows".to_owned());
-            match thread.spawn(move || FlowThread::new(course, share)?.run()) {
+            match thread.spawn(move || flows.run()) {
                 Ok(thread) => carriers.threads.push(thread),
                 Err(e) => {
                     carriers.end_at(0);
@@ -161,9 +175,15 @@ impl FlowThreads {
     ///
     /// # Errors
     /// Out of descriptors or memory at the start.
-    pub(crate) fn join(self) -> io::Result<Vec<FlowThreadResult>> {
-        let join = |t: JoinHandle<_>| t.join().unwrap_or_else(|panic| resume_unwind(panic));
-        self.threads.into_iter().map(join).collect()
+    pub(crate) fn join(self) -> io::Result<CarriedFlows> {
+        let mut carried = CarriedFlows::default();
+        for thread in self.threads {
+            let (flows, used) = thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            carried.flows.extend(flows);
+            carried.used.push(used);
+        }
+        carried.flows.sort_by_key(|flow| flow.index);
+        Ok(carried)
     }
 }
 
@@ -243,10 +263,11 @@ impl FlowThread {
         })
     }
 
-    fn run(mut self) -> io::Result<FlowThreadResult> {
+    /// Returns the flows, and the thread's processor time from the beginning of the run to its end.
+    fn run(mut self) -> io::Result<(Vec<EndedFlow>, ThreadUse)> {
         // Without it a nap is 50 µs longer, as the kernel batches timers.
         let _ = sys_thread::set_timer_slack_ns(1);
-        clock::sleep_until(self.course.origin_ns);
+        self.await_begin();
         let used = ThreadUse::now();
         let mut events = [EpollEvent::EMPTY; 64];
         let mut sample_at = Nanos::ZERO;
@@ -284,7 +305,19 @@ impl FlowThread {
         for token in 0..self.halves.len() {
             self.finish(token, ended, None);
         }
-        Ok(FlowThreadResult { flows: self.ended, used })
+        Ok((self.ended, used))
+    }
+
+    /// Waits for the begin of the run, or for an end that comes before it.
+    fn await_begin(&self) {
+        let begin_ns = self.course.origin_ns;
+        loop {
+            let now_ns = clock::monotonic_ns();
+            if now_ns >= begin_ns.min(self.course.end_ns.load(Ordering::Relaxed)) {
+                return;
+            }
+            clock::sleep_until(begin_ns.min(now_ns + GLANCE_NS));
+        }
     }
 
     fn pass(&mut self, token: usize) {
@@ -399,6 +432,19 @@ impl ReceiveNap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_that_begins_in_an_hour_can_be_ended_before() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let begin_ns = clock::monotonic_ns() + 3_600_000_000_000;
+        let times = (begin_ns, begin_ns + 1_000_000_000);
+        let course = FlowRun::new(1, times, 0, Nanos::from_millis(10));
+        let flow = FlowEnd { index: 0, stream, sends: false, acts: Vec::new() };
+        let threads = FlowThreads::start(course, vec![flow], 1).unwrap();
+        threads.end_at(0);
+        assert_eq!(threads.join().unwrap().flows.len(), 1);
+    }
 
     #[test]
     fn only_fast_flows_have_naps_and_those_are_short() {

@@ -4,8 +4,8 @@
 use super::control::unexpected;
 use super::payload::{PROBE_BYTES, ProbeDatagram};
 use super::sockets::SendGate;
-use super::wire::{self, LatencyReply, LatencyRequest, LatencyServiceRecord, Lines, RECORD_MAX};
-use crate::control::{SILENCE_NS, ServiceLost};
+use super::wire::{self, LatencyReply, LatencyRequest, LatencyServiceRecord, RECORD_MAX};
+use crate::control::{ControlClient, SILENCE_NS, ServiceLost};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
 use crate::sys::thread as sys_thread;
@@ -13,7 +13,7 @@ use knee_load::experiment::latency::{Probe, ProbeBack, ProbeSpec, ProbesMeasured
 use knee_load::measure::Histogram;
 use knee_load::time::Nanos;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +82,7 @@ pub(super) struct PingerResult {
     pub(super) tcp: ProbesMeasured,
     pub(super) udp: Option<ProbesMeasured>,
     /// The control connection, unless the service is lost.
-    pub(super) control: Option<(TcpStream, Lines)>,
+    pub(super) control: Option<ControlClient>,
     pub(super) used: ThreadUse,
 }
 
@@ -90,8 +90,7 @@ pub(super) struct PingerResult {
 pub(super) struct Pinger {
     pub(super) desk: Arc<PingerControl>,
     pub(super) events: Sender<PingerEvent>,
-    pub(super) stream: TcpStream,
-    pub(super) lines: Lines,
+    pub(super) client: ControlClient,
     pub(super) udp: Option<UdpSocket>,
     pub(super) session: u64,
     /// When the run begins, on this host's clock.
@@ -111,27 +110,16 @@ impl Pinger {
         let _ = sys_thread::set_timer_slack_ns(1);
         // Pings are not to wait for threads that carry flows, where a processor has both.
         sys_thread::go_first();
-        self.stream.set_nonblocking(true)?;
+        self.client.stream.set_nonblocking(true)?;
         let epoll = Epoll::new()?;
-        epoll.add(&self.stream, 0, flags::READ)?;
+        epoll.add(&self.client.stream, 0, flags::READ)?;
         epoll.add(&self.desk.wake, 1, flags::READ)?;
         if let Some(udp) = &self.udp {
             udp.set_nonblocking(true)?;
             epoll.add(udp, 2, flags::READ)?;
         }
-        let mut round = PingerState {
-            tcp: ProbeLog::new(None),
-            udp: ProbeLog::new(Some(self.probes.timeout)),
-            due_ns: self.origin_ns,
-            heard_ns: clock::monotonic_ns(),
-            out: Vec::new(),
-            has_record: false,
-            is_lost: false,
-            gate: SendGate::default(),
-            held_since: None,
-            pinger: self,
-        };
-        round.pinger.lines.set_max(RECORD_MAX);
+        let mut round = PingerState::new(self);
+        round.pinger.client.lines.set_max(RECORD_MAX);
         let used = ThreadUse::now();
         let mut events = [EpollEvent::EMPTY; 4];
         loop {
@@ -165,6 +153,21 @@ struct PingerState {
 }
 
 impl PingerState {
+    fn new(pinger: Pinger) -> PingerState {
+        PingerState {
+            tcp: ProbeLog::new(None),
+            udp: ProbeLog::new(Some(pinger.probes.timeout)),
+            due_ns: pinger.origin_ns,
+            heard_ns: clock::monotonic_ns(),
+            out: Vec::new(),
+            has_record: false,
+            is_lost: false,
+            gate: SendGate::default(),
+            held_since: None,
+            pinger,
+        }
+    }
+
     fn end_ns(&self) -> u64 {
         self.pinger.desk.end_ns.load(Ordering::Relaxed)
     }
@@ -185,18 +188,21 @@ impl PingerState {
         }
         let every_ns = self.pinger.probes.every.0.max(1);
         if now_ns >= self.due_ns && self.due_ns < self.end_ns() {
-            let missed = (now_ns - self.due_ns) / every_ns;
+            let late = Nanos(now_ns - self.due_ns);
+            let measured = &mut self.tcp.measured;
+            measured.stall_max = measured.stall_max.max(late);
+            let missed = late.0 / every_ns;
             let intended = Nanos(self.due_ns + missed * every_ns - self.pinger.origin_ns);
             self.due_ns += (missed + 1) * every_ns;
             // Other requests go first, and are no reason to leave the ping out.
             self.flush();
-            if self.out.is_empty() && self.gate.is_open(&self.pinger.stream) {
+            if self.out.is_empty() && self.gate.is_open(&self.pinger.client.stream) {
                 let sent = Nanos(clock::monotonic_ns() - self.pinger.origin_ns);
                 let n = self.tcp.sent(intended, sent);
                 self.out.extend(wire::line(&LatencyRequest::Ping { n }));
                 let _ = self.pinger.events.send(PingerEvent::Sent);
                 self.flush();
-                self.gate.has_written(&self.pinger.stream);
+                self.gate.has_written(&self.pinger.client.stream);
                 self.held_since = None;
             } else {
                 self.tcp.measured.held_back += 1;
@@ -225,7 +231,7 @@ impl PingerState {
 
     fn flush(&mut self) {
         while !self.out.is_empty() {
-            match self.pinger.stream.write(&self.out) {
+            match self.pinger.client.stream.write(&self.out) {
                 Ok(count) => drop(self.out.drain(..count)),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
@@ -237,7 +243,7 @@ impl PingerState {
     fn read_replies(&mut self) {
         let mut buffer = [0; 64 << 10];
         loop {
-            match self.pinger.stream.read(&mut buffer) {
+            match self.pinger.client.stream.read(&mut buffer) {
                 Ok(0) => {
                     self.lost(ServiceLost::closed());
                     break;
@@ -245,7 +251,7 @@ impl PingerState {
                 Ok(count) => {
                     let now_ns = clock::monotonic_ns();
                     self.heard_ns = now_ns;
-                    self.pinger.lines.push(&buffer[..count]);
+                    self.pinger.client.lines.push(&buffer[..count]);
                     self.handle_replies(now_ns);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -261,26 +267,25 @@ impl PingerState {
 
     fn handle_replies(&mut self, now_ns: u64) {
         loop {
-            let said = match self.pinger.lines.take() {
+            let said = match self.pinger.client.next_message() {
                 Ok(None) => return,
-                Ok(Some(line)) => serde_json::from_slice(&line).ok(),
-                Err(_) => None,
+                Ok(Some(said)) => said,
+                Err(lost) => return self.lost(lost),
             };
             let event = match said {
-                Some(LatencyReply::Pong { n, reached_ns, left_ns }) => {
+                LatencyReply::Pong { n, reached_ns, left_ns } => {
                     match self.pinger.back(&mut self.tcp, n, [reached_ns, left_ns, now_ns]) {
                         Some(round_trip) => PingerEvent::Back(round_trip),
                         None => continue,
                     }
                 }
-                Some(LatencyReply::Progress { at, bytes }) => PingerEvent::Progress(at, bytes),
-                Some(LatencyReply::Over { reason }) => PingerEvent::Over(reason),
-                Some(LatencyReply::Record(record)) => {
+                LatencyReply::Progress { at, bytes } => PingerEvent::Progress(at, bytes),
+                LatencyReply::Over { reason } => PingerEvent::Over(reason),
+                LatencyReply::Record(record) => {
                     self.has_record = true;
                     PingerEvent::Record(record)
                 }
-                Some(other) => return self.lost(unexpected(&other)),
-                None => return self.lost(ServiceLost::nonsense()),
+                other => return self.lost(unexpected(&other)),
             };
             let _ = self.pinger.events.send(event);
         }
@@ -322,7 +327,6 @@ impl PingerState {
         let end = Nanos(self.end_ns().saturating_sub(self.pinger.origin_ns)).min(now);
         let every = self.pinger.probes.every;
         let has_udp = self.pinger.udp.is_some();
-        let control = (self.pinger.stream, self.pinger.lines);
         let mut tcp = self.tcp.finish(now);
         if let Some(since) = self.held_since {
             add_held(&mut tcp, every, [since, end]);
@@ -330,7 +334,7 @@ impl PingerState {
         PingerResult {
             tcp,
             udp: has_udp.then(|| self.udp.finish(now)),
-            control: (self.has_record && !self.is_lost).then_some(control),
+            control: (self.has_record && !self.is_lost).then_some(self.pinger.client),
             used,
         }
     }
@@ -446,45 +450,4 @@ fn add_held(tcp: &mut ProbesMeasured, every: Nanos, [since, until]: [Nanos; 2]) 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use knee_load::experiment::latency::ProbeBack;
-
-    const MS: fn(u64) -> Nanos = Nanos::from_millis;
-
-    /// One ping that took 1 ms, and 19 that could not leave.
-    fn measured() -> ProbesMeasured {
-        let round_trip = MS(1);
-        let back = ProbeBack { round_trip, up: Nanos::ZERO, down: Nanos::ZERO };
-        ProbesMeasured {
-            sent: 1,
-            held_back: 19,
-            longest: round_trip,
-            probes: vec![Probe {
-                intended: Nanos::ZERO,
-                sent: Nanos::ZERO,
-                back: Some(back),
-                waited: Nanos::ZERO,
-            }],
-            ..ProbesMeasured::default()
-        }
-    }
-
-    #[test]
-    fn pings_held_back_to_the_end_count_as_a_lost_ping() {
-        let mut tcp = measured();
-        add_held(&mut tcp, MS(50), [MS(50), MS(1_000)]);
-        assert_eq!((tcp.sent, tcp.held_back, tcp.longest), (2, 18, MS(950)));
-        let last = tcp.probes[1];
-        assert_eq!((last.sent, last.back, last.waited), (MS(50), None, MS(950)));
-    }
-
-    #[test]
-    fn short_or_passed_waits_add_no_lost_ping() {
-        for (longest, since) in [(MS(1_300), MS(50)), (MS(1), MS(850))] {
-            let mut tcp = ProbesMeasured { longest, ..measured() };
-            add_held(&mut tcp, MS(50), [since, MS(1_000)]);
-            assert_eq!((tcp.sent, tcp.held_back), (1, 19));
-        }
-    }
-}
+mod tests;

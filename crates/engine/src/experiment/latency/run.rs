@@ -2,7 +2,7 @@
 //! merged.
 
 use super::control::LatencyControl;
-use super::flow_threads::{FlowEnd, FlowRun, FlowThreadResult, FlowThreads};
+use super::flow_threads::{CarriedFlows, FlowEnd, FlowRun, FlowThreads};
 use super::pinger::{Pinger, PingerControl, PingerResult};
 use super::sockets;
 use super::wire::{FlowSide, LatencyServiceRecord, LatencySessionSpec, ReceivedSide, SentSide};
@@ -82,16 +82,18 @@ pub fn run(
     let kernel = Counters::now().moved_since(&counters);
     let steal_percent = HostTime::now().steal_percent_since(time);
     let generator = used(&pinged, &carried, conducted.elapsed, steal_percent);
+    // Both ends have ended.
+    carried.reset();
     let service_cpu = conducted.record.as_ref().map(|r| r.cpu);
     let flows = merged_flows(
         spec,
-        sides(carried),
+        carried.flows.into_iter().map(|flow| flow.side).collect(),
         conducted.record.take(),
         &conducted.progress,
         conducted.elapsed,
     );
     fill(&mut conducted.intervals, spec, &flows);
-    facts.clock_uncertainty_ns = uncertainty(&facts, ahead, pinged.control, spec);
+    facts.clock_uncertainty_ns = uncertainty(&facts, ahead, pinged.control);
     Ok(LatencyTrial {
         spec: spec.clone(),
         flows,
@@ -142,19 +144,17 @@ impl PreparedRun<'_> {
         flows: Vec<TcpStream>,
         observer: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
-    ) -> io::Result<(ConductedRun, PingerResult, Vec<FlowThreadResult>)> {
+    ) -> io::Result<(ConductedRun, PingerResult, CarriedFlows)> {
         let spec = self.spec;
         let times = (self.origin_ns, self.end_ns);
         let course = FlowRun::new(flows.len(), times, self.ahead.ahead_ns, spec.interval);
         let desk = PingerControl::new(self.end_ns)?;
         let (news, heard) = mpsc::channel();
         let udp = spec.probes.udp.then(|| self.probe_socket(control.client.address));
-        let (stream, lines) = control.client.into_parts();
         let pinger = Pinger {
             desk: desk.clone(),
             events: news,
-            stream,
-            lines,
+            client: control.client,
             udp: udp.transpose()?,
             session: self.session,
             origin_ns: self.origin_ns,
@@ -192,20 +192,6 @@ impl PreparedRun<'_> {
     }
 }
 
-/// This end of each flow, in the flows' order. Their connections are closed without what waits to
-/// be sent: both ends have ended.
-fn sides(carried: Vec<FlowThreadResult>) -> Vec<FlowSide> {
-    let mut ended: Vec<_> = carried.into_iter().flat_map(|c| c.flows).collect();
-    ended.sort_by_key(|e| e.index);
-    let side = |e: super::flow_threads::EndedFlow| {
-        if let Some(flow) = &e.stream {
-            let _ = stream::set_reset_on_close(flow);
-        }
-        e.side
-    };
-    ended.into_iter().map(side).collect()
-}
-
 /// Fills in what flows carried in each interval, as their receivers counted it.
 fn fill(intervals: &mut [Interval], spec: &LatencyTrialSpec, flows: &[FlowMeasured]) {
     let (up, down) = flows.split_at(spec.up as usize);
@@ -221,15 +207,15 @@ fn fill(intervals: &mut [Interval], spec: &LatencyTrialSpec, flows: &[FlowMeasur
 
 fn used(
     pinged: &PingerResult,
-    carried: &[FlowThreadResult],
+    carried: &CarriedFlows,
     elapsed: Nanos,
     steal_percent: Option<f64>,
 ) -> knee_load::measure::GeneratorUse {
     let of = |used| WorkerUse { used, polled: Nanos::ZERO, over: elapsed };
-    let threads = carried.iter().map(|c| c.used).chain([pinged.used]);
+    let threads = carried.used.iter().copied().chain([pinged.used]);
     let threads: Vec<WorkerUse> = threads.map(of).collect();
     let mut all = generator_use("epoll", &threads, steal_percent);
-    all.workers = carried.len() as u32;
+    all.workers = carried.used.len() as u32;
     all
 }
 
@@ -237,14 +223,13 @@ fn used(
 fn uncertainty(
     facts: &LatencyServiceFacts,
     first: ServiceClock,
-    control: Option<(TcpStream, super::wire::Lines)>,
-    spec: &LatencyTrialSpec,
+    control: Option<ControlClient>,
 ) -> u64 {
     if facts.same_host {
         return 0;
     }
-    let again = control.and_then(|(stream, lines)| {
-        let client = ControlClient::from_parts(stream, lines, &spec.service).ok()?;
+    let again = control.and_then(|client| {
+        client.stream.set_nonblocking(false).ok()?;
         LatencyControl::resumed(client, facts.clone()).clock().ok()
     });
     first.uncertainty_until(again.map(|(second, _)| second))
@@ -335,11 +320,6 @@ fn pieced(
 ) -> ReceivedSide {
     let mut side = ReceivedSide { ended: elapsed, ..ReceivedSide::default() };
     let mut moved_at = Nanos::ZERO;
-    let lengthen = |side: &mut ReceivedSide, from: Nanos, to: Nanos| {
-        if to - from > side.gap_max {
-            (side.gap_max, side.gap_at) = (to - from, from);
-        }
-    };
     for (at, bytes) in progress.iter().filter(|(at, _)| *at <= elapsed) {
         let Some(&bytes) = bytes.get(place) else {
             continue;
@@ -353,11 +333,11 @@ fn pieced(
             }
             side.by_interval[slot] += more;
             side.received_bytes = bytes;
-            lengthen(&mut side, moved_at, *at);
+            side.note_gap(moved_at, *at);
             moved_at = *at;
         }
     }
-    lengthen(&mut side, moved_at, elapsed);
+    side.note_gap(moved_at, elapsed);
     side
 }
 

@@ -3,7 +3,7 @@
 use crate::error::{RunError, reason};
 use crate::sys::clock;
 use crate::sys::epoll::{Epoll, EpollEvent, flags};
-use crate::sys::socket::{Address, Connect, RawAddress, Socket};
+use crate::sys::socket::{Connect, RawAddress, Socket};
 use crate::sys::stream::{self, Held, held};
 use knee_load::experiment::latency::FlowSockets;
 use knee_load::time::Nanos;
@@ -18,7 +18,7 @@ const CONNECT_NS: u64 = 10_000_000_000;
 ///
 /// # Errors
 /// The kernel refuses an option.
-pub(crate) fn set_up(socket: &impl std::os::fd::AsFd, how: &FlowSockets) -> io::Result<()> {
+pub(crate) fn set_up(socket: &impl AsFd, how: &FlowSockets) -> io::Result<()> {
     if let Some(name) = &how.congestion_control {
         stream::set_congestion_control(socket, name)?;
     }
@@ -36,10 +36,8 @@ pub(crate) fn check(how: &FlowSockets) -> Result<(), String> {
     let Some(name) = &how.congestion_control else {
         return Ok(());
     };
-    let any = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let tried = RawAddress::new(&any)
-        .and_then(|any| Socket::new(&any))
-        .and_then(|socket| stream::set_congestion_control(&socket, name));
+    let any = RawAddress::from(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let tried = Socket::new(&any).and_then(|socket| stream::set_congestion_control(&socket, name));
     let Err(error) = tried else {
         return Ok(());
     };
@@ -73,7 +71,7 @@ pub(crate) fn connect(
     let failed = |n: usize, e: &io::Error| {
         RunError::Unreachable(format!("flow {n} cannot connect to {to}: {}", reason(e)))
     };
-    let raw = RawAddress::new(&Address::Tcp(to)).map_err(|e| failed(0, &e))?;
+    let raw = RawAddress::from(to);
     let begin = |n: usize| begin(&raw, how).map_err(|e| failed(n, &e));
     let begun: Vec<(Socket, Connect)> = (0..count).map(begin).collect::<Result<_, _>>()?;
     let until_ns = clock::monotonic_ns() + CONNECT_NS;

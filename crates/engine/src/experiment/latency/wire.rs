@@ -209,6 +209,15 @@ pub struct ReceivedSide {
     pub lost: Option<FlowLost>,
 }
 
+impl ReceivedSide {
+    /// Notes a time without payload.
+    pub(super) fn note_gap(&mut self, from: Nanos, to: Nanos) {
+        if to - from > self.gap_max {
+            (self.gap_max, self.gap_at) = (to - from, from);
+        }
+    }
+}
+
 /// What one end of a flow measured.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FlowSide {

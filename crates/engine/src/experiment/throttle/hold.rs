@@ -90,7 +90,7 @@ enum DueOperations {
 
 /// A way to hold a rate.
 trait RatePacer {
-    /// WaitStats, and returns the operations that are due, if any.
+    /// Waits, and returns the operations that are due, if any.
     fn due(&mut self, course: &HoldRun<'_>) -> Result<DueOperations, RunError>;
 
     /// Notes skipped and shifted operations.
@@ -107,10 +107,10 @@ fn pacer(spec: &HoldSpec, arrivals: Arrivals) -> Result<Box<dyn RatePacer>, RunE
         HoldMethod::Tick => Box::new(Tick { rate: spec.rate, made: 0, next: Nanos::ZERO }),
         HoldMethod::TokenBucket => Box::new(TokenBucket::new(spec.rate)),
         HoldMethod::IntervalTimer => Box::new(IntervalTimer::new(gap)?),
-        HoldMethod::Spin => Box::new(Spin(throttle())),
+        HoldMethod::Spin => Box::new(ThrottlePacer { throttle: throttle(), hybrid: None }),
         HoldMethod::Throttle => Box::new(ThrottlePacer {
             throttle: throttle(),
-            hybrid: Hybrid::new(COVERED, &spec.margins),
+            hybrid: Some(Hybrid::new(COVERED, &spec.margins)),
         }),
     })
 }
@@ -243,62 +243,42 @@ impl RatePacer for IntervalTimer {
     }
 }
 
-/// The throttle, with a wait that polls the clock.
-struct Spin(Throttle);
-
-impl RatePacer for Spin {
-    fn due(&mut self, course: &HoldRun<'_>) -> Result<DueOperations, RunError> {
-        poll(&mut self.0, course, |until| {
-            // In pieces, so that a stop is heeded.
-            let piece = course.now() + Nanos::from_millis(1);
-            spin_until(&course.clock, until.min(piece));
-        })
-    }
-
-    fn note(&self, holds: &mut HoldStats) {
-        note(&self.0, holds);
-    }
-}
-
-/// The throttle with its best wait.
+/// The throttle, with its best wait or with one that polls the clock.
 struct ThrottlePacer {
     throttle: Throttle,
-    hybrid: Hybrid,
+    /// `None`: the clock is polled.
+    hybrid: Option<Hybrid>,
 }
 
 impl RatePacer for ThrottlePacer {
     fn due(&mut self, course: &HoldRun<'_>) -> Result<DueOperations, RunError> {
-        let hybrid = &mut self.hybrid;
-        poll(&mut self.throttle, course, |until| {
-            hybrid.wait_until(&course.clock, until, course.stop);
+        let now = course.now();
+        // What is left out after the end is not counted as skipped.
+        if now >= course.end {
+            return Ok(DueOperations::Over);
+        }
+        Ok(match self.throttle.poll(now) {
+            Turn::Operate { intended } => DueOperations::At(intended),
+            Turn::WaitUntil(moment) => {
+                let until = moment.min(course.end);
+                match &mut self.hybrid {
+                    Some(hybrid) => hybrid.wait_until(&course.clock, until, course.stop),
+                    None => {
+                        // In pieces, so that a stop is heeded.
+                        let piece = course.now() + Nanos::from_millis(1);
+                        spin_until(&course.clock, until.min(piece));
+                    }
+                }
+                DueOperations::Next(0)
+            }
+            Turn::Done => DueOperations::Over,
         })
     }
 
     fn note(&self, holds: &mut HoldStats) {
-        note(&self.throttle, holds);
+        holds.skipped = self.throttle.skipped();
+        holds.shifted = self.throttle.shifted();
     }
-}
-
-/// Asks a throttle and waits where it says so.
-#[inline]
-fn poll(
-    throttle: &mut Throttle,
-    course: &HoldRun<'_>,
-    wait_until: impl FnOnce(Nanos),
-) -> Result<DueOperations, RunError> {
-    Ok(match throttle.poll(course.now()) {
-        Turn::Operate { intended } => DueOperations::At(intended),
-        Turn::WaitUntil(moment) => {
-            wait_until(moment.min(course.end));
-            DueOperations::Next(0)
-        }
-        Turn::Done => DueOperations::Over,
-    })
-}
-
-fn note(throttle: &Throttle, holds: &mut HoldStats) {
-    holds.skipped = throttle.skipped();
-    holds.shifted = throttle.shifted();
 }
 
 /// Last piece of a long sleep, slept as it would be in one go. The time before it is slept in

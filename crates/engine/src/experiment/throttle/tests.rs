@@ -227,7 +227,9 @@ fn those_that_make_up_for_lost_time_make_all_of_them() {
         ..a_hold(HoldMethod::Throttle)
     };
     let holds = hold(&skips, &RUNS_ON).unwrap();
-    assert!(holds.skipped > 0 && holds.operations + holds.skipped <= 21);
+    // On a machine that stalls in the first one, it is the only one.
+    assert!(holds.skipped > 0 || holds.operations == 1);
+    assert!(holds.operations + holds.skipped <= 20);
 }
 
 #[test]

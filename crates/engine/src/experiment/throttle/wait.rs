@@ -49,7 +49,7 @@ struct WaitRow<'a> {
 }
 
 impl WaitRow<'_> {
-    /// WaitStats once. Returns begin and end.
+    /// Waits once. Returns begin and end.
     #[inline]
     fn wait(&mut self) -> Result<(Nanos, Nanos), RunError> {
         let (clock, spec) = (self.clock, self.spec);
@@ -197,7 +197,7 @@ impl OpenWait {
         way.map_err(|e| broken(method.name(), &e))
     }
 
-    /// WaitStats for `delay` after `begin`, which is now.
+    /// Waits for `delay` after `begin`, which is now.
     ///
     /// # Errors
     /// None in correct use.
@@ -266,7 +266,7 @@ impl Hybrid {
         Hybrid(Waiter::new(WaitPolicy::Hybrid, covered, margins))
     }
 
-    /// WaitStats until `until`. Checks `stop` at least every 50 ms and returns when it is set.
+    /// Waits until `until`. Checks `stop` at least every 50 ms and returns when it is set.
     pub(super) fn wait_until(&mut self, clock: &MonotonicClock, until: Nanos, stop: &AtomicBool) {
         loop {
             let now = clock.now();

@@ -16,7 +16,7 @@ use crate::threads;
 use knee_load::experiment::udp::{
     DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial, UdpTrialSpec,
 };
-use knee_load::measure::{Interval, IntervalWatcher};
+use knee_load::measure::{Histogram, Interval, IntervalWatcher};
 use send::{SendPlan, Sent};
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -175,7 +175,7 @@ fn send_watched(
             sent: Some(sent),
             ..Interval::default()
         };
-        observer.on_interval(&interval, None);
+        observer.on_interval(&interval, &Histogram::default());
     };
     thread::scope(|scope| {
         let watch = || control.watch(&over, stop, &halt);
@@ -294,6 +294,7 @@ impl UdpControl {
             at: service,
             service: SERVICE,
             token,
+            token_option: "--token",
             purpose: "datagrams are accounted for by the service",
             line_max: LINE_MAX,
         };
@@ -411,10 +412,10 @@ impl UdpControl {
     /// # Errors
     /// [`ServiceLost::Because`].
     fn end(&mut self, sent: u64) -> Result<UdpServiceRecord, ServiceLost> {
-        self.client.set_line_max(RECORD_MAX);
+        self.client.lines.set_max(RECORD_MAX);
         self.client.send(&UdpRequest::End { sent })?;
         let said = self.next_reply(None)?;
-        self.client.set_line_max(LINE_MAX);
+        self.client.lines.set_max(LINE_MAX);
         match said {
             UdpReply::Record(mut record) => {
                 record.unpack();

@@ -205,8 +205,8 @@ fn algorithm(id: &[u8]) -> String {
         [6, length, rest @ ..] => rest.get(..usize::from(*length)).unwrap_or(rest),
         other => other,
     };
-    let numbers = object_id(content);
-    let name = match dotted(numbers.iter().copied()).as_str() {
+    let numbers: Vec<String> = object_id(content).iter().map(usize::to_string).collect();
+    let name = match numbers.join(".").as_str() {
         "1.2.840.113549.1.1.5" | "1.2.840.10045.4.1" | "1.2.840.10040.4.3" | "1.3.14.3.2.29" => {
             "SHA-1"
         }
@@ -237,9 +237,4 @@ fn object_id(content: &[u8]) -> Vec<usize> {
         number = 0;
     }
     numbers
-}
-
-fn dotted(numbers: impl Iterator<Item = usize>) -> String {
-    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
-    numbers.join(".")
 }

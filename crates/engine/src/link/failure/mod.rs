@@ -5,7 +5,7 @@ mod certificate;
 mod tests;
 
 use super::HUNG_UP;
-use rustls::{AlertDescription, ContentType, Error, InvalidMessage, PeerIncompatible};
+use rustls::{AlertDescription, Error, InvalidMessage, PeerIncompatible};
 use std::fmt::Debug;
 
 /// What went wrong, and where it is known the remedy, in one line.
@@ -21,7 +21,9 @@ pub(super) fn words(error: &Error) -> String {
         ) => "it does not answer in TLS: if it speaks cleartext, use http://".to_owned(),
         Error::InvalidMessage(what) => rule(&spelt(what)),
         Error::PeerMisbehaved(what) => rule(&spelt(what)),
-        Error::InappropriateMessage { got_type, .. } => rule(&unexpected(got_type)),
+        Error::InappropriateMessage { got_type, .. } => {
+            rule(&format!("an unexpected record ({})", spelt(got_type)))
+        }
         Error::InappropriateHandshakeMessage { got_type, .. } => {
             rule(&format!("an unexpected message ({})", spelt(got_type)))
         }
@@ -56,10 +58,6 @@ pub(super) fn after_handshake(error: &Error) -> String {
 
 fn rule(what: &str) -> String {
     format!("it broke the rules of TLS: {what}")
-}
-
-fn unexpected(kind: &ContentType) -> String {
-    format!("an unexpected record ({})", spelt(kind))
 }
 
 /// What the server needs and was not offered, or the reverse.

@@ -1,7 +1,7 @@
 //! Operations on open connections: requests out, responses in.
 
 use super::connection::SendProgress;
-use super::{Connection, HttpClient, Policy, State};
+use super::{Connection, GO_ON_PER_PASS, HttpClient, Policy, State};
 use crate::exchange::{CallContext, Conversation, OpEvent, Received, RequestRef, StreamEnd};
 use crate::link::Link;
 use crate::pool::flight::Flight;
@@ -13,6 +13,18 @@ use knee_load::time::Nanos;
 const SEAL_MAX: usize = 128 << 10;
 
 impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
+    /// The conversation of a connection, if it has one, and what a call at `now` may change.
+    #[inline]
+    pub(super) fn conversation(
+        &mut self,
+        slot: u32,
+        now: Nanos,
+    ) -> Option<(&mut X, CallContext<'_, X::Shared>)> {
+        let connection = &mut self.connections[slot as usize];
+        let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+        Some((connection.exchange.as_mut()?, CallContext { now, shared, out, events }))
+    }
+
     /// Begins an operation on an open connection with room for it since `free_from`.
     #[inline]
     pub(super) fn begin(
@@ -60,7 +72,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             flight.read_as as usize
         };
         self.begin_stream(op, read_as, now);
-        if X::DEPARTURE.is_at_once() {
+        if X::LEAVES_AT_ONCE {
             self.send_out(io, slot, now);
         } else {
             self.followed.begun(op);
@@ -96,6 +108,17 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
     }
 
+    /// Has connections with more to send flushed with those where operations begin.
+    #[inline]
+    pub(super) fn go_on(&mut self) {
+        for _ in 0..self.going_on.len().min(GO_ON_PER_PASS) {
+            if let Some(slot) = self.going_on.pop_front() {
+                self.connections[slot as usize].goes_on = false;
+                self.mark_dirty(slot);
+            }
+        }
+    }
+
     /// Passes the outbox to the kernel, in one go.
     #[inline]
     pub(super) fn send_out(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
@@ -103,7 +126,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         if connection.send_error.is_some() || io.is_busy(slot) {
             return;
         }
-        let payload = if L::is_clear(&self.link) {
+        let payload = if self.link.is_none() {
             match connection.out.take_request() {
                 Some(request) => Payload::Registered(request),
                 None if connection.out.is_empty() => return,
@@ -131,8 +154,14 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             },
         );
         match io.send(slot, payload) {
-            // The time before the call: what the kernel does in it is a part of the path.
-            Ok(()) => self.on_sent(slot, now, !io.is_sending(slot)),
+            Ok(()) => {
+                let is_taken = !io.is_busy(slot);
+                // The time before the call: what the kernel does in it is a part of the path.
+                self.on_sent(slot, now, is_taken || !io.is_sending(slot));
+                if is_taken {
+                    self.on_taken(slot, now);
+                }
+            }
             Err(error) => {
                 self.connections[slot as usize].send_error = Some(error);
                 self.mark_dirty(slot);
@@ -144,7 +173,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     #[inline]
     fn on_sent(&mut self, slot: u32, now: Nanos, is_whole: bool) {
         let connection = &mut self.connections[slot as usize];
-        if X::DEPARTURE.is_at_once() {
+        if X::LEAVES_AT_ONCE {
             if is_whole && connection.sealing.is_none() && connection.carries > 0 {
                 // What goes out after the request is the link's own.
                 let flight = self.flights.get_mut(connection.first);
@@ -171,6 +200,35 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
     }
 
+    /// The kernel took a whole payload within the call, so that no event reports it. What waited
+    /// for that leaves in the next pass: no peer, however fast, keeps the worker from its timers.
+    #[inline]
+    fn on_taken(&mut self, slot: u32, now: Nanos) {
+        let connection = &self.connections[slot as usize];
+        if connection.sealing.is_none() {
+            if X::LEAVES_AT_ONCE || !connection.state.carries() {
+                return;
+            }
+            self.fill_outbox(slot, now);
+        }
+        let connection = &mut self.connections[slot as usize];
+        let has_more = connection.sealing.is_some() || !connection.out.is_empty();
+        if has_more && !connection.goes_on {
+            connection.goes_on = true;
+            self.going_on.push_back(slot);
+        }
+    }
+
+    /// Has the conversation put out what waited until the kernel had all that was sent.
+    #[inline]
+    fn fill_outbox(&mut self, slot: u32, now: Nanos) {
+        if let Some((exchange, mut cx)) = self.conversation(slot, now) {
+            exchange.sent(&mut cx);
+        }
+        self.note_leaving(slot, SendProgress::End);
+        self.set_timer(slot);
+    }
+
     /// The kernel took the rest of an earlier payload at `now`. Anything put into the outbox since
     /// is not among it.
     fn on_rest_sent(&mut self, slot: u32, now: Nanos) {
@@ -185,29 +243,19 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         });
     }
 
-    /// The kernel has taken the whole payload.
+    /// The kernel has taken the rest of a payload, after the call.
     pub(super) fn on_written(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
-        let connection = &mut self.connections[slot as usize];
-        if connection.sealing.is_some() {
-            return self.send_out(io, slot, now);
-        }
-        if connection.state.carries() {
+        let connection = &self.connections[slot as usize];
+        if connection.sealing.is_none() && connection.state.carries() {
             // What was written when it was handed over keeps that time.
             let first = connection.first;
             let is_new = |flight: &Flight| flight.written == Nanos::ZERO;
-            if !X::DEPARTURE.is_at_once() {
+            if !X::LEAVES_AT_ONCE {
                 self.on_rest_sent(slot, now);
             } else if connection.carries > 0 && is_new(self.flights.get(first)) {
                 self.on_sent(slot, now, true);
             }
-            let connection = &mut self.connections[slot as usize];
-            if let Some(exchange) = &mut connection.exchange {
-                let (shared, events) = (&mut self.exchange, &mut self.events);
-                let out = &mut connection.out;
-                exchange.sent(&mut CallContext { now, shared, out, events });
-            }
-            self.note_leaving(slot, SendProgress::End);
-            self.set_timer(slot);
+            self.fill_outbox(slot, now);
         }
         self.send_out(io, slot, now);
     }
@@ -221,17 +269,13 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         time: EventTime,
     ) {
         self.followed.received(slot, bytes.len());
-        if L::is_clear(&self.link) {
-            let connection = &mut self.connections[slot as usize];
-            if connection.state == State::Open
-                && let Some(exchange) = &mut connection.exchange
+        if self.link.is_none() {
+            if self.connections[slot as usize].state == State::Open
+                && let Some((exchange, mut cx)) = self.conversation(slot, time.seen)
             {
-                let (shared, events) = (&mut self.exchange, &mut self.events);
-                let out = &mut connection.out;
-                let mut cx = CallContext { now: time.seen, shared, out, events };
                 exchange.receive(Received { bytes, at: time.happened }, &mut cx);
-                if !X::DEPARTURE.is_at_once() {
-                    self.followed.came(slot, cx.events, [bytes.len(), 0]);
+                if !X::LEAVES_AT_ONCE {
+                    self.followed.came(slot, &self.events, [bytes.len(), 0]);
                 }
                 self.heed(io, slot, time);
             }
@@ -277,7 +321,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let opened = link.open(wire, |plain, left| {
             let before = cx.events.len();
             exchange.receive(Received { bytes: plain, at: time.happened }, &mut cx);
-            if !X::DEPARTURE.is_at_once() {
+            if !X::LEAVES_AT_ONCE {
                 self.followed.opened(slot, &cx.events[before..], [behind, left]);
             }
             behind = left;

@@ -8,7 +8,7 @@ use std::io;
 
 pub(super) struct Connection<L, X> {
     pub(super) state: State,
-    /// `None` until the connection is established.
+    /// `None` until the connection is established, and in cleartext.
     pub(super) link: Option<L>,
     /// `None` until the connection is secured, or carries early data.
     pub(super) exchange: Option<X>,
@@ -30,6 +30,8 @@ pub(super) struct Connection<L, X> {
     pub(super) began_early: bool,
     /// Whether it is to be flushed once all due operations have begun.
     pub(super) is_dirty: bool,
+    /// Whether it waits for the next pass to send more.
+    pub(super) goes_on: bool,
     /// Why it could not send. The next flush closes it, and nothing earlier, so that the sender
     /// still finds it.
     pub(super) send_error: Option<io::Error>,
@@ -40,7 +42,7 @@ pub(super) struct Connection<L, X> {
 
 // Ten thousand connections have one each, whether they are open or not.
 const _: () =
-    assert!(size_of::<Connection<crate::link::ServerLink, crate::exchange::http1::Http1>>() <= 256);
+    assert!(size_of::<Connection<crate::link::Tls, crate::exchange::http1::Http1>>() <= 256);
 
 impl State {
     /// Whether operations are under way, and not only waiting for the connection.
@@ -94,6 +96,7 @@ impl<L, X> Default for Connection<L, X> {
             lane: Op::ANY_LANE,
             began_early: false,
             is_dirty: false,
+            goes_on: false,
             send_error: None,
             opened: Nanos::ZERO,
             connected: Nanos::ZERO,

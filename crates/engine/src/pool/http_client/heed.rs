@@ -2,7 +2,7 @@
 
 use super::connection::SendProgress;
 use super::{DRAIN_MAX, HttpClient, Policy, State};
-use crate::exchange::{CallContext, ConnectionState, Conversation, Departure, FlightId, OpEvent};
+use crate::exchange::{ConnectionState, Conversation, FlightId, OpEvent};
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime};
@@ -33,7 +33,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                     let flight = self.end(slot, op);
                     flight.bytes = bytes;
                     let time = EventTime { happened: at, ..time };
-                    let completion = flight.delivered(left, Status::Message, time);
+                    let completion = flight.delivered(left, time);
                     self.complete(completion);
                 }
                 OpEvent::Diverted(op) => {
@@ -57,7 +57,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 OpEvent::Opened => {
                     let connection = &self.connections[slot as usize];
                     self.handshakes.opening.record(time.happened - connection.secured);
-                    if L::is_clear(&self.link) {
+                    if self.link.is_none() {
                         let took = connection.connected - connection.opened;
                         self.handshakes.connect.record(took);
                     }
@@ -94,9 +94,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let began_early = std::mem::take(&mut self.connections[slot as usize].began_early);
         let flight = self.end(slot, op);
         // What is being sent may be the end of the handshake.
-        let is_whole = !X::DEPARTURE.is_at_once()
-            || !is_sending
-            || (began_early && flight.written > Nanos::ZERO);
+        let is_whole =
+            !X::LEAVES_AT_ONCE || !is_sending || (began_early && flight.written > Nanos::ZERO);
         if !is_whole {
             flight.bytes_sent = 0;
         }
@@ -105,10 +104,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let had_connection = time.seen - flight.placed;
         self.waiting.note(had_connection, true);
         if is_whole && is_in_step {
-            match (X::DEPARTURE, began_early) {
-                (Departure::PerPass, _) => self.followed.ended_among_others(slot, op, &completion),
-                (Departure::AtOnce, false) => self.followed.ended(slot, &completion),
-                (Departure::AtOnce, true) => self.followed.passed_over(slot),
+            if !X::LEAVES_AT_ONCE {
+                self.followed.ended_among_others(slot, op, &completion);
+            } else if began_early {
+                self.followed.passed_over(slot);
+            } else {
+                self.followed.ended(slot, &completion);
             }
         }
         self.complete(completion);
@@ -154,7 +155,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let connection = &mut self.connections[slot as usize];
         self.responding.clear(op);
         connection.carries -= 1;
-        if !X::DEPARTURE.is_at_once() && !connection.leaving.is_empty() {
+        if !X::LEAVES_AT_ONCE && !connection.leaving.is_empty() {
             connection.leaving.retain(|&(other, _)| other != op);
         }
         let flight = self.flights.remove(op, &mut connection.first);
@@ -181,12 +182,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             (false, _) => ConnectionState::Broken,
             (true, state) if connection.carries > 0 => state,
             // One that carries several is not closed by the server after one response.
-            (true, ConnectionState::Open) if !X::DEPARTURE.is_at_once() && !keeps => {
+            (true, ConnectionState::Open) if !X::LEAVES_AT_ONCE && !keeps => {
                 ConnectionState::Broken
             }
             (true, state) => self.policy.idle(state, keeps),
         };
-        if !X::DEPARTURE.is_at_once() && !connection.out.is_empty() {
+        if !X::LEAVES_AT_ONCE && !connection.out.is_empty() {
             match state {
                 ConnectionState::Broken => self.send_out(io, slot, now),
                 ConnectionState::Open | ConnectionState::Closing => self.mark_dirty(slot),
@@ -218,13 +219,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Calls a conversation whose time has come.
     pub(super) fn on_timer(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         self.timers.clear(slot);
-        let connection = &mut self.connections[slot as usize];
-        let (State::Open, Some(exchange)) = (connection.state, &mut connection.exchange) else {
-            return;
-        };
-        let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
-        exchange.handle_timeout(&mut CallContext { now, shared, out, events });
-        self.heed(io, slot, EventTime::seen(now));
+        if self.connections[slot as usize].state == State::Open
+            && let Some((exchange, mut cx)) = self.conversation(slot, now)
+        {
+            exchange.handle_timeout(&mut cx);
+            self.heed(io, slot, EventTime::seen(now));
+        }
     }
 
     /// Waits for the server to close a connection.

@@ -3,7 +3,7 @@
 use super::connection::SendProgress;
 use super::{HttpClient, NONE, OPENING_MAX, Policy, State};
 use crate::exchange::{AfterCancel, CallContext, Conversation, StreamEnd};
-use crate::link::{HUNG_UP, Link, note_secured};
+use crate::link::{HUNG_UP, Link};
 use crate::pool::flight::Flight;
 use crate::pool::flights;
 use crate::reactor::{Backend, Close, EventTime};
@@ -36,7 +36,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         lane: u32,
         (now, limit): (Nanos, Nanos),
     ) -> io::Result<()> {
-        let opening = self.policy.opening(&self.config.address, X::DEPARTURE);
+        let opening = self.policy.opening(&self.config.address, X::LEAVES_AT_ONCE);
         if let Err(error) = io.open(slot, opening.of_kind(X::socket(&self.exchange))) {
             self.free.push(slot);
             return Err(error);
@@ -89,12 +89,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             return self.fail(io, slot, Outcome::Late, now);
         }
         self.followed.connected(io, slot, now);
-        match L::new(&mut self.link) {
+        let Some(shared) = &mut self.link else {
+            return self.on_secured(io, slot, now);
+        };
+        match L::new(shared) {
             Ok(link) => self.connections[slot as usize].link = Some(link),
             Err(why) => return self.on_bad_link(io, slot, why, now),
-        }
-        if L::is_clear(&self.link) {
-            return self.on_secured(io, slot, now);
         }
         self.connections[slot as usize].state = State::Securing;
         if self.may_begin_early(slot) {
@@ -132,13 +132,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Has the conversation of an open connection say that the generator closes it.
     pub(super) fn say_farewell(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
-        let connection = &mut self.connections[slot as usize];
-        let (State::Open, Some(exchange)) = (connection.state, &mut connection.exchange) else {
-            return;
-        };
-        let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
-        exchange.close(&mut CallContext { now, shared, out, events });
-        self.send_out(io, slot, now);
+        if self.connections[slot as usize].state == State::Open
+            && let Some((exchange, mut cx)) = self.conversation(slot, now)
+        {
+            exchange.close(&mut cx);
+            self.send_out(io, slot, now);
+        }
     }
 
     /// Handles the end of the handshake on a connection that carries an operation already.
@@ -150,7 +149,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             let flight = self.flights.get_mut(op);
             (flight.secured, flight.granted) = (now, now);
             (flight.sent, flight.written) = (now, Nanos::ZERO);
-            if !X::DEPARTURE.is_at_once() {
+            if !X::LEAVES_AT_ONCE {
                 connection.leaving = vec![(op, SendProgress::Whole)];
             }
         }
@@ -164,9 +163,11 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let connection = &mut self.connections[slot as usize];
         connection.secured = now;
         let before = std::mem::replace(&mut connection.state, State::Open);
-        let times = [connection.opened, connection.connected, now];
-        let link = connection.link.as_ref().filter(|_| !L::is_clear(&self.link));
-        note_secured(link, &mut self.handshakes, times);
+        if let Some(link) = &connection.link {
+            link.note(&mut self.handshakes);
+            self.handshakes.connect.record(connection.connected - connection.opened);
+            self.handshakes.time.record(now - connection.connected);
+        }
         if before == State::Early {
             self.connecting.clear(slot);
             return self.on_secured_early(io, slot, now);
@@ -217,8 +218,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     pub(super) fn on_end(&mut self, io: &mut dyn Backend, slot: u32, time: EventTime) {
         let now = time.seen;
-        let connection = &mut self.connections[slot as usize];
-        match connection.state {
+        match self.connections[slot as usize].state {
             State::Open => {}
             State::Connecting => return self.fail(io, slot, Outcome::Closed, now),
             State::Securing | State::Early => {
@@ -226,10 +226,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             }
             State::Draining | State::Free => return self.retire(io, slot, now),
         }
-        if let Some(exchange) = &mut connection.exchange {
-            let end = if L::is_clear(&self.link) { StreamEnd::Fin } else { StreamEnd::Cut };
-            let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
-            exchange.ended(end, &mut CallContext { now, shared, out, events });
+        let end = if self.link.is_none() { StreamEnd::Fin } else { StreamEnd::Cut };
+        if let Some((exchange, mut cx)) = self.conversation(slot, now) {
+            exchange.ended(end, &mut cx);
         }
         // What ends with the connection ends when that was seen.
         self.heed(io, slot, EventTime::seen(now));
@@ -326,13 +325,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     ) {
         let slot = self.flights.get(op).connection;
         let outcome = outcome.unwrap_or_else(|| P::late_response(|| io.tcp_state(slot)));
-        let connection = &mut self.connections[slot as usize];
-        let after = match &mut connection.exchange {
-            Some(exchange) if connection.state == State::Open => {
-                let (shared, events) = (&mut self.exchange, &mut self.events);
-                let out = &mut connection.out;
-                exchange.cancel(op, &mut CallContext { now, shared, out, events })
-            }
+        let is_open = self.connections[slot as usize].state == State::Open;
+        let after = match self.conversation(slot, now) {
+            Some((exchange, mut cx)) if is_open => exchange.cancel(op, &mut cx),
             _ => AfterCancel::Broken,
         };
         if after == AfterCancel::Broken {
@@ -346,7 +341,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Ends all operations of a connection with `outcome`, then closes it.
     pub(super) fn fail(&mut self, io: &mut dyn Backend, slot: u32, outcome: Outcome, now: Nanos) {
-        let is_sending = io.is_sending(slot);
+        let is_sending = self.is_sending(io, slot);
         loop {
             let connection = &mut self.connections[slot as usize];
             let op = connection.first;

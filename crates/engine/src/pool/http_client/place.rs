@@ -76,7 +76,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             Some(slot) => self.open(io, slot, flight, now),
             None if !P::WAITS => self.complete(flight.unsent(Outcome::DescriptorExhausted, now)),
             None => {
-                if !X::DEPARTURE.is_at_once() && !flight.repeated {
+                if !X::LEAVES_AT_ONCE && !flight.repeated {
                     // It waits for a stream, and not for a connection.
                     flight.placed = now;
                 }

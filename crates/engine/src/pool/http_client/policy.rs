@@ -1,7 +1,7 @@
 //! What depends on whether connections are kept: when one is abandoned, who closes it, and what an
 //! attempt ends as.
 
-use crate::exchange::{ConnectionState, Departure};
+use crate::exchange::ConnectionState;
 use crate::pool::flight::outcome_of;
 use crate::reactor::{Close, ConnectOptions};
 use crate::sys::socket::{RawAddress, TcpPhase, TcpState};
@@ -16,8 +16,8 @@ pub(crate) trait Policy: 'static {
     /// connect.
     const WAITS: bool;
 
-    /// Where the next connection goes, and how, for requests that leave at this time.
-    fn opening<'a>(&'a mut self, to: &'a RawAddress, leave: Departure) -> ConnectOptions<'a>;
+    /// Where the next connection goes, and how, for requests that leave at once or together.
+    fn opening<'a>(&'a mut self, to: &'a RawAddress, leave_at_once: bool) -> ConnectOptions<'a>;
 
     /// What an error of the operating system means.
     fn outcome_of(error: &io::Error) -> Outcome;
@@ -55,7 +55,7 @@ pub(crate) struct Pooled;
 impl Policy for Pooled {
     const WAITS: bool = true;
 
-    fn opening<'a>(&'a mut self, to: &'a RawAddress, _: Departure) -> ConnectOptions<'a> {
+    fn opening<'a>(&'a mut self, to: &'a RawAddress, _: bool) -> ConnectOptions<'a> {
         ConnectOptions::to(to)
     }
 
@@ -140,14 +140,14 @@ impl OnePerOperation {
 impl Policy for OnePerOperation {
     const WAITS: bool = false;
 
-    fn opening<'a>(&'a mut self, to: &'a RawAddress, leave: Departure) -> ConnectOptions<'a> {
+    fn opening<'a>(&'a mut self, to: &'a RawAddress, leave_at_once: bool) -> ConnectOptions<'a> {
         let from = self.sources.get(self.next_source);
         self.next_source += 1;
         if self.next_source >= self.sources.len() {
             self.next_source = 0;
         }
         let opening = ConnectOptions::to(to);
-        let has_more_writes = self.is_long || !leave.is_at_once();
+        let has_more_writes = self.is_long || !leave_at_once;
         ConnectOptions { from, nodelay: has_more_writes && opening.nodelay, ..opening }
     }
 

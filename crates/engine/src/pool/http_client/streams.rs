@@ -3,6 +3,7 @@
 use super::{HttpClient, Policy};
 use crate::exchange::{Conversation, EventQueue, FlightId};
 use crate::link::Link;
+use crate::pool::client::HandoverQueue;
 use crate::pool::deadlines::Deadlines;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime};
@@ -14,9 +15,8 @@ use knee_load::time::Nanos;
 /// Messages of the operations under way.
 #[derive(Debug)]
 pub(super) struct MessageStreams {
-    /// Messages that nobody has taken yet, from `taken` on.
-    messages: Vec<MessageEvent>,
-    taken: usize,
+    /// Messages that nobody has taken yet, in the order of their arrivals.
+    pub(super) messages: HandoverQueue<MessageEvent>,
     /// Times by which the next message has to come.
     pub(super) quiet: Deadlines,
     /// Whether any request has a limit on the time without a message.
@@ -28,8 +28,7 @@ pub(super) struct MessageStreams {
 impl MessageStreams {
     pub(super) fn new() -> MessageStreams {
         MessageStreams {
-            messages: Vec::new(),
-            taken: 0,
+            messages: HandoverQueue::new(),
             quiet: Deadlines::new(0),
             has_timeouts: false,
             fault: None,
@@ -39,21 +38,6 @@ impl MessageStreams {
     /// A message of a request was put out.
     pub(super) fn left(&mut self, intended: Nanos, at: Nanos) {
         self.messages.push(MessageEvent::Left { intended, at });
-    }
-
-    /// The next message, in the order of their arrivals.
-    #[inline]
-    pub(super) fn take(&mut self) -> Option<MessageEvent> {
-        if self.messages.is_empty() {
-            return None;
-        }
-        if self.taken == self.messages.len() {
-            self.messages.clear();
-            self.taken = 0;
-            return None;
-        }
-        self.taken += 1;
-        self.messages.get(self.taken - 1).copied()
     }
 
     /// Ends the reading of an operation's messages, and notes in its flight what it was.
@@ -124,9 +108,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Ends streams without a message in time.
     pub(super) fn expire_streams(&mut self, io: &mut dyn Backend, now: Nanos) {
-        while let Some((op, at)) = self.streams.quiet.first()
-            && at <= now
-        {
+        while let Some(op) = self.streams.quiet.due(now) {
             self.streams.quiet.clear(op);
             self.expire_operation(io, op, Some(Outcome::MessageTimeout), now);
         }

@@ -10,7 +10,7 @@ pub(in crate::pool) use remembers::Remembers;
 
 use super::*;
 use crate::exchange::http1::{self, Http1};
-use crate::link::ServerLink;
+use crate::link::Tls;
 use crate::pool::requests::serialise_all;
 use crate::reactor::{Close, Piece};
 use crate::sys::socket::{Address, RawAddress, TcpState};
@@ -22,7 +22,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 struct Bench {
-    client: HttpClient<ServerLink, Http1>,
+    client: HttpClient<Tls, Http1>,
     io: Remembers,
 }
 

@@ -98,7 +98,7 @@ impl SessionClient {
                     PendingAction::Still => return seat.planned = Some(next),
                     PendingAction::Nothing => {
                         seat.awaited = None;
-                        return self.send_answered(io, session, request, now);
+                        return self.send_now(io, session, request, (now, now), true);
                     }
                     PendingAction::InVain => {
                         seat.awaited = None;
@@ -140,7 +140,7 @@ impl SessionClient {
         // The request is made as it will be when it is sent.
         let realtime_ns = self.realtime(due.max(now));
         InformedWalk::of(&mut self.seats, session, self.width).forget_given(ask);
-        let sent = self.fill(session, request, realtime_ns)?;
+        let sent = self.fill(session, request, realtime_ns, false)?;
         let Some(programs) = &mut self.programs else {
             return Ok(());
         };
@@ -239,19 +239,6 @@ impl SessionClient {
             }
             awaited.answered(false);
             programs.settled.push(session);
-        }
-    }
-
-    /// Sends a step whose program has answered. Its wait is the generator's delay.
-    fn send_answered(&mut self, io: &mut dyn Backend, session: u32, request: u32, now: Nanos) {
-        let realtime_ns = self.realtime(now);
-        match self.fill_waiting(session, request, realtime_ns) {
-            Ok(request) => {
-                // Its time limit is the target's: what the program took of it does not count.
-                let from = self.seats[session as usize].due.max(now);
-                self.start_step(io, (session, request), from, (now, now));
-            }
-            Err(unfit) => self.fail_unfit((session, request), unfit, now),
         }
     }
 

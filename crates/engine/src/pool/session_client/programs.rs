@@ -117,9 +117,8 @@ impl Programs {
                     reason(&e)
                 ))
             };
-            let running = ChildProgram::start(program).map_err(not_started)?;
+            let mut running = ChildProgram::start(program).map_err(not_started)?;
             outputs.extend(running.outputs().map_err(not_started)?);
-            asked.running = Some(running);
             let mut steps = plan.requests.iter().zip(&self.questions);
             let first = steps.find_map(|(step, question)| {
                 let ask = step.ask.as_ref()?;
@@ -129,10 +128,9 @@ impl Programs {
             if let Some((ask, question)) = first {
                 self.line.clear();
                 question.put_first(ask, &mut self.line);
-                if let Some(running) = &mut asked.running {
-                    running.write(&self.line);
-                }
+                running.write(&self.line);
             }
+            asked.running = Some(running);
         }
         for (number, asked) in self.asked.iter_mut().enumerate() {
             if let Some(running) = &mut asked.running {

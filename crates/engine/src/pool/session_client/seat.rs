@@ -313,7 +313,7 @@ impl SessionClient {
         times: (Nanos, Nanos),
     ) {
         if self.limited.pass((session, request), times.1).is_some() {
-            self.send_now(io, session, request, times);
+            self.send_now(io, session, request, times, false);
         }
     }
 
@@ -329,7 +329,7 @@ impl SessionClient {
                 // A user waits for the limit as for a pause.
                 seat.due = now;
             }
-            self.send_now(io, session, request, (now, now));
+            self.send_now(io, session, request, (now, now), false);
         }
     }
 
@@ -349,47 +349,46 @@ impl SessionClient {
         }
     }
 
-    fn send_now(
+    /// Sends a request as the next step of a session, at once. Where it waited for the answer of a
+    /// program, `is_answered`, that wait is the generator's delay.
+    pub(super) fn send_now(
         &mut self,
         io: &mut dyn Backend,
         session: u32,
         request: u32,
         times: (Nanos, Nanos),
+        is_answered: bool,
     ) {
-        let realtime_ns = self.realtime(times.1);
-        match self.fill(session, request, realtime_ns) {
+        let now = times.1;
+        let realtime_ns = self.realtime(now);
+        match self.fill(session, request, realtime_ns, is_answered) {
             Ok(request) => {
-                let from = self.seats[session as usize].due;
+                let due = self.seats[session as usize].due;
+                // Its time limit is the target's: what the program took of it does not count.
+                let from = if is_answered { due.max(now) } else { due };
                 self.start_step(io, (session, request), from, times);
             }
-            Err(unfit) => self.fail_unfit((session, request), unfit, times.1),
+            Err(unfit) => self.fail_unfit((session, request), unfit, now),
         }
     }
 
-    /// Fills the holes of a session's next request. Says which one is to be sent.
+    /// Fills the holes of a session's next request; those that waited for a program once it
+    /// `is_answered`. Says which one is to be sent.
     pub(super) fn fill(
         &mut self,
         session: u32,
         request: u32,
         realtime_ns: u64,
+        is_answered: bool,
     ) -> Result<u32, UnfitValue> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
         let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
-        walk.fill(request, &mut self.users, realtime_ns, fills, path)
-    }
-
-    /// Fills the holes of a request that waited for a program.
-    pub(super) fn fill_waiting(
-        &mut self,
-        session: u32,
-        request: u32,
-        realtime_ns: u64,
-    ) -> Result<u32, UnfitValue> {
-        let path = path_of(&self.paths[request as usize]);
-        let fills = self.inner.fills(session);
-        let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
-        walk.fill_waiting(request, &mut self.users, realtime_ns, fills, path)
+        if is_answered {
+            walk.fill_waiting(request, &mut self.users, realtime_ns, fills, path)
+        } else {
+            walk.fill(request, &mut self.users, realtime_ns, fills, path)
+        }
     }
 
     /// Starts the next step of a session, which the generator came to at `started`. Its time limit

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::exchange::http1::{self, Http1};
-use crate::link::ServerLink;
+use crate::link::Tls;
 use crate::pool::http_client::tests::{Remembers, parts};
 use crate::pool::http_client::{HttpClient, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
@@ -57,7 +57,7 @@ impl Bench {
         let plan = Arc::new(plan);
         target.sessions = Some(Arc::clone(&plan));
         let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
-        let inner = HttpClient::<ServerLink, Http1>::new(
+        let inner = HttpClient::<Tls, Http1>::new(
             config,
             Pooled,
             requests,

@@ -6,14 +6,14 @@ mod zone;
 
 use crate::error::RunError;
 use crate::port;
-use crate::serve::ConnectionSlab;
 use crate::serve::http::Station;
+use crate::serve::{ConnectionSlab, Flushed, QueuedSocket};
 use crate::sys::clock::{self, MonotonicClock};
 use crate::sys::datagrams::{DatagramBatch, DatagramSocket};
 use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
-use crate::sys::socket::RawAddress;
+use crate::sys::socket::{RawAddress, pause_if_exhausted};
 use crate::sys::thread::{self, raise_open_files};
-use crate::threads::{self, StoppableThread};
+use crate::threads::{self, RunningServer, StoppableThread};
 use knee_load::law::Law;
 use knee_load::rng;
 use knee_load::time::{Clock, Nanos};
@@ -105,12 +105,8 @@ impl fmt::Display for DnsServerStats {
     }
 }
 
-/// A running server; it ends when it is stopped or dropped.
-#[derive(Debug)]
-pub struct DnsServer {
-    address: SocketAddr,
-    thread: StoppableThread<DnsServerStats>,
-}
+/// A running DNS server; it ends when it is stopped or dropped.
+pub type DnsServer = RunningServer<SocketAddr, DnsServerStats>;
 
 impl DnsServer {
     /// Listens and serves in a thread of its own.
@@ -127,17 +123,7 @@ impl DnsServer {
         let wake = Arc::new(EventFd::new().map_err(cannot)?);
         let server = DnsServerLoop::new(&spec, sockets, &wake).map_err(cannot)?;
         let thread = StoppableThread::start("serve-dns", Some(wake), |_| server.run());
-        Ok(DnsServer { address, thread: thread.map_err(|e| threads::refused(&e))? })
-    }
-
-    /// Address that it listens on, with the port that the kernel picked where 0 was asked for.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Stops it, closing all connections, and returns its counts.
-    pub fn stop(self) -> DnsServerStats {
-        self.thread.stop()
+        Ok(DnsServer::new(address, thread.map_err(|e| threads::refused(&e))?))
     }
 }
 
@@ -179,14 +165,9 @@ struct DnsServerLoop {
 }
 
 struct DnsConnection {
-    socket: TcpStream,
+    wire: QueuedSocket<TcpStream>,
     /// What has come of a query and its length.
     partial: Vec<u8>,
-    /// What is to be sent, and how much of it is.
-    out: Vec<u8>,
-    sent: usize,
-    /// Whether room to write is waited for.
-    is_blocked: bool,
 }
 
 /// Who asked: a source of datagrams, or a connection by its token.
@@ -265,7 +246,7 @@ impl DnsServerLoop {
                 Asker::Connection(token) => match self.connections.get(token) {
                     None => self.stats.unsent += 1,
                     Some(connection) => {
-                        connection.out.extend_from_slice(&answer);
+                        connection.wire.out.extend_from_slice(&answer);
                         self.flush(token);
                     }
                 },
@@ -325,26 +306,18 @@ impl DnsServerLoop {
 
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_PER_PASS {
-            let Ok((socket, _)) = self.listener.accept() else {
-                return;
+            let socket = match self.listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) => return pause_if_exhausted(&error),
             };
             if socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true)).is_err() {
                 continue;
             }
-            let token = self.connections.insert(|_| DnsConnection {
-                socket,
-                partial: Vec::new(),
-                out: Vec::new(),
-                sent: 0,
-                is_blocked: false,
-            });
-            let watched = self.connections.get(token).is_some_and(|connection| {
-                let flags = flags::READ | flags::READ_CLOSED;
-                self.epoll.add(&connection.socket, token, flags).is_ok()
-            });
-            if !watched {
-                return self.connections.remove(token);
+            let wire = QueuedSocket::new(socket);
+            if !wire.watch(&self.epoll, self.connections.next_token()) {
+                return;
             }
+            self.connections.insert(DnsConnection { wire, partial: Vec::new() });
             self.stats.connections += 1;
             let open = self.connections.len() as u64;
             self.stats.connections_max = self.stats.connections_max.max(open);
@@ -358,11 +331,11 @@ impl DnsServerLoop {
         let Some(connection) = self.connections.get(token).filter(|_| event.is_readable()) else {
             return;
         };
-        match connection.socket.read(buffer) {
+        match connection.wire.socket.read(buffer) {
             Ok(count @ 1..) => self.read(token, &buffer[..count]),
             Err(e)
                 if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Ok(_) | Err(_) => self.remove(token),
+            Ok(_) | Err(_) => self.connections.remove(token),
         }
     }
 
@@ -372,7 +345,7 @@ impl DnsServerLoop {
             return;
         };
         let mut come = std::mem::take(&mut connection.partial);
-        let mut out = std::mem::take(&mut connection.out);
+        let mut out = std::mem::take(&mut connection.wire.out);
         come.extend_from_slice(bytes);
         let mut rest = &come[..];
         while let Some((length, after)) = rest.split_first_chunk::<2>()
@@ -394,7 +367,7 @@ impl DnsServerLoop {
         let left = rest.len();
         come.drain(..come.len() - left);
         if let Some(connection) = self.connections.get(token) {
-            (connection.partial, connection.out) = (come, out);
+            (connection.partial, connection.wire.out) = (come, out);
         }
         self.flush(token);
     }
@@ -404,47 +377,10 @@ impl DnsServerLoop {
         let Some(connection) = self.connections.get(token) else {
             return;
         };
-        while connection.sent < connection.out.len() {
-            match connection.socket.write(&connection.out[connection.sent..]) {
-                Ok(count) => connection.sent += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return self.wait_for_room(token);
-                }
-                Err(_) => return self.remove(token),
-            }
-        }
-        connection.out.clear();
-        connection.out.shrink_to(READ_BYTES);
-        connection.sent = 0;
-        if std::mem::take(&mut connection.is_blocked) {
-            self.watch(token, flags::READ | flags::READ_CLOSED);
-        }
-    }
-
-    fn wait_for_room(&mut self, token: u64) {
-        let Some(connection) = self.connections.get(token) else {
-            return;
-        };
-        if connection.out.len() - connection.sent > UNREAD_BYTES_MAX {
-            return self.remove(token);
-        }
-        if !std::mem::replace(&mut connection.is_blocked, true) {
-            self.watch(token, flags::READ | flags::READ_CLOSED | flags::WRITE);
-        }
-    }
-
-    fn watch(&mut self, token: u64, flags: u32) {
-        if let Some(connection) = self.connections.get(token)
-            && self.epoll.modify(&connection.socket, token, flags).is_err()
-        {
-            self.remove(token);
-        }
-    }
-
-    fn remove(&mut self, token: u64) {
-        if self.connections.get(token).is_some() {
-            self.connections.remove(token);
+        let send = |mut socket: &TcpStream, bytes: &[u8]| socket.write(bytes);
+        match connection.wire.flush((&self.epoll, token), UNREAD_BYTES_MAX, send) {
+            Flushed::Fine => {}
+            Flushed::Unread | Flushed::Gone => self.connections.remove(token),
         }
     }
 }

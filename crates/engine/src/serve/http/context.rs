@@ -83,7 +83,7 @@ impl Context {
             stalls: Stalls::new(&spec.faults),
             slow: spec.faults.iter().filter_map(slow).min(),
             streams_max: spec.streams_max.max(1),
-            responses: Responses::new(spec.body_size, mishaps.statuses(), spec.seed),
+            responses: Responses::new(spec.body_size, &mishaps.statuses, spec.seed),
             shop: spec.app.map(|App::Shop| Shop::new(spec.seed)),
             reflect: spec.reflect,
             mishaps,
@@ -157,8 +157,8 @@ impl Context {
 
     /// What the station has done so far.
     pub(super) fn station_counts(&self) -> Option<StationCounts> {
-        let queue = self.queue.as_ref().map(QueueStation::counts);
-        queue.or(self.station.as_ref().map(Station::counts))
+        let queue = self.queue.as_ref().map(|queue| queue.counts);
+        queue.or(self.station.as_ref().map(|station| station.counts))
     }
 
     /// Whether requests are calls of gRPC.

@@ -86,7 +86,7 @@ pub(super) enum Mishap {
 #[derive(Debug)]
 pub(super) struct Mishaps {
     chances: Vec<(f64, Mishap)>,
-    statuses: Vec<u16>,
+    pub(super) statuses: Vec<u16>,
     rng: Rng,
 }
 
@@ -106,10 +106,6 @@ impl Mishaps {
             }
         }
         Mishaps { chances, statuses, rng }
-    }
-
-    pub(super) fn statuses(&self) -> &[u16] {
-        &self.statuses
     }
 
     #[inline]
@@ -148,7 +144,7 @@ impl Stalls {
 
     /// Begin of the first stall after `now`.
     pub(super) fn next_after(&self, now: Nanos) -> Option<Nanos> {
-        self.stalls.iter().map(|&(at, _)| at).into_iter().find(|&at| at > now)
+        self.stalls.iter().map(|&(at, _)| at).find(|&at| at > now)
     }
 
     /// End of the stall that `now` lies in.
@@ -220,7 +216,7 @@ mod tests {
     fn mishaps_strike_as_often_as_asked() {
         let faults = [Fault::Reset(0.25), Fault::Slow(1), Fault::Error(0.5, 503)];
         let mut mishaps = Mishaps::new(&faults, rng::stream(1, 2));
-        assert_eq!(mishaps.statuses(), [503]);
+        assert_eq!(mishaps.statuses, [503]);
         let drawn: Vec<_> = (0..40_000).map(|_| mishaps.draw()).collect();
         let share = |what| drawn.iter().filter(|&&m| m == what).count() as f64 / 40_000.0;
         assert!((share(Some(Mishap::Reset)) - 0.25).abs() < 0.01);

@@ -4,7 +4,7 @@
 //! several notes, with their number as its `count`. Talk returns each at once. A note's `status` is
 //! that of its call.
 
-use crate::exchange::http2::hpack::{Indexing, put_field};
+use super::response::encoded;
 use knee_load::messages::{GRPC_PREFIX, put_grpc_message};
 
 /// The services as `knee serve grpc` describes them by reflection.
@@ -159,19 +159,11 @@ impl GrpcCall {
 
 /// The head of each response, as a block of HPACK.
 pub(super) fn head() -> Vec<u8> {
-    let mut block = Vec::new();
-    for (name, value) in
-        [(":status", "200"), ("server", "knee"), ("content-type", "application/grpc")]
-    {
-        put_field(&mut block, name.as_bytes(), value.as_bytes(), Indexing::Without);
-    }
-    block
+    encoded([(":status", "200"), ("server", "knee"), ("content-type", "application/grpc")])
 }
 
 fn trailers(status: u64) -> Vec<u8> {
-    let mut block = Vec::new();
-    put_field(&mut block, b"grpc-status", status.to_string().as_bytes(), Indexing::Without);
-    block
+    encoded([("grpc-status", status.to_string().as_str())])
 }
 
 fn put_varint(mut number: u64, out: &mut Vec<u8>) {

@@ -127,8 +127,6 @@ pub(super) struct ConnectionLog {
     /// When bytes were read last, and their kernel's timestamp.
     read: Nanos,
     came_ns: Option<u64>,
-    /// The request that is being served.
-    pending: Option<LogEntry>,
 }
 
 impl ConnectionLog {
@@ -140,25 +138,13 @@ impl ConnectionLog {
             Ok(Address::Tcp(address)) => address.port(),
             Ok(Address::Unix(_)) | Err(_) => 0,
         };
-        ConnectionLog {
-            connection,
-            port,
-            requests: 0,
-            read: Nanos::ZERO,
-            came_ns: None,
-            pending: None,
-        }
+        ConnectionLog { connection, port, requests: 0, read: Nanos::ZERO, came_ns: None }
     }
 
     /// Notes bytes that were read at `now` and came at `came_ns` by CLOCK_REALTIME, if the kernel
     /// told.
     pub(super) fn on_read(&mut self, now: Nanos, came_ns: Option<u64>) {
         (self.read, self.came_ns) = (now, came_ns);
-    }
-
-    /// Begins the entry of a request that is served from `start` to `end`, one at a time.
-    pub(super) fn begin(&mut self, log: &mut Log, start: Nanos, end: Nanos) {
-        self.pending = Some(self.enter(log, start, end));
     }
 
     /// Returns the entry of a request that is served from `start` to `end`. It goes into the log
@@ -184,13 +170,6 @@ impl ConnectionLog {
         };
         self.requests += 1;
         entry
-    }
-
-    /// Ends the entry: the response was written at `written`, or never will be.
-    pub(super) fn end(&mut self, log: &mut Log, written: Option<Nanos>) {
-        if let Some(entry) = self.pending.take() {
-            log.push(LogEntry { written, ..entry });
-        }
     }
 }
 
@@ -257,14 +236,7 @@ mod tests {
     use super::*;
 
     fn line() -> ConnectionLog {
-        ConnectionLog {
-            connection: 3,
-            port: 40_000,
-            requests: 0,
-            read: Nanos::ZERO,
-            came_ns: None,
-            pending: None,
-        }
+        ConnectionLog { connection: 3, port: 40_000, requests: 0, read: Nanos::ZERO, came_ns: None }
     }
 
     /// A log whose clocks are a second apart.
@@ -278,16 +250,24 @@ mod tests {
         String::from_utf8(file).unwrap()
     }
 
+    /// A request that is served from `start` to `end` and answered at `written`.
+    fn request(
+        (log, line): (&mut Log, &mut ConnectionLog),
+        start: u64,
+        end: u64,
+        written: Option<u64>,
+    ) {
+        let entry = line.enter(log, Nanos(start), Nanos(end));
+        log.push(LogEntry { written: written.map(Nanos), ..entry });
+    }
+
     #[test]
     fn a_request_is_a_line_on_one_clock() {
         let (mut log, mut line) = (log(9), line());
         line.on_read(Nanos(100), Some(1_000_005_070));
-        line.begin(&mut log, Nanos(150), Nanos(250));
-        line.end(&mut log, Some(Nanos(260)));
+        request((&mut log, &mut line), 150, 250, Some(260));
         line.on_read(Nanos(300), None);
-        line.begin(&mut log, Nanos(300), Nanos(400));
-        line.end(&mut log, None);
-        line.end(&mut log, Some(Nanos(500)));
+        request((&mut log, &mut line), 300, 400, None);
         let lines = "3,40000,0,kernel,5070,5100,5150,5250,5260,1000000000\n\
                      3,40000,1,process,5300,5300,5300,5400,,1000000000\n";
         assert_eq!(written(log), format!("{HEADER}\n{lines}"));
@@ -297,8 +277,7 @@ mod tests {
     fn a_timestamp_from_the_future_is_the_time_of_the_read() {
         let (mut log, mut line) = (log(9), line());
         line.on_read(Nanos(100), Some(1_000_009_000));
-        line.begin(&mut log, Nanos(100), Nanos(100));
-        line.end(&mut log, None);
+        request((&mut log, &mut line), 100, 100, None);
         assert_eq!(log.finish().entries[0].arrival, Nanos(100));
     }
 
@@ -306,8 +285,7 @@ mod tests {
     fn what_has_no_room_is_counted() {
         let (mut log, mut line) = (log(1), line());
         for _ in 0..3 {
-            line.begin(&mut log, Nanos(1), Nanos(1));
-            line.end(&mut log, None);
+            request((&mut log, &mut line), 1, 1, None);
         }
         let kept = log.finish();
         assert_eq!((kept.entries.len(), kept.left_out), (1, 2));

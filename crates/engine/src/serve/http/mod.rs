@@ -12,7 +12,6 @@ mod fault;
 mod grpc;
 mod http1;
 mod http2;
-mod listen;
 mod log;
 mod queue;
 pub mod request;
@@ -29,7 +28,7 @@ mod wire;
 use crate::sys::epoll::EventFd;
 use crate::sys::socket::Address;
 use crate::sys::thread::raise_open_files;
-use crate::threads::{self, StoppableThread};
+use crate::threads::{self, RunningServer, StoppableThread};
 pub use batch::{StepTime, StreamSpec, parse_stream};
 pub use fault::{Fault, parse_fault};
 pub use grpc::{ECHO_PROTO, Reflect};
@@ -46,12 +45,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// A running server; it ends when it is stopped or dropped.
-#[derive(Debug)]
-pub struct HttpServer {
-    address: Address,
-    thread: StoppableThread<HttpServerStats>,
-}
+/// A running HTTP server; it ends when it is stopped or dropped.
+pub type HttpServer = RunningServer<Address, HttpServerStats>;
 
 impl HttpServer {
     /// Listens and serves in a thread of its own. A Unix path that a dead server left behind is
@@ -66,17 +61,7 @@ impl HttpServer {
         let server = HttpServerLoop::bind(&spec, &wake)?;
         let address = server.address()?;
         let thread = StoppableThread::start("serve-http", Some(wake), |_| server.run());
-        Ok(HttpServer { address, thread: thread.map_err(|e| threads::error(&e))? })
-    }
-
-    /// Address that it listens on, with the port that the kernel picked where 0 was asked for.
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    /// Stops it, closing all connections, and returns its counts.
-    pub fn stop(self) -> HttpServerStats {
-        self.thread.stop()
+        Ok(HttpServer::new(address, thread.map_err(|e| threads::error(&e))?))
     }
 }
 

@@ -105,8 +105,9 @@ pub(super) struct QueueStation {
     /// The same by request: its visit, the key of the cache, and whether its client has gone.
     visits: HashMap<StreamKey, Service>,
     settled: VecDeque<(StreamKey, Settled)>,
-    codel: Codel,
-    counts: StationCounts,
+    codel: Option<Codel>,
+    /// What it has done so far.
+    pub(super) counts: StationCounts,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -136,14 +137,9 @@ impl QueueStation {
             serving: BinaryHeap::new(),
             visits: HashMap::new(),
             settled: VecDeque::new(),
-            codel: Codel::default(),
-            counts: StationCounts { workers: workers.max(1), ..StationCounts::default() },
+            codel: Codel::of(spec.order),
+            counts: StationCounts::of(workers.max(1)),
         }
-    }
-
-    /// What it has done so far.
-    pub(super) fn counts(&self) -> StationCounts {
-        self.counts
     }
 
     /// A request arrives at `at`. Returns false where the queue has no room for it.
@@ -152,16 +148,18 @@ impl QueueStation {
         let free = self.idle.peek().is_some();
         let is_full = self.spec.max.is_some_and(|max| self.waiting.len() >= max as usize);
         if !free && is_full {
-            self.counts.rejected += 1;
+            self.counts.stats.rejected += 1;
             return false;
         }
+        self.counts.stats.arrivals += 1;
         self.counts.queue_sum += self.waiting.len() as u128;
         let request = WaitingRequest { key, arrival: at, is_gone: false };
         if let Some(Reverse(since)) = self.idle.pop() {
             self.begin(request, at.max(since));
         } else {
             self.waiting.push_back(request);
-            self.counts.queue_max = self.counts.queue_max.max(self.waiting.len() as u64);
+            self.counts.stats.queue_max =
+                self.counts.stats.queue_max.max(self.waiting.len() as u64);
         }
         true
     }
@@ -173,8 +171,8 @@ impl QueueStation {
             None => (self.law.sample(&mut self.rng), None),
             Some((service, missed)) => (service, missed),
         };
-        self.counts.misses += u64::from(missed.is_some());
-        self.counts.visits += 1;
+        self.counts.stats.misses += u64::from(missed.is_some());
+        self.counts.begun += 1;
         self.counts.service_sum_ns += u128::from(service.0);
         let visit = Visit { arrival, start, finish: start + service };
         self.serving.push(Reverse((visit.finish, key)));
@@ -188,7 +186,7 @@ impl QueueStation {
         {
             self.serving.pop();
             if let Some(service) = self.visits.remove(&key) {
-                self.counts.in_vain += u64::from(service.is_gone);
+                self.counts.stats.in_vain += u64::from(service.is_gone);
                 // Whoever has gone does not store what it would have got.
                 if let (Some(cache), Some(missed), false) =
                     (&mut self.cache, service.missed, service.is_gone)
@@ -212,20 +210,12 @@ impl QueueStation {
                 QueueOrder::Fifo | QueueOrder::Codel { .. } => self.waiting.pop_front(),
             };
             let request = next?;
-            if let QueueOrder::Codel { target, interval } = self.spec.order
-                && self.codel.drops(
-                    now,
-                    now - request.arrival,
-                    self.waiting.is_empty(),
-                    target,
-                    interval,
-                )
-            {
-                self.counts.dropped += 1;
-                self.settled.push_back((request.key, Settled::Dropped));
-                continue;
+            let (wait, is_last) = (now - request.arrival, self.waiting.is_empty());
+            if !self.codel.as_mut().is_some_and(|codel| codel.drops(now, wait, is_last)) {
+                return Some(request);
             }
-            return Some(request);
+            self.counts.stats.dropped += 1;
+            self.settled.push_back((request.key, Settled::Dropped));
         }
     }
 
@@ -252,7 +242,7 @@ impl QueueStation {
             return false;
         }
         self.waiting.remove(place);
-        self.counts.left += 1;
+        self.counts.stats.left += 1;
         true
     }
 
@@ -272,6 +262,8 @@ impl QueueStation {
 /// When to drop, by RFC 8289, 5.
 #[derive(Clone, Copy, Debug, Default)]
 struct Codel {
+    target: Nanos,
+    interval: Nanos,
     /// When the wait will have been above the target for long enough; zero while it is not.
     first_above: Nanos,
     drop_next: Nanos,
@@ -281,23 +273,26 @@ struct Codel {
 }
 
 impl Codel {
+    /// CoDel with the limits of this order; `None` for another order.
+    fn of(order: QueueOrder) -> Option<Codel> {
+        match order {
+            QueueOrder::Codel { target, interval } => {
+                Some(Codel { target, interval, ..Codel::default() })
+            }
+            QueueOrder::Fifo | QueueOrder::Lifo => None,
+        }
+    }
+
     /// Whether a request that has waited for `wait` is dropped at `now`.
-    fn drops(
-        &mut self,
-        now: Nanos,
-        wait: Nanos,
-        is_last: bool,
-        target: Nanos,
-        interval: Nanos,
-    ) -> bool {
-        let is_above = self.is_above(now, wait, is_last, target, interval);
+    fn drops(&mut self, now: Nanos, wait: Nanos, is_last: bool) -> bool {
+        let is_above = self.is_above(now, wait, is_last);
         if self.is_dropping {
             self.is_dropping = is_above;
             if !is_above || now < self.drop_next {
                 return false;
             }
             self.count += 1;
-            self.drop_next = control(self.drop_next, interval, self.count);
+            self.drop_next = control(self.drop_next, self.interval, self.count);
             return true;
         }
         if !is_above {
@@ -305,27 +300,20 @@ impl Codel {
         }
         self.is_dropping = true;
         let more = self.count.saturating_sub(self.last_count);
-        let is_recent = now - self.drop_next < Nanos(interval.0.saturating_mul(16));
+        let is_recent = now - self.drop_next < Nanos(self.interval.0.saturating_mul(16));
         self.count = if more > 1 && is_recent { more } else { 1 };
-        self.drop_next = control(now, interval, self.count);
+        self.drop_next = control(now, self.interval, self.count);
         self.last_count = self.count;
         true
     }
 
-    fn is_above(
-        &mut self,
-        now: Nanos,
-        wait: Nanos,
-        is_last: bool,
-        target: Nanos,
-        interval: Nanos,
-    ) -> bool {
-        if wait < target || is_last {
+    fn is_above(&mut self, now: Nanos, wait: Nanos, is_last: bool) -> bool {
+        if wait < self.target || is_last {
             self.first_above = Nanos::ZERO;
             return false;
         }
         if self.first_above == Nanos::ZERO {
-            self.first_above = now + interval;
+            self.first_above = now + self.interval;
             return false;
         }
         now >= self.first_above
@@ -412,7 +400,11 @@ mod tests {
             assert!(!station.leave((0, 0)), "it is being served");
             station.advance(MS(100));
             assert_eq!(settled(&mut station), ends);
-            assert_eq!((station.counts.left, station.counts.in_vain), (left, in_vain));
+            assert_eq!((station.counts.stats.left, station.counts.stats.in_vain), (left, in_vain));
+            // The second found none waiting, and the third one.
+            let counts = &station.counts;
+            assert_eq!((counts.stats.arrivals, counts.queue_mean()), (3, 1.0 / 3.0));
+            assert_eq!(counts.service_mean_ns(), 1e7);
         }
     }
 
@@ -421,7 +413,7 @@ mod tests {
         let mut station = station(QueueSpec { max: Some(1), ..QueueSpec::default() });
         let taken = [0, 1, 2, 11].map(|at| station.arrive((at, 0), MS(at)));
         assert_eq!(taken, [true, true, false, true]);
-        assert_eq!((station.counts.rejected, station.counts.queue_max), (1, 1));
+        assert_eq!((station.counts.stats.rejected, station.counts.stats.queue_max), (1, 1));
     }
 
     /// Twice the capacity for 10 s: the wait of those served stays near the target.
@@ -438,7 +430,7 @@ mod tests {
                 (key.0 > 1_900).then(|| (visit.start - visit.arrival).0 / 1_000_000)
             });
             let longest = waits.max();
-            (longest, station.counts.dropped)
+            (longest, station.counts.stats.dropped)
         };
         assert_eq!(longest(QueueOrder::Fifo), (None, 0));
         let (wait, dropped) = longest(CODEL);
@@ -464,6 +456,6 @@ mod tests {
         assert_eq!(ends(&mut station, 200, false), [(200, Some(201))]);
         station.drop_cache();
         assert_eq!(ends(&mut station, 300, false), [(300, Some(320))]);
-        assert_eq!(station.counts.misses, 3);
+        assert_eq!(station.counts.stats.misses, 3);
     }
 }

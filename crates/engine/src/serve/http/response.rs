@@ -42,31 +42,18 @@ impl Reply {
 /// One response as it goes over the wire.
 #[derive(Debug)]
 pub(super) struct Response {
-    bytes: Box<[u8]>,
-    head_length: usize,
-    /// Its head in HTTP/2, without anything of a dynamic table; empty where it has none.
-    block: Box<[u8]>,
+    /// Head and body.
+    pub(super) bytes: Box<[u8]>,
+    /// Length of the head, with its empty line.
+    pub(super) head_length: usize,
+    /// The head as a block of HPACK, the same for every connection; empty where it has none.
+    pub(super) block: Box<[u8]>,
 }
 
 impl Response {
-    /// Head and body.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// The body.
     pub(super) fn body(&self) -> &[u8] {
         &self.bytes[self.head_length..]
-    }
-
-    /// The head as a block of HPACK, the same for every connection.
-    pub(super) fn block(&self) -> &[u8] {
-        &self.block
-    }
-
-    /// Length of the head, with its empty line.
-    pub(super) fn head_length(&self) -> usize {
-        self.head_length
     }
 }
 
@@ -238,16 +225,12 @@ fn build(status: u16, persistence: Persistence, body_size: usize) -> Response {
 /// The head of a stream of messages, whose body follows in pieces.
 fn build_stream(persistence: Persistence) -> Response {
     let head = format!("{}{}\r\n", batch::HEAD, connection(persistence));
-    let mut block = Vec::new();
-    let fields = [
+    let block = encoded([
         (":status", "200"),
         ("server", "knee"),
         ("content-type", "text/event-stream"),
         ("cache-control", "no-cache"),
-    ];
-    for (name, value) in fields {
-        hpack::put_field(&mut block, name.as_bytes(), value.as_bytes(), Indexing::Without);
-    }
+    ]);
     let head_length = head.len();
     Response { bytes: head.into_bytes().into(), head_length, block: block.into() }
 }
@@ -265,19 +248,15 @@ pub(super) fn build_reply(reply: &Reply, persistence: Persistence) -> Response {
     let (status, length) = (reply.status, reply.body.len().to_string());
     let (reason, connection) = (reason(status), connection(persistence));
     let mut head = format!("HTTP/1.1 {status} {reason}\r\nServer: knee\r\n{connection}");
-    let mut block = Vec::new();
-    let mut put = |name: &str, value: &str| {
-        let (name, value) = (name.as_bytes(), value.as_bytes());
-        hpack::put_field(&mut block, name, value, Indexing::Without);
-    };
-    put(":status", &status.to_string());
-    put("server", "knee");
+    let status = status.to_string();
+    let always = [(":status", status.as_str()), ("server", "knee")];
     let content = [("content-type", reply.content_type), ("content-length", &length)];
     let further = reply.fields.iter().map(|(n, v)| (*n, v.as_str()));
-    for (name, value) in content.into_iter().chain(further) {
-        put(name, value);
+    let fields = content.into_iter().chain(further);
+    for (name, value) in fields.clone() {
         head.push_str(&format!("{}: {value}\r\n", in_title_case(name)));
     }
+    let block = encoded(always.into_iter().chain(fields));
     head.push_str("\r\n");
     let head_length = head.len();
     let mut bytes = head.into_bytes();
@@ -304,11 +283,16 @@ fn block(status: u16, body_size: usize) -> Box<[u8]> {
     if !matches!(status, 100..200 | 204 | 304) {
         fields.extend([("content-type", "text/plain"), ("content-length", &length)]);
     }
+    encoded(fields).into()
+}
+
+/// A header block of HPACK, without anything of a dynamic table.
+pub(super) fn encoded<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
         hpack::put_field(&mut block, name.as_bytes(), value.as_bytes(), Indexing::Without);
     }
-    block.into()
+    block
 }
 
 /// Content of bodies, repeated.
@@ -444,7 +428,7 @@ mod tests {
     #[test]
     fn responses_say_what_they_are() {
         let responses = Responses::new(5, &[503, 204], 1);
-        let text = |kind| String::from_utf8_lossy(responses.of(kind).bytes()).into_owned();
+        let text = |kind| String::from_utf8_lossy(&responses.of(kind).bytes).into_owned();
         let ok = text(ResponseKind::Ok(Persistence::KeepAlive));
         assert!(ok.starts_with("HTTP/1.1 200 OK\r\n") && ok.ends_with("\r\n\r\nThe k"), "{ok}");
         assert!(ok.contains("\r\nContent-Length: 5\r\n") && !ok.contains("Connection"));
@@ -468,14 +452,14 @@ mod tests {
     fn an_answer_knows_its_length() {
         let (responses, none) = (Responses::new(10, &[], 1), Responses::new(0, &[], 1));
         let answer = ServerResponse::whole(ResponseKind::Ok(Persistence::KeepAlive));
-        let head = responses.of(answer.kind).head_length();
+        let head = responses.of(answer.kind).head_length;
         let halved = ServerResponse { halved: true, ..answer };
         let head_only = ServerResponse { head_only: true, ..answer };
         assert_eq!(answer.length(responses.of(answer.kind)), head + 10);
         assert_eq!(head_only.length(responses.of(answer.kind)), head);
         assert_eq!(halved.length(responses.of(answer.kind)), head + 5);
         let bodiless = none.of(answer.kind);
-        assert_eq!(halved.length(bodiless), bodiless.head_length() / 2);
+        assert_eq!(halved.length(bodiless), bodiless.head_length / 2);
         assert_eq!(
             ServerResponse::whole(ResponseKind::Garbage)
                 .length(responses.of(ResponseKind::Garbage)),

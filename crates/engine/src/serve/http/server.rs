@@ -3,13 +3,13 @@
 use super::HttpServerSpec;
 use super::connection::{BUFFER_SIZE, Fate, ServerConnection, Tools};
 use super::context::Context;
-use super::listen::{self, SocketFile};
 use super::log::Log;
 use super::secure::{SEALED_MAX, Secure, ServerTls};
 use super::stats::{HttpServerStats, Trouble};
 use super::wire::Wire;
 use crate::reactor::Waiter;
 use crate::serve::ConnectionSlab;
+use crate::serve::listen::{self, SocketFile};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
 use crate::sys::socket::{self, Address, Listener};
@@ -203,13 +203,13 @@ impl HttpServerLoop {
             };
             let ready = ready_since.take();
             let reader = self.context.request_reader();
-            let token = self.connections.insert(|token| {
-                ServerConnection::new(Wire::new(socket, token, secure), ready, reader)
-            });
+            let token = self.connections.next_token();
+            let wire = Wire::new(socket, token, secure);
+            self.connections.insert(ServerConnection::new(wire, ready, reader));
             let open = self.connections.len() as u64;
             let tally = &mut self.context.tally;
-            tally.connections += 1;
-            tally.connections_max = tally.connections_max.max(open);
+            tally.stats.connections += 1;
+            tally.stats.connections_max = tally.stats.connections_max.max(open);
             let free_since = self.drive(token, |connection, tools| connection.drive(tools));
             // One that has not asked for anything leaves the worker to the next, as free as it was.
             let passed_on = ready.filter(|_| self.occupied < self.occupied_max);

@@ -1,6 +1,7 @@
 //! The station, M servers with one FIFO queue, and a look-aside cache that service times depend on.
 //! Both are in ideal time.
 
+use super::stats::StationStats;
 use knee_load::law::Law;
 use knee_load::rng::{self, Rng};
 use knee_load::spec::{ParseError, parse_duration, parse_law};
@@ -23,10 +24,8 @@ pub struct Station {
     /// Starts that lie after the latest arrival: the queue.
     waiting: VecDeque<Nanos>,
     latest: Nanos,
-    visits: u64,
-    service_sum_ns: u128,
-    queue_sum: u128,
-    queue_max: usize,
+    /// What it has done so far.
+    pub(super) counts: StationCounts,
 }
 
 /// One request's way through the station.
@@ -43,16 +42,14 @@ pub struct Visit {
 impl Station {
     /// `servers` idle servers (0 counts as 1) whose service times follow `law`.
     pub fn new(servers: u32, law: Law, rng: Rng) -> Station {
+        let workers = servers.max(1);
         Station {
             law,
             rng,
-            free_at: (0..servers.max(1)).map(|_| Reverse(Nanos::ZERO)).collect(),
+            free_at: (0..workers).map(|_| Reverse(Nanos::ZERO)).collect(),
             waiting: VecDeque::new(),
             latest: Nanos::ZERO,
-            visits: 0,
-            service_sum_ns: 0,
-            queue_sum: 0,
-            queue_max: 0,
+            counts: StationCounts::of(workers),
         }
     }
 
@@ -76,62 +73,46 @@ impl Station {
         *earliest = Reverse(finish);
         drop(earliest);
 
-        self.visits += 1;
-        self.service_sum_ns += u128::from(service.0);
-        self.queue_sum += self.waiting.len() as u128;
+        self.counts.stats.arrivals += 1;
+        self.counts.begun += 1;
+        self.counts.service_sum_ns += u128::from(service.0);
+        self.counts.queue_sum += self.waiting.len() as u128;
         if start > arrival {
             self.waiting.push_back(start);
-            self.queue_max = self.queue_max.max(self.waiting.len());
+            self.counts.stats.queue_max =
+                self.counts.stats.queue_max.max(self.waiting.len() as u64);
         }
         Visit { arrival, start, finish }
-    }
-
-    /// What it has done so far.
-    pub(super) fn counts(&self) -> StationCounts {
-        StationCounts {
-            workers: self.free_at.len() as u32,
-            visits: self.visits,
-            service_sum_ns: self.service_sum_ns,
-            queue_sum: self.queue_sum,
-            queue_max: self.queue_max as u64,
-            ..StationCounts::default()
-        }
     }
 }
 
 /// What a station counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct StationCounts {
-    pub(super) workers: u32,
-    /// Services begun.
-    pub(super) visits: u64,
-    /// Sum of their times in nanoseconds.
+    /// What is counted as it happens; the rest is added at the end.
+    pub(super) stats: StationStats,
+    /// Services that have begun, and the sum of their times in nanoseconds.
+    pub(super) begun: u64,
     pub(super) service_sum_ns: u128,
     /// Sum over arrivals of the requests found waiting.
     pub(super) queue_sum: u128,
-    /// Most requests that waited at once.
-    pub(super) queue_max: u64,
-    /// Arrivals at a full queue.
-    pub(super) rejected: u64,
-    /// Requests dropped from the queue.
-    pub(super) dropped: u64,
-    /// Requests that left the queue with their client.
-    pub(super) left: u64,
-    /// Services that ended after their client had gone.
-    pub(super) in_vain: u64,
-    /// Services that found nothing in the cache.
-    pub(super) misses: u64,
 }
 
 impl StationCounts {
+    /// Nothing yet of this number of workers.
+    pub(super) fn of(workers: u32) -> StationCounts {
+        let stats = StationStats { workers, ..StationStats::default() };
+        StationCounts { stats, ..StationCounts::default() }
+    }
+
     /// Mean of the service times drawn, in nanoseconds; 0 before the first.
     pub(super) fn service_mean_ns(&self) -> f64 {
-        self.service_sum_ns as f64 / self.visits.max(1) as f64
+        self.service_sum_ns as f64 / self.begun.max(1) as f64
     }
 
     /// Mean number of requests that an arriving one found waiting; 0 before the first.
     pub(super) fn queue_mean(&self) -> f64 {
-        self.queue_sum as f64 / self.visits.max(1) as f64
+        self.queue_sum as f64 / self.stats.arrivals.max(1) as f64
     }
 }
 
@@ -302,8 +283,8 @@ mod tests {
         let mut station = fixed(2, Nanos(10));
         let finishes = [0, 1, 2, 3, 50].map(|at| station.arrive(Nanos(at)).finish.0);
         assert_eq!(finishes, [10, 11, 20, 21, 60]);
-        assert_eq!(station.counts().queue_max, 2);
-        assert_eq!(station.counts().queue_mean(), 1.0 / 5.0);
+        assert_eq!(station.counts.stats.queue_max, 2);
+        assert_eq!(station.counts.queue_mean(), 1.0 / 5.0);
     }
 
     #[test]
@@ -343,8 +324,8 @@ mod tests {
             let (wait, station) = mean_wait_ns(fixed(1, MS), rho * 1e3, 400_000);
             let theory_ns = rho / (2.0 * 1e3 * (1.0 - rho)) * 1e9;
             assert_close("wait", wait, theory_ns, 0.04);
-            assert_close("queue", station.counts().queue_mean(), theory_ns * rho / 1e6, 0.04);
-            assert_eq!(station.counts().service_mean_ns(), 1e6);
+            assert_close("queue", station.counts.queue_mean(), theory_ns * rho / 1e6, 0.04);
+            assert_eq!(station.counts.service_mean_ns(), 1e6);
         }
     }
 
@@ -354,7 +335,7 @@ mod tests {
         let station = Station::new(2, Law::Exp(MS), rng::stream(3, 1));
         let (wait, station) = mean_wait_ns(station, 1.6e3, 400_000);
         assert_close("wait", wait, 1.778e6, 0.05);
-        assert_close("service", station.counts().service_mean_ns(), 1e6, 0.01);
+        assert_close("service", station.counts.service_mean_ns(), 1e6, 0.01);
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! Counts of the server.
 
 use super::log::{RequestLog, StreamLog};
+use super::response::ResponseKind;
 use super::secure::Handshake;
 use super::station::StationCounts;
 use crate::sys::clock::ThreadUse;
@@ -128,7 +129,7 @@ impl fmt::Display for TlsStats {
 }
 
 /// Counts of the station in ideal time, and how late the thread was.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StationStats {
     /// Workers.
     pub workers: u32,
@@ -306,12 +307,8 @@ const TROUBLES: [(&str, bool); 12] = [
 /// The counts while the server runs.
 #[derive(Debug, Default)]
 pub(super) struct ServerTally {
-    pub(super) requests: u64,
-    pub(super) responses: u64,
-    pub(super) connections: u64,
-    pub(super) connections_max: u64,
-    pub(super) bytes_received: u64,
-    pub(super) bytes_sent: u64,
+    /// What is counted as it happens; the rest is added at the end.
+    pub(super) stats: HttpServerStats,
     pub(super) tls: TlsStats,
     pub(super) http2: Http2Stats,
     /// Responses that were streams of messages.
@@ -320,14 +317,14 @@ pub(super) struct ServerTally {
     pub(super) write_lateness: Histogram,
     troubles: [u64; TROUBLES.len()],
     gaps: ArrivalGaps,
-    arrivals: Vec<Nanos>,
     arrivals_max: usize,
 }
 
 impl ServerTally {
     pub(super) fn new(arrivals_max: usize) -> ServerTally {
+        let arrivals = Vec::with_capacity(arrivals_max);
         ServerTally {
-            arrivals: Vec::with_capacity(arrivals_max),
+            stats: HttpServerStats { arrivals, ..HttpServerStats::default() },
             arrivals_max,
             sojourn: Histogram::ready(),
             write_lateness: Histogram::ready(),
@@ -338,10 +335,18 @@ impl ServerTally {
     /// Counts a whole request at `at`.
     #[inline]
     pub(super) fn on_request(&mut self, at: Nanos) {
-        self.requests += 1;
+        self.stats.requests += 1;
         self.gaps.on_arrival(at);
-        if self.arrivals.len() < self.arrivals_max {
-            self.arrivals.push(at);
+        if self.stats.arrivals.len() < self.arrivals_max {
+            self.stats.arrivals.push(at);
+        }
+    }
+
+    /// Counts a whole response.
+    pub(super) fn on_response(&mut self, kind: ResponseKind) {
+        self.stats.responses += 1;
+        if let ResponseKind::Error(..) = kind {
+            self.on_trouble(Trouble::Error);
         }
     }
 
@@ -364,36 +369,20 @@ impl ServerTally {
         };
         HttpServerStats {
             elapsed_s: elapsed.as_secs_f64(),
-            requests: self.requests,
-            responses: self.responses,
-            connections: self.connections,
-            connections_max: self.connections_max,
-            bytes_received: self.bytes_received,
-            bytes_sent: self.bytes_sent,
             errors: by_kind(false),
             faults: by_kind(true),
             cpu_user_s: cpu.user.as_secs_f64(),
             cpu_system_s: cpu.system.as_secs_f64(),
             gap_cv: self.gaps.coefficient_of_variation(),
-            tls: None,
             http2: (self.http2.connections > 0).then_some(self.http2),
-            station: station.map(|station| StationStats {
-                workers: station.workers,
-                arrivals: station.visits,
-                service_mean_ns: station.service_mean_ns(),
+            station: station.map(|counts| StationStats {
+                service_mean_ns: counts.service_mean_ns(),
                 sojourn: TimeQuantiles::from(&self.sojourn),
-                queue_mean: station.queue_mean(),
-                queue_max: station.queue_max,
-                rejected: station.rejected,
-                dropped: station.dropped,
-                left: station.left,
-                in_vain: station.in_vain,
-                misses: station.misses,
+                queue_mean: counts.queue_mean(),
                 write_lateness: TimeQuantiles::from(&self.write_lateness),
+                ..counts.stats
             }),
-            arrivals: self.arrivals,
-            log: RequestLog::default(),
-            stream_log: StreamLog::default(),
+            ..self.stats
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use super::connection::{DRAIN_MAX, DriveStop, Tools};
 use super::context::Context;
-use super::log::ConnectionLog;
+use super::log::{ConnectionLog, LogEntry};
 use super::secure::Secure;
 use super::stats::{ServerTally, Trouble};
 use crate::exchange::http2::frame::PREFACE;
 use crate::sys::epoll::{Epoll, flags};
 use crate::sys::socket::Socket;
+use knee_load::time::Nanos;
 use std::io;
 
 /// The version of HTTP, as the first bytes show it.
@@ -25,19 +26,20 @@ pub(super) enum HttpGuess {
 #[derive(Debug)]
 pub(super) struct Wire {
     socket: Socket,
-    token: u64,
+    /// Token of its timers and events.
+    pub(super) token: u64,
     /// TLS, if the connection is secured.
     secure: Option<Box<Secure>>,
     /// Whether a read may find something: an event said so and no read has come up short since.
-    readable: bool,
+    pub(super) readable: bool,
     /// Whether any byte of a request has come. From then on it occupies a worker.
-    asked: bool,
+    pub(super) asked: bool,
     /// Whether the peer has ended its direction: a short read does not mean that nothing follows.
-    ended: bool,
+    pub(super) ended: bool,
     watched: bool,
     watches_write: bool,
     /// Log of the connection, if requests are logged.
-    pub(super) line: Option<Box<ConnectionLog>>,
+    line: Option<Box<ConnectionLog>>,
 }
 
 impl Wire {
@@ -56,21 +58,6 @@ impl Wire {
         }
     }
 
-    /// Token of its timers and events.
-    pub(super) fn token(&self) -> u64 {
-        self.token
-    }
-
-    /// Whether the peer has ended its direction.
-    pub(super) fn is_ended(&self) -> bool {
-        self.ended
-    }
-
-    /// Whether a read may find something.
-    pub(super) fn is_readable(&self) -> bool {
-        self.readable
-    }
-
     /// Which version of HTTP begins with `input`, the first bytes that came.
     pub(super) fn opening(&self, input: &[u8]) -> HttpGuess {
         let is_agreed = self.secure.as_ref().is_some_and(|s| s.is_http2());
@@ -81,11 +68,6 @@ impl Wire {
         } else {
             HttpGuess::Http1
         }
-    }
-
-    /// Whether any byte of a request has come.
-    pub(super) fn has_asked(&self) -> bool {
-        self.asked
     }
 
     /// Handles an event of the socket.
@@ -109,8 +91,13 @@ impl Wire {
         epoll.add(&self.socket, self.token, what).is_ok()
     }
 
+    /// Waits for room to write. Returns why driving stops.
+    pub(super) fn wait_for_room(&mut self, epoll: &Epoll) -> DriveStop {
+        if self.watch_write(epoll).is_ok() { DriveStop::Wait } else { DriveStop::Close }
+    }
+
     /// Asks epoll also for room to write.
-    pub(super) fn watch_write(&mut self, epoll: &Epoll) -> io::Result<()> {
+    fn watch_write(&mut self, epoll: &Epoll) -> io::Result<()> {
         if self.watches_write {
             return Ok(());
         }
@@ -134,7 +121,7 @@ impl Wire {
         };
         if read > 0 {
             self.asked = true;
-            context.tally.bytes_received += read as u64;
+            context.tally.stats.bytes_received += read as u64;
         }
         Ok(read)
     }
@@ -155,7 +142,7 @@ impl Wire {
                 context.tally.tls.failed += u64::from(secure.in_handshake());
             }
             let sealed = &sealed[..count?];
-            if sealed.is_empty() || secure.is_ended() {
+            if sealed.is_empty() || secure.is_ended {
                 return Ok(0);
             }
             context.tally.tls.bytes_received += sealed.len() as u64;
@@ -164,7 +151,7 @@ impl Wire {
                 context.tally.tls.on_handshake(handshake);
             }
             // Whoever has ended in TLS may leave the socket open.
-            self.ended |= secure.is_ended();
+            self.ended |= secure.is_ended;
             self.readable |= self.ended;
             match opened {
                 Ok(0) if self.readable => {}
@@ -214,6 +201,16 @@ impl Wire {
         Ok(read)
     }
 
+    /// The log's entry of a request that is served from `start` to `end`, if requests are logged.
+    pub(super) fn log_entry(
+        &mut self,
+        start: Nanos,
+        end: Nanos,
+        context: &mut Context,
+    ) -> Option<LogEntry> {
+        Some(self.line.as_mut()?.enter(context.log.as_mut()?, start, end))
+    }
+
     /// Reads and drops input; how much has been dropped now, after `dropped` before. It is over
     /// with the end of input, or when enough was dropped.
     pub(super) fn drain(&mut self, dropped: usize, buffer: &mut [u8]) -> Result<usize, DriveStop> {
@@ -232,10 +229,26 @@ impl Wire {
         }
     }
 
-    /// Sends as many of `bytes` as fit, and returns their number. They may still be pending: see
-    /// [`Wire::is_pending`].
+    /// Sends as many of `bytes` as fit, and returns their number; `None`: there is no room. They
+    /// may still be pending: see [`Wire::is_pending`].
     #[inline]
-    pub(super) fn send(&mut self, bytes: &[u8], tally: &mut ServerTally) -> io::Result<usize> {
+    pub(super) fn send(
+        &mut self,
+        bytes: &[u8],
+        tally: &mut ServerTally,
+    ) -> Result<Option<usize>, DriveStop> {
+        match self.try_send(bytes, tally) {
+            Ok(count) => Ok(Some(count)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(_) => {
+                tally.on_trouble(Trouble::Write);
+                Err(DriveStop::Close)
+            }
+        }
+    }
+
+    #[inline]
+    fn try_send(&mut self, bytes: &[u8], tally: &mut ServerTally) -> io::Result<usize> {
         let count = match &mut self.secure {
             None => self.socket.send(bytes)?,
             Some(secure) => {
@@ -247,7 +260,7 @@ impl Wire {
                 }
             }
         };
-        tally.bytes_sent += count as u64;
+        tally.stats.bytes_sent += count as u64;
         Ok(count)
     }
 

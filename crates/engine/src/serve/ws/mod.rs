@@ -6,13 +6,14 @@
 use crate::exchange::websocket::frame::{close_code, opcode, put, put_close};
 use crate::exchange::websocket::handshake::{UpgradeRequest, read_request};
 use crate::exchange::websocket::{MessageItem, MessageReader, ReaderSide, put_time};
-use crate::serve::ConnectionSlab;
 use crate::serve::http::Station;
+use crate::serve::listen::{self, SocketFile};
+use crate::serve::{ConnectionSlab, Flushed, QueuedSocket};
 use crate::sys::clock::{self, MonotonicClock};
 use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
-use crate::sys::socket::{Address, Listener, RawAddress, Socket};
+use crate::sys::socket::{Address, Listener, Socket, pause_if_exhausted};
 use crate::sys::thread::{self, raise_open_files};
-use crate::threads::{self, StoppableThread};
+use crate::threads::{self, RunningServer, StoppableThread};
 use knee_load::law::Law;
 use knee_load::rng;
 use knee_load::spec::Rate;
@@ -79,12 +80,8 @@ impl fmt::Display for WsServerStats {
     }
 }
 
-/// A running server; it ends when it is stopped or dropped.
-#[derive(Debug)]
-pub struct WsServer {
-    address: Address,
-    thread: StoppableThread<WsServerStats>,
-}
+/// A running WebSocket server; it ends when it is stopped or dropped.
+pub type WsServer = RunningServer<Address, WsServerStats>;
 
 impl WsServer {
     /// Listens and serves in a thread of its own.
@@ -96,19 +93,9 @@ impl WsServer {
         raise_open_files();
         let wake = Arc::new(EventFd::new()?);
         let server = WsServerLoop::bind(&spec, &wake)?;
-        let address = server.address()?;
+        let address = server.listener.local_address()?;
         let thread = StoppableThread::start("serve-ws", Some(wake), |_| server.run());
-        Ok(WsServer { address, thread: thread.map_err(|e| threads::error(&e))? })
-    }
-
-    /// Address that it listens on, with the port that the kernel picked where 0 was asked for.
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    /// Stops it, closing all connections, and returns its counts.
-    pub fn stop(self) -> WsServerStats {
-        self.thread.stop()
+        Ok(WsServer::new(address, thread.map_err(|e| threads::error(&e))?))
     }
 }
 
@@ -118,6 +105,8 @@ const WAKE: u64 = u64::MAX - 1;
 
 /// Connections accepted in a row before open ones get their turn.
 const ACCEPTS_PER_PASS: usize = 64;
+/// Messages of its own that one pass sends, so that it always comes to look at events.
+const MESSAGES_PER_PASS: usize = 1_024;
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: u32 = 4096;
@@ -134,6 +123,7 @@ const READ_BYTES: usize = 64 << 10;
 struct WsServerLoop {
     epoll: Epoll,
     listener: Listener,
+    _socket_file: Option<SocketFile>,
     clock: MonotonicClock,
     connections: ConnectionSlab<WsConnection>,
     station: Option<Station>,
@@ -147,15 +137,10 @@ struct WsServerLoop {
 }
 
 struct WsConnection {
-    socket: Socket,
+    wire: QueuedSocket<Socket>,
     /// Bytes of the handshake so far; `None` once it is a WebSocket.
     asked: Option<Vec<u8>>,
     reader: MessageReader,
-    /// What is to be sent, and how much of it is.
-    out: Vec<u8>,
-    sent: usize,
-    /// Whether room to write is waited for.
-    is_blocked: bool,
     /// Whether it is closed once all is sent.
     is_ending: bool,
 }
@@ -175,7 +160,7 @@ impl WsServerLoop {
     /// # Errors
     /// The address is in use, not permitted, or not this machine's; out of descriptors.
     fn bind(spec: &WsServerSpec, wake: &EventFd) -> io::Result<WsServerLoop> {
-        let listener = Listener::bind(&RawAddress::new(&spec.listen)?, BACKLOG)?;
+        let (listener, socket_file) = listen::bind(&spec.listen, BACKLOG)?;
         if let Address::Tcp(_) = spec.listen {
             listener.set_nodelay()?;
         }
@@ -186,6 +171,7 @@ impl WsServerLoop {
         Ok(WsServerLoop {
             epoll,
             listener,
+            _socket_file: socket_file,
             clock: MonotonicClock::start(),
             connections: ConnectionSlab::default(),
             station: spec.workers.map(|workers| Station::new(workers, spec.service, random)),
@@ -195,10 +181,6 @@ impl WsServerLoop {
             publish: spec.publish.map(|rate| (1, rate)),
             stats: WsServerStats::default(),
         })
-    }
-
-    fn address(&self) -> io::Result<Address> {
-        self.listener.local_address()
     }
 
     /// Serves until it is woken.
@@ -236,9 +218,11 @@ impl WsServerLoop {
                 self.deliver(token, &frame);
             }
         }
-        while let Some((number, rate)) = self.publish
-            && rate.moment(number) <= now
-        {
+        for _ in 0..MESSAGES_PER_PASS {
+            let Some((number, rate)) = self.publish.filter(|(n, rate)| rate.moment(*n) <= now)
+            else {
+                return;
+            };
             self.publish = Some((number + 1, rate));
             let (mut payload, mut frame) = (Vec::new(), Vec::new());
             put_time(&mut payload, clock::realtime_ns());
@@ -249,25 +233,20 @@ impl WsServerLoop {
 
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_PER_PASS {
-            let Ok(socket) = self.listener.accept() else {
-                return;
+            let socket = match self.listener.accept() {
+                Ok(socket) => socket,
+                Err(error) => return pause_if_exhausted(&error),
             };
-            let token = self.connections.insert(|_| WsConnection {
-                socket,
+            let wire = QueuedSocket::new(socket);
+            if !wire.watch(&self.epoll, self.connections.next_token()) {
+                return;
+            }
+            self.connections.insert(WsConnection {
+                wire,
                 asked: Some(Vec::new()),
                 reader: MessageReader::new(ReaderSide::Server, MESSAGE_BYTES_MAX),
-                out: Vec::new(),
-                sent: 0,
-                is_blocked: false,
                 is_ending: false,
             });
-            let watched = self.connections.get(token).is_some_and(|connection| {
-                let flags = flags::READ | flags::READ_CLOSED;
-                self.epoll.add(&connection.socket, token, flags).is_ok()
-            });
-            if !watched {
-                return self.connections.remove(token);
-            }
             let open = self.connections.len() as u64;
             self.stats.connections += 1;
             self.stats.connections_max = self.stats.connections_max.max(open);
@@ -281,7 +260,7 @@ impl WsServerLoop {
         let Some(connection) = self.connections.get(token).filter(|_| event.is_readable()) else {
             return;
         };
-        match connection.socket.read(buffer) {
+        match connection.wire.socket.read(buffer) {
             Ok(0) => self.close(token, close_code::ABNORMAL),
             Ok(count) => self.receive(token, &buffer[..count]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -302,13 +281,13 @@ impl WsServerLoop {
             UpgradeRequest::Upgrade(length, answer) => {
                 let rest = asked.split_off(length);
                 connection.asked = None;
-                connection.out.extend_from_slice(&answer);
+                connection.wire.out.extend_from_slice(&answer);
                 self.stats.upgraded += 1;
                 self.read(token, &rest);
                 self.flush(token);
             }
             UpgradeRequest::Refused(answer) => {
-                connection.out.extend_from_slice(answer.as_bytes());
+                connection.wire.out.extend_from_slice(answer.as_bytes());
                 connection.is_ending = true;
                 self.flush(token);
             }
@@ -328,17 +307,17 @@ impl WsServerLoop {
                 }
                 Ok(Some(MessageItem::Ping)) => {
                     let payload = connection.reader.control();
-                    put(&mut connection.out, opcode::PONG, true, None, payload);
+                    put(&mut connection.wire.out, opcode::PONG, true, None, payload);
                 }
                 Ok(Some(MessageItem::Pong)) => {}
                 Ok(Some(MessageItem::Close(code))) => {
-                    put_close(&mut connection.out, code, None);
+                    put_close(&mut connection.wire.out, code, None);
                     connection.is_ending = true;
                     *self.stats.closes.entry(code).or_default() += 1;
                     break;
                 }
                 Err(violation) => {
-                    put_close(&mut connection.out, violation.close_code(), None);
+                    put_close(&mut connection.wire.out, violation.close_code(), None);
                     connection.is_ending = true;
                     *self.stats.violations.entry(violation.to_string()).or_default() += 1;
                     break;
@@ -360,7 +339,7 @@ impl WsServerLoop {
             self.deliver_to_all(&frame);
         } else if let Some(connection) = self.connections.get(token) {
             // Together with the echoes of what else was read.
-            connection.out.extend_from_slice(&frame);
+            connection.wire.out.extend_from_slice(&frame);
             self.stats.sent += 1;
         }
     }
@@ -370,7 +349,7 @@ impl WsServerLoop {
         if self.fans_out {
             self.deliver_to_all(frame);
         } else if let Some(connection) = self.connections.get(token) {
-            connection.out.extend_from_slice(frame);
+            connection.wire.out.extend_from_slice(frame);
             self.stats.sent += 1;
             self.flush(token);
         }
@@ -383,7 +362,7 @@ impl WsServerLoop {
                 && connection.asked.is_none()
                 && !connection.is_ending
             {
-                connection.out.extend_from_slice(frame);
+                connection.wire.out.extend_from_slice(frame);
                 self.stats.sent += 1;
                 self.flush(token);
             }
@@ -395,44 +374,16 @@ impl WsServerLoop {
         let Some(connection) = self.connections.get(token) else {
             return;
         };
-        while connection.sent < connection.out.len() {
-            match connection.socket.send(&connection.out[connection.sent..]) {
-                Ok(count) => connection.sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return self.wait_for_room(token);
-                }
-                Err(_) => return self.close(token, close_code::ABNORMAL),
+        match connection.wire.flush((&self.epoll, token), UNREAD_BYTES_MAX, Socket::send) {
+            Flushed::Fine if connection.is_ending && connection.wire.out.is_empty() => {
+                self.connections.remove(token);
             }
-        }
-        connection.out.clear();
-        connection.out.shrink_to(READ_BYTES);
-        connection.sent = 0;
-        if connection.is_ending {
-            return self.remove(token);
-        }
-        if std::mem::take(&mut connection.is_blocked) {
-            self.watch(token, flags::READ | flags::READ_CLOSED);
-        }
-    }
-
-    fn wait_for_room(&mut self, token: u64) {
-        let Some(connection) = self.connections.get(token) else {
-            return;
-        };
-        if connection.out.len() - connection.sent > UNREAD_BYTES_MAX {
-            self.stats.dropped += 1;
-            return self.remove(token);
-        }
-        if !std::mem::replace(&mut connection.is_blocked, true) {
-            self.watch(token, flags::READ | flags::READ_CLOSED | flags::WRITE);
-        }
-    }
-
-    fn watch(&mut self, token: u64, flags: u32) {
-        if let Some(connection) = self.connections.get(token)
-            && self.epoll.modify(&connection.socket, token, flags).is_err()
-        {
-            self.remove(token);
+            Flushed::Fine => {}
+            Flushed::Unread => {
+                self.stats.dropped += 1;
+                self.connections.remove(token);
+            }
+            Flushed::Gone => self.close(token, close_code::ABNORMAL),
         }
     }
 
@@ -442,12 +393,31 @@ impl WsServerLoop {
         if self.connections.get(token).as_ref().is_some_and(is_open) {
             *self.stats.closes.entry(code).or_default() += 1;
         }
-        self.remove(token);
+        self.connections.remove(token);
     }
+}
 
-    fn remove(&mut self, token: u64) {
-        if self.connections.get(token).is_some() {
-            self.connections.remove(token);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch_for_tests::ScratchPath;
+
+    #[test]
+    fn its_unix_socket_goes_with_it_and_a_dead_one_is_taken_over() {
+        let path = ScratchPath::new("serve-ws");
+        drop(std::os::unix::net::UnixListener::bind(&path.0).unwrap());
+        let spec = WsServerSpec {
+            listen: Address::Unix(path.0.clone()),
+            workers: None,
+            service: Law::Fixed(Nanos::ZERO),
+            fans_out: false,
+            publish: None,
+            seed: 1,
+        };
+        let server = WsServer::start(spec.clone()).unwrap();
+        let refused = WsServer::start(spec).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+        server.stop();
+        assert!(!path.0.exists());
     }
 }

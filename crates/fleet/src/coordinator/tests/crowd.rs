@@ -14,6 +14,7 @@ use crate::protocol::{
 };
 use crate::{Patience, Selector};
 use async_nats::Message;
+use async_nats::jetstream::Context;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -234,22 +235,22 @@ async fn stand_for(bus: &Bus, stores: &Stores, agents: usize) {
                 if is_over {
                     lock(&crowd[number]).begin_ns = None;
                     let (few, crowd) = (few.clone(), crowd.clone());
-                    bus.spawn(store(few, crowd, number, (stores.clone(), key)));
+                    bus.spawn(store(few, crowd, number, (bus.stream.clone(), key)));
                 }
             },
         }
     }
 }
 
-async fn store(few: Arc<Semaphore>, crowd: Crowd, number: usize, to: (Stores, TrialKey)) {
-    let (stores, key) = to;
+async fn store(few: Arc<Semaphore>, crowd: Crowd, number: usize, to: (Context, TrialKey)) {
+    let (stream, key) = to;
     let _one_of_few = few.acquire().await;
     let packing = crowd.clone();
     let pack = move || lock(&packing[number]).finish(name(number)).unwrap();
     let pieces = tokio::task::spawn_blocking(pack).await.unwrap();
     for (piece, bytes) in pieces.iter().enumerate() {
         let subject = result_subject(&key, &name(number), &piece.to_string());
-        let sent = stores.context.publish(subject, bytes.clone()).await;
+        let sent = stream.publish(subject, bytes.clone()).await;
         sent.unwrap().await.unwrap();
     }
     lock(&crowd[number]).doing = Some(JobState::Stored(pieces.len() as u32));
@@ -272,7 +273,7 @@ struct Watched {
 }
 
 impl IntervalWatcher for Watched {
-    fn on_interval(&mut self, interval: &Interval, _: Option<&Histogram>) {
+    fn on_interval(&mut self, interval: &Interval, _: &Histogram) {
         self.intervals += 1;
         self.attempted += interval.attempted;
     }
@@ -324,7 +325,6 @@ fn coordinate(agents: usize, duration: Nanos) -> Option<Took> {
         patience: Patience { limit: Duration::ZERO, tell: |_| () },
         allow_loss: false,
         threads: Some(1),
-        version: facts_of_test("any").version,
         started_at: "now".to_owned(),
     })
     .unwrap();

@@ -309,6 +309,17 @@ pub struct ProbesMeasured {
     pub pacing_error: Histogram,
     /// Those that were due and not sent, as this host still held earlier ones.
     pub held_back: u64,
+    /// The longest time by which the generator came late to a due time. Due times that it missed
+    /// meanwhile are skipped, so it can be longer than any pacing error.
+    #[serde(default)]
+    pub stall_max: Nanos,
+}
+
+impl ProbesMeasured {
+    /// The longest stall of the generator.
+    pub fn stall(&self) -> Nanos {
+        self.stall_max.max(self.pacing_error.max())
+    }
 }
 
 /// One probe.

@@ -254,7 +254,6 @@ pub struct UdpSent {
     pub elapsed: Nanos,
     /// Time in which the processors that the clients are bound to were busy, with any work, summed
     /// over them. `None`: they are bound to none, or it is not known.
-    #[serde(default)]
     pub processors_busy: Option<Nanos>,
 }
 

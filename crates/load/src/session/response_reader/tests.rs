@@ -1,4 +1,5 @@
 use super::*;
+use crate::session::json::VALUE_BYTES_MAX;
 use crate::session::{Extraction, Match};
 
 const BODY: &str = "<p>some <b>bold</b> text</p> {\"a\": 1}";
@@ -54,6 +55,25 @@ fn texts_between_others_however_the_body_is_cut() {
     let single: Vec<String> = BODY.chars().map(String::from).collect();
     let single: Vec<&str> = single.iter().map(String::as_str).collect();
     assert_eq!(read(&sources, &[], &single), want);
+}
+
+/// A piece of the body may be larger than a value may be.
+#[test]
+fn what_follows_a_text_does_not_count_as_its_value() {
+    let filler = "x".repeat(2 * VALUE_BYTES_MAX);
+    let long = "v".repeat(VALUE_BYTES_MAX / 2);
+    let sources = [within("<a>", "</a>")];
+    for pieces in [
+        vec![format!("<a>{long}</a>{filler}")],
+        vec![format!("<a>{long}"), format!("</a>{filler}")],
+        vec![format!("<a>{long}</"), format!("a>{filler}")],
+        vec![filler.clone(), format!("<a>{long}<"), "/".to_owned(), format!("a>{filler}")],
+    ] {
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        assert_eq!(read(&sources, &[], &pieces), [Some(long.clone())]);
+    }
+    let too_long = format!("<a>{filler}</a>");
+    assert_eq!(read(&sources, &[], &[&too_long]), [None]);
 }
 
 #[test]

@@ -98,14 +98,7 @@ impl Walk {
             {
                 path_of(fills, &mut path);
             }
-            let mut scope = FillScope {
-                learnt: &self.learnt,
-                users,
-                path: &path,
-                server: self.server,
-                before: (self.server_before, &self.before),
-                realtime_ns,
-            };
+            let mut scope = FillScope { path: &path, ..self.scope(users, realtime_ns) };
             match hole {
                 HoleContent::Value(fill) => {
                     if let Err(reason) = scope.fill(fill, fills) {

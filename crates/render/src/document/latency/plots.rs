@@ -30,9 +30,9 @@ pub(super) fn overview(c: &LatencyConclusion, shown: &[ScenarioTrial]) -> Vec<Pl
     figures
 }
 
-fn plot(title: &str, x: Scale, rows: &[&ScenarioRow]) -> Plot {
-    let with_control = names_controls(rows.iter().copied());
-    let names = rows.iter().map(|row| name(row, with_control));
+fn plot<'a>(title: &str, x: Scale, rows: impl Iterator<Item = &'a ScenarioRow> + Clone) -> Plot {
+    let with_control = names_controls(rows.clone());
+    let names = rows.map(|row| name(row, with_control));
     let plot = Plot::of_rows(title, x, names, ROW_PX);
     let height = plot.height.max(60);
     plot.high(height)
@@ -47,17 +47,30 @@ fn capacity(rows: &[ScenarioRow]) -> Plot {
     let down = row_points(rows, |row| row.down_kib_per_s);
     let all = up.iter().chain(&down).map(|p| p.x);
     let x = Scale::from_zero(all, Unit::KibPerS, "goodput");
-    let rows: Vec<&ScenarioRow> = rows.iter().collect();
-    plot("Capacity", x, &rows).with(marked("up", aside(up, -ASIDE), UP)).with(marked(
-        "down",
-        aside(down, ASIDE),
-        DOWN,
-    ))
+    with_both_ways(plot("Capacity", x, rows.iter()), up, down)
 }
 
-fn aside(mut points: Vec<Point>, by: f64) -> Vec<Point> {
-    points.iter_mut().for_each(|p| p.y += by);
-    points
+/// Adds marks of uploads above the middle of the rows, and of downloads below it.
+fn with_both_ways(plot: Plot, up: Vec<Point>, down: Vec<Point>) -> Plot {
+    let aside = |mut points: Vec<Point>, by: f64| {
+        points.iter_mut().for_each(|p| p.y += by);
+        points
+    };
+    plot.with(marked("up", aside(up, -ASIDE), UP)).with(marked("down", aside(down, ASIDE), DOWN))
+}
+
+/// The usual scale, but from zero where one of the values is zero, as that of a lost flow. A
+/// logarithmic scale has no place for it.
+fn fitting_or_from_zero(
+    values: impl Iterator<Item = f64> + Clone,
+    unit: Unit,
+    name: &str,
+) -> Scale {
+    if values.clone().any(|value| value <= 0.0) {
+        Scale::from_zero(values, unit, name)
+    } else {
+        Scale::fitting(values, unit, name)
+    }
 }
 
 /// A figure of each scenario: its name, its look, and where it stands.
@@ -76,8 +89,7 @@ fn latency_of_rows(c: &LatencyConclusion, shown: &[ScenarioTrial]) -> Option<Plo
     let idle = c.idle_ns.as_ref().and_then(|idle| Some(idle.p50? as f64));
     let all = shown.iter().flat_map(|s| figures.map(|f| f.3(s))).flatten().map(|ns| ns as f64);
     let x = Scale::fitting(all.chain(idle), Unit::Time, "round trip");
-    let rows: Vec<&ScenarioRow> = shown.iter().map(|s| s.row).collect();
-    let mut plot = plot("Latency under load", x, &rows);
+    let mut plot = plot("Latency under load", x, shown.iter().map(|s| s.row));
     for (name, tone, mark, of) in figures {
         let points = row_points(shown, |s| Some(of(s)? as f64));
         plot = plot.with(marked(name, points, (tone, mark)));
@@ -92,17 +104,10 @@ fn latency_of_rows(c: &LatencyConclusion, shown: &[ScenarioTrial]) -> Option<Plo
 fn frequencies(rows: &[ScenarioRow]) -> Option<Plot> {
     let smooth = row_points(rows, |row| row.smoothness_hz);
     let responsive = row_points(rows, |row| row.responsiveness_hz);
-    let all = || smooth.iter().chain(&responsive).map(|p| p.x);
-    all().next()?;
-    // A logarithmic scale has no place for the zero of a flow that was lost.
-    let has_zero = all().any(|hz| hz <= 0.0);
-    let x = if has_zero {
-        Scale::from_zero(all(), Unit::Hertz, "frequency")
-    } else {
-        Scale::fitting(all(), Unit::Hertz, "frequency")
-    };
-    let rows: Vec<&ScenarioRow> = rows.iter().collect();
-    let plot = plot("Smoothness and responsiveness", x, &rows)
+    let all = smooth.iter().chain(&responsive).map(|p| p.x);
+    all.clone().next()?;
+    let x = fitting_or_from_zero(all, Unit::Hertz, "frequency");
+    let plot = plot("Smoothness and responsiveness", x, rows.iter())
         .noted(
             "smoothness: 1 / the longest gap in the data of any flow; responsiveness: 1 / the \
              longest round trip",
@@ -123,17 +128,11 @@ pub(super) fn flows(rows: &[ScenarioRow]) -> Plot {
         .collect()
     };
     let (up, down) = (of(Direction::Up), of(Direction::Down));
-    let all = || up.iter().chain(&down).map(|p| p.x);
-    let x = if all().any(|kib| kib <= 0.0) {
-        Scale::from_zero(all(), Unit::KibPerS, "goodput")
-    } else {
-        Scale::fitting(all(), Unit::KibPerS, "goodput")
-    };
-    let refs: Vec<&ScenarioRow> = rows.iter().collect();
-    plot("Goodput of each flow", x, &refs)
-        .noted("a mark for each flow: the closer together, the fairer")
-        .with(marked("up", aside(up, -ASIDE), UP))
-        .with(marked("down", aside(down, ASIDE), DOWN))
+    let all = up.iter().chain(&down).map(|p| p.x);
+    let x = fitting_or_from_zero(all, Unit::KibPerS, "goodput");
+    let plot = plot("Goodput of each flow", x, rows.iter())
+        .noted("a mark for each flow: the closer together, the fairer");
+    with_both_ways(plot, up, down)
 }
 
 /// More points than this over all scenarios are thinned out, so that the page stays small.

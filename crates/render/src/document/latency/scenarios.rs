@@ -273,7 +273,7 @@ fn decimals(s: &ScenarioTrial) -> usize {
 
 fn udp_lost(s: &ScenarioTrial) -> Line {
     match &s.flows.udp {
-        None => Line::new(),
+        None => Line::default(),
         Some(udp) if udp.lost == 0 => Line::plain("0"),
         Some(udp) => Line::of(Ink::Warn, count(udp.lost)),
     }

@@ -3,13 +3,13 @@
 use super::{LEAST_NS, ROW_PX, least_and_most};
 use crate::document::line::{Ink, Line};
 use crate::document::table::{Table, TableOf};
-use crate::document::{Document, Layout, Medium};
+use crate::document::{Document, Layout, Medium, grouped};
 use crate::number::{
     TIE, count, fixed, known, percent, percent_cell, time, time_short, time_to_5_digits,
     time_uncertainty,
 };
 use crate::plot::{
-    Axis, BoxPlot, Dash, Mark, Plot, PlotSeries, Point, Scale, Tone, Unit, row_points,
+    Axis, BoxPlot, Dash, Mark, Plot, PlotSeries, Point, Scale, Shape, Tone, Unit, row_points,
 };
 use knee_core::experiment::throttle::report::{MarginRow, ThrottleConclusion, WaitAdvice, WaitRow};
 use std::collections::BTreeSet;
@@ -54,17 +54,6 @@ fn name(row: &WaitRow) -> String {
     }
 }
 
-/// The names in the order in which they were measured.
-fn names(rows: &[WaitRow]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in rows.iter().map(name) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
-
 /// Adds lateness and cost of each method at some delays.
 fn show_methods(doc: &mut Document, rows: &[WaitRow]) {
     let is_measured = |ns: &u64| rows.iter().any(|r| r.delay_ns == *ns);
@@ -107,7 +96,7 @@ fn plot_late(delay: &str, rows: &[&WaitRow], x: Scale) -> Plot {
     let figures = ["p1", "p10", "p50", "p90", "p99"];
     plot_of_methods(format!("Lateness of waits for {delay}"), x, rows)
         .noted("line: 1 % to 99 % of the waits; box: 10 % to 90 %; stroke: median")
-        .with(PlotSeries::boxes("late by", boxes.collect(), figures))
+        .with(PlotSeries::new("late by", Shape::Boxes(boxes.collect(), figures)))
 }
 
 fn plot_costs(delay: &str, rows: &[&WaitRow], x: Scale) -> Plot {
@@ -130,14 +119,13 @@ fn show_delays(doc: &mut Document, rows: &[WaitRow]) {
     let (first, last) = (*first as f64, *last as f64);
     let ends = rows.iter().flat_map(|r| [r.overshoot_p50_ns, r.overshoot_max_ns]);
     let late = Scale::around(least_and_most(ends), Unit::Time, "late by");
-    let plot = |method: String| {
-        let of_method: Vec<&WaitRow> = rows.iter().filter(|r| name(r) == method).collect();
+    let plot = |(method, rows): (String, Vec<&WaitRow>)| {
         let figure = |of: fn(&WaitRow) -> u64| -> Vec<Point> {
-            of_method.iter().map(|r| Point::new(r.delay_ns as f64, of(r) as f64)).collect()
+            rows.iter().map(|r| Point::new(r.delay_ns as f64, of(r) as f64)).collect()
         };
         // A logarithmic scale has no place for zero.
         let clamped = |ns: u64| (ns as f64).max(LEAST_NS);
-        let ranges = of_method.iter().map(|r| {
+        let ranges = rows.iter().map(|r| {
             let range = [r.overshoot_p1_ns, r.overshoot_p99_ns].map(clamped);
             Point::with(r.delay_ns as f64, r.overshoot_p50_ns as f64, Some(range))
         });
@@ -147,14 +135,15 @@ fn show_delays(doc: &mut Document, rows: &[WaitRow]) {
         let x = Scale::around([first, last], Unit::Time, "delay asked for");
         Plot::new(method, x, late.clone())
             .high(150)
-            .with(PlotSeries::band("", ranges.collect()).unlisted())
+            .with(PlotSeries::new("", Shape::Band(ranges.collect())).unlisted())
             .with(max.dashed(Dash::Dotted))
             .with(p99.dashed(Dash::Dashed))
             .with(p50.marked(Mark::Dot))
     };
     let remark = "lateness against the delay asked for, on the same axes; shaded: 1 % to 99 %";
     doc.section("Overshoot", remark);
-    doc.plots(names(rows).into_iter().map(plot), Layout::Panels);
+    let by_method = grouped(rows.iter().map(|row| (name(row), row)));
+    doc.plots(by_method.into_iter().map(plot), Layout::Panels);
 }
 
 fn show_advice(doc: &mut Document, advice: &[WaitAdvice]) {

@@ -16,8 +16,7 @@ const ROW_PX: u32 = 26;
 
 /// Adds the ledgers of all laws side by side.
 pub(super) fn show(doc: &mut Document, laws: &[LawRow]) {
-    let ledgers: Vec<&LedgerReport> = laws.iter().map(|law| &law.ledger).collect();
-    if ledgers.iter().all(|ledger| ledger.intended == 0) {
+    if laws.iter().all(|law| law.ledger.intended == 0) {
         return;
     }
     let remark = if laws.iter().any(|law| law.trials > 1) {
@@ -25,13 +24,12 @@ pub(super) fn show(doc: &mut Document, laws: &[LawRow]) {
     } else {
         "where each datagram went"
     };
-    let lines = ledger_lines(&ledgers);
+    let lines = ledger_lines(laws);
     doc.section("Ledger", remark);
     let plots = [Some(whole(laws)), missing(laws, &lines)];
     doc.only(Medium::Page, |doc| doc.plots(plots.into_iter().flatten(), Layout::Pairs));
-    doc.table("Ledger", table(laws, &lines, &ledgers));
-    let is_host_wide = |l: &&LedgerReport| l.evidence.iter().any(|e| e.host_wide);
-    if ledgers.iter().any(is_host_wide) {
+    doc.table("Ledger", table(laws, &lines));
+    if laws.iter().flat_map(|law| &law.ledger.evidence).any(|evidence| evidence.host_wide) {
         doc.note(
             "host-wide: the counter is of the whole host, so that others may have moved it too",
         );
@@ -40,9 +38,7 @@ pub(super) fn show(doc: &mut Document, laws: &[LawRow]) {
 
 /// Adds the table without its evidence.
 pub(super) fn show_key_figures(doc: &mut Document, laws: &[LawRow]) {
-    let ledgers: Vec<&LedgerReport> = laws.iter().map(|law| &law.ledger).collect();
-    let lines = ledger_lines(&ledgers);
-    let mut table = table(laws, &lines, &ledgers);
+    let mut table = table(laws, &ledger_lines(laws));
     table.columns.retain(|column| column.title != "told by");
     doc.table("Ledger", table);
 }
@@ -103,7 +99,7 @@ fn missing(laws: &[LawRow], lines: &[LedgerLine]) -> Option<Plot> {
 }
 
 /// A row for each line of the ledger, and the sum.
-fn table(laws: &[LawRow], lines: &[LedgerLine], ledgers: &[&LedgerReport]) -> Table {
+fn table(laws: &[LawRow], lines: &[LedgerLine]) -> Table {
     // The sum has no line.
     let rows: Vec<Option<&LedgerLine>> = lines.iter().map(Some).chain([None]).collect();
     let mut table = TableOf::new(&rows);
@@ -123,7 +119,7 @@ fn table(laws: &[LawRow], lines: &[LedgerLine], ledgers: &[&LedgerReport]) -> Ta
     }
     table.left("told by", |row| {
         let place = row.and_then(|line| line.place.as_deref());
-        let evidence = place.map(|place| evidence_for(place, ledgers));
+        let evidence = place.map(|place| evidence_for(place, laws));
         Line::of(Ink::Dim, evidence.unwrap_or_default())
     });
     table.done()
@@ -143,16 +139,16 @@ struct LedgerLine {
     is_unexplained: bool,
 }
 
-/// The lines of these ledgers: received datagrams, places in the order of the path, other ends.
-fn ledger_lines(ledgers: &[&LedgerReport]) -> Vec<LedgerLine> {
+/// The lines of the ledgers: received datagrams, places in the order of the path, other ends.
+fn ledger_lines(laws: &[LawRow]) -> Vec<LedgerLine> {
     let line = |name: &str, count: &dyn Fn(&LedgerReport) -> i64| LedgerLine {
         name: name.to_owned(),
         place: None,
-        counts: ledgers.iter().map(|l| count(l)).collect(),
+        counts: laws.iter().map(|law| count(&law.ledger)).collect(),
         is_trouble: true,
         is_unexplained: false,
     };
-    let places: BTreeSet<&String> = ledgers.iter().flat_map(|l| l.lost.keys()).collect();
+    let places: BTreeSet<&String> = laws.iter().flat_map(|law| law.ledger.lost.keys()).collect();
     let mut places: Vec<&String> = places.into_iter().collect();
     let on_path = |place: &str| DropPlace::ALL.iter().position(|p| p.name() == place);
     places.sort_by_key(|place| on_path(place).unwrap_or(usize::MAX));
@@ -196,11 +192,11 @@ fn place_in_words(place: &str) -> String {
 }
 
 /// The evidence for losses at a place; with its counts if there is a single ledger.
-fn evidence_for(place: &str, ledgers: &[&LedgerReport]) -> String {
+fn evidence_for(place: &str, laws: &[LawRow]) -> String {
     let mut texts: Vec<String> = Vec::new();
-    let all = ledgers.iter().flat_map(|l| &l.evidence);
+    let all = laws.iter().flat_map(|law| &law.ledger.evidence);
     for evidence in all.filter(|evidence| evidence.place == place) {
-        let text = evidence_text(evidence, ledgers.len() == 1);
+        let text = evidence_text(evidence, laws.len() == 1);
         if !texts.contains(&text) {
             texts.push(text);
         }

@@ -56,23 +56,6 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
     }
 }
 
-/// The load and its duration, or the number of trials.
-pub(super) fn remark(report: &Report) -> String {
-    match report.trials.as_slice() {
-        [only] => {
-            let duration = time_short(only.duration_ns);
-            format!(", {}, sent for {duration}", only.label)
-        }
-        trials => format!(", {}", plural(trials.len() as u64, "trial")),
-    }
-}
-
-/// The look of the series of one law.
-fn looking(series: PlotSeries, law: usize) -> PlotSeries {
-    let (tone, dash, mark) = LOOKS[law % LOOKS.len()];
-    series.toned(tone).dashed(dash).marked(mark)
-}
-
 fn show_clients(doc: &mut Document, laws: &[LawRow]) {
     let trials = laws.iter().map(|law| law.trials).max().unwrap_or(0);
     let remark = match trials {
@@ -194,17 +177,18 @@ fn dispersion(laws: &[LawRow], sent: Option<&Dispersion>) -> Option<Plot> {
         let sent = PlotSeries::line("sent", sent).toned(Tone::Muted);
         plot = plot.with(sent.dashed(Dash::Dotted).marked(Mark::Ring));
     }
-    for (i, points) in arrived.into_iter().enumerate() {
-        plot = plot.with_any(looking(PlotSeries::line(name(laws, i), points), i));
-    }
-    Some(plot.against(Reference::y(1.0, "Poisson: 1")))
+    Some(with_curves(plot, laws, arrived).against(Reference::y(1.0, "Poisson: 1")))
 }
 
-fn name(laws: &[LawRow], law: usize) -> String {
-    match laws.len() {
-        1 => "arrived".to_owned(),
-        _ => laws[law].label.clone(),
+/// Adds a line for each law that has points.
+fn with_curves(mut plot: Plot, laws: &[LawRow], curves: Vec<Vec<Point>>) -> Plot {
+    let looks = LOOKS.into_iter().cycle();
+    for ((law, points), (tone, dash, mark)) in laws.iter().zip(curves).zip(looks) {
+        let name = if laws.len() == 1 { "arrived" } else { &law.label };
+        let line = PlotSeries::line(name, points).toned(tone);
+        plot = plot.with_any(line.dashed(dash).marked(mark));
     }
+    plot
 }
 
 /// The number of milliseconds by their number of arrivals.
@@ -222,11 +206,8 @@ fn per_ms(laws: &[LawRow]) -> Option<Plot> {
     let x = Scale::linear(0.0, last, Unit::Number, "arrivals in a millisecond");
     let counts = curves.iter().flatten().map(|p| p.y);
     let y = Scale::fitting(counts, Unit::Count, "milliseconds");
-    let mut plot = Plot::new("Arrivals per millisecond", x, y);
-    for (i, points) in curves.into_iter().enumerate() {
-        plot = plot.with_any(looking(PlotSeries::line(name(laws, i), points), i));
-    }
-    Some(plot)
+    let plot = Plot::new("Arrivals per millisecond", x, y);
+    Some(with_curves(plot, laws, curves))
 }
 
 #[cfg(test)]

@@ -54,10 +54,7 @@ impl LabelBox {
                 let y = plot.y.position(y).map(|y| plot.depth_of(y));
                 y.is_some_and(|y| (self.top..=self.bottom).contains(&y))
             }
-            ReferenceAt::X(x) => {
-                let x = plot.x.position(x);
-                x.is_some_and(|x| self.reaches(x))
-            }
+            ReferenceAt::X(x) => plot.x.position(x).is_some_and(|x| self.reaches(x)),
         })
     }
 
@@ -71,13 +68,13 @@ impl LabelBox {
         let drawn = plot.series.iter().map(|s| match &s.shape {
             Shape::Line(points) => self.on_line(plot, points, false),
             Shape::Step(points) => self.on_line(plot, points, true),
-            _ => s.points().iter().filter(|p| self.holds(place(plot, p))).count(),
+            _ => s.points().iter().filter(|p| self.holds(plot.place(p.x, p.y))).count(),
         });
         drawn.sum()
     }
 
     fn on_line(&self, plot: &Plot, points: &[Point], level: bool) -> usize {
-        let places: Vec<_> = points.iter().map(|p| place(plot, p)).collect();
+        let places: Vec<_> = points.iter().map(|p| plot.place(p.x, p.y)).collect();
         let crossed = places.windows(2).filter(|pair| {
             let (Some((x1, y1)), Some((x2, y2))) = (pair[0], pair[1]) else {
                 return false;
@@ -93,9 +90,7 @@ impl LabelBox {
     }
 
     fn holds(&self, place: Option<(f64, f64)>) -> bool {
-        place.is_some_and(|(x, y)| {
-            (self.left..=self.right).contains(&x) && (self.top..=self.bottom).contains(&y)
-        })
+        place.is_some_and(|(x, y)| self.reaches(x) && (self.top..=self.bottom).contains(&y))
     }
 
     /// Whether two boxes overlap.
@@ -107,10 +102,6 @@ impl LabelBox {
     }
 }
 
-fn place(plot: &Plot, point: &Point) -> Option<(f64, f64)> {
-    let (x, y) = (plot.x.position(point.x)?, plot.y.position(point.y)?);
-    Some((x, plot.depth_of(y)))
-}
 /// Which words at these places along x stand in `width_px` CSS pixels. Where they are `even`, it is
 /// every one, every other one and so on. Otherwise it is each that fits beside the one before it.
 pub(super) fn fitting(words: &[(f64, String)], even: bool, width_px: f64) -> Vec<bool> {

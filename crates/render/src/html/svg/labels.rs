@@ -7,7 +7,7 @@
 use super::label_box::{LabelBox, bold_px};
 use super::{PlotMargins, cell_class, classes, percent, tone_class};
 use crate::html::markup::Markup;
-use crate::plot::{Mark, Plot, PlotSeries, Point, Reference, ReferenceAt, Shape, Tone};
+use crate::plot::{Mark, Plot, PlotSeries, Reference, ReferenceAt, Shape, Tone};
 
 /// Least distance of two names at the side, in CSS pixels.
 const SIDE_GAP_PX: f64 = 14.0;
@@ -18,9 +18,7 @@ pub(super) const ROW_ABOVE_PX: usize = 16;
 /// A line that ends before this share of the width has its name at its end within the plot.
 const EARLY: f64 = 0.93;
 
-/// Whether text in brackets is shown: in the narrowest figure, and from the width `BRACKETS_PX`, in
-/// CSS pixels.
-const WITH_BRACKETS: [bool; 2] = [false, true];
+/// The width of a figure from which text in brackets is shown, in CSS pixels.
 const BRACKETS_PX: usize = 441;
 
 /// The widest plot, in CSS pixels.
@@ -78,7 +76,7 @@ fn move_apart(labels: &mut [SideLabel], gap: f64) {
     }
 }
 
-/// PlotLabels at their place within a plot.
+/// A label at its place within a plot.
 #[derive(Debug)]
 pub(super) struct PlacedLabel {
     corner: Anchor,
@@ -104,7 +102,7 @@ impl PlotLabels {
         let mut words = PlotLabels::default();
         let aside = plot.series.iter().filter(|s| plot.is_named_aside(s));
         if side.is_empty() {
-            words.listed = aside.map(|s| (classes("s", s), s.name.clone())).collect();
+            words.listed = aside.map(|s| (classes(s), s.name.clone())).collect();
         }
         for label in &side {
             let at = (1.0, label.from_top, 6, 4);
@@ -132,7 +130,7 @@ impl PlotLabels {
             if let Some((x, y)) = plot.early_end(series) {
                 let corners = beside_end(x, y);
                 let found = words.find(plot, margins, &corners, &series.name);
-                words.put_or_list(found, series.tone, &series.name, classes("s", series));
+                words.put_or_list(found, series.tone, &series.name, classes(series));
             }
         }
         for series in &plot.series {
@@ -144,10 +142,9 @@ impl PlotLabels {
     fn add_of_points(&mut self, plot: &Plot, margins: &PlotMargins, series: &PlotSeries) {
         let lying = matches!(series.shape, Shape::Bars(..)) && plot.y.is_of_categories();
         for (point, label) in series.points().iter().zip(&series.labels) {
-            let (Some(x), Some(y)) = (plot.x.position(point.x), plot.y.position(point.y)) else {
+            let Some((x, y)) = plot.place(point.x, point.y) else {
                 continue;
             };
-            let y = plot.depth_of(y);
             if lying {
                 // Beside the end of its bar, which has a row of its own, or beside a line that
                 // would pass through it.
@@ -245,7 +242,7 @@ impl PlotLabels {
                 });
             }
             for series in named {
-                write_key(m, &classes("s", series), &series.name, |m| {
+                write_key(m, &classes(series), &series.name, |m| {
                     write_sample(m, series);
                 });
             }
@@ -288,10 +285,8 @@ fn without_brackets(words: &str) -> (&str, &str) {
 /// The box of a label at any width of the plot, without and with the text in brackets.
 fn rooms(plot: &Plot, margins: &PlotMargins, (x, y, dx, dy): Anchor, words: &str) -> [LabelBox; 2] {
     let height = f64::from(plot.height.max(1));
-    let mut widths = margins.widths().into_iter();
-    WITH_BRACKETS.map(|with_brackets| {
-        let plot_px = widths.next().unwrap_or(1.0);
-        let shown = if with_brackets { words } else { without_brackets(words).0 };
+    let [narrow, wide] = margins.widths();
+    [(narrow, without_brackets(words).0), (wide, words)].map(|(plot_px, shown)| {
         // The wider the plot, the nearer they are to their place.
         let dx = f64::from(dx);
         let near = x + dx / WIDEST_PX;
@@ -325,10 +320,9 @@ fn beside_end(x: f64, y: f64) -> Vec<Anchor> {
 impl Plot {
     /// The possible positions for the name of a reference line; none outside of the plot.
     fn corners_at(&self, reference: &Reference) -> Vec<Anchor> {
-        let inside = |p: &f64| (0.0..=1.0).contains(p);
         match reference.at {
             ReferenceAt::Y(y) => {
-                let at = self.y.position(y).filter(inside).map(|p| self.depth_of(p));
+                let at = self.y.position_within(y).map(|p| self.depth_of(p));
                 let of = |y| {
                     let places = [(0.0, 4), (1.0, -4), (0.25, 4), (0.5, 4), (0.75, -4)];
                     let rows = |dy| places.map(|(x, dx)| (x, y, dx, dy));
@@ -337,7 +331,7 @@ impl Plot {
                 at.into_iter().flat_map(of).collect()
             }
             ReferenceAt::X(x) => {
-                let at = self.x.position(x).filter(inside);
+                let at = self.x.position_within(x);
                 let rows = [(0.0, 12), (0.0, 27), (1.0, -6), (1.0, -21)];
                 let between = [0.2, 0.35, 0.5, 0.65, 0.8].map(|y| (y, 4));
                 let rows: Vec<(f64, i32)> = rows.into_iter().chain(between).collect();
@@ -354,7 +348,7 @@ impl Plot {
         let ReferenceAt::X(x) = reference.at else {
             return None;
         };
-        let x = self.x.position(x).filter(|x| (0.0..=1.0).contains(x))?;
+        let x = self.x.position_within(x)?;
         let is_above = self.y.is_of_categories() && !reference.label.is_empty();
         let dy = -12 - (above * ROW_ABOVE_PX) as i32;
         is_above.then_some((x, 0.0, if x > 0.5 { -3 } else { 3 }, dy))
@@ -383,8 +377,7 @@ impl Plot {
             Shape::Step(points) => &points[..points.len().saturating_sub(1)],
             _ => return None,
         };
-        let mut places = points.iter().rev().filter_map(|p: &Point| self.y.position(p.y));
-        places.find(|p| (0.0..=1.0).contains(p))
+        points.iter().rev().find_map(|p| self.y.position_within(p.y))
     }
 
     /// The end of a named line that leaves the plot before its right edge.
@@ -392,19 +385,19 @@ impl Plot {
         let Shape::Line(points) = &series.shape else {
             return None;
         };
-        let places = points.iter().rev().filter_map(|p| {
-            let y = self.y.position(p.y).filter(|y| (0.0..=1.0).contains(y))?;
+        let named = self.series.len() > 1 && !series.name.is_empty();
+        let last = points.iter().rev().find_map(|p| {
+            let y = self.y.position_within(p.y)?;
             Some((self.x.position(p.x)?, self.depth_of(y)))
         });
-        let named = self.series.len() > 1 && !series.name.is_empty();
-        places.into_iter().next().filter(|(x, _)| named && *x < EARLY)
+        last.filter(|(x, _)| named && *x < EARLY)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{Scale, Unit};
+    use crate::plot::{Point, Scale, Unit};
 
     const MARGINS: PlotMargins = PlotMargins { left: 60, right: 60, figure: 300 };
 

@@ -62,9 +62,8 @@ impl Plot {
         let rows = DataTable::of(self);
         let y_ticks = self.y.ticks(TICKS.1);
         let side = side_labels(self);
-        let longest = |words: &mut dyn Iterator<Item = usize>| words.max().unwrap_or(0);
-        let left = longest(&mut y_ticks.iter().map(|(_, t)| t.chars().count()));
-        let right = longest(&mut side.iter().map(|l| l.name.chars().count()));
+        let left = y_ticks.iter().map(|(_, t)| t.chars().count()).max().unwrap_or(0);
+        let right = side.iter().map(|l| l.name.chars().count()).max().unwrap_or(0);
         let margins = PlotMargins {
             left: if self.names_stand_over() { OVER_LEFT_PX } else { left * CHAR_PX + GAP_PX },
             right: (right * BOLD_CHAR_PX + GAP_PX).max(self.overhang()).max(20),
@@ -222,7 +221,7 @@ impl Plot {
             }
             let mut last_x = String::new();
             for (i, series) in self.series.iter().enumerate() {
-                let mut group = m.el("g").attr("class", classes("s", series));
+                let mut group = m.el("g").attr("class", classes(series));
                 if series.listed {
                     group = self.data(group, series, rows, i, &mut last_x);
                 }
@@ -337,6 +336,11 @@ impl Plot {
         });
     }
 
+    /// The position of a point as shares from the left and from the top.
+    pub(super) fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
+        Some((self.x.position(x)?, self.depth_of(self.y.position(y)?)))
+    }
+
     /// The share from the top at which a position on y lies.
     pub(super) fn depth_of(&self, position: f64) -> f64 {
         if self.y.is_of_categories() { position } else { 1.0 - position }
@@ -367,12 +371,12 @@ pub(crate) fn tone_class(tone: Tone) -> &'static str {
 }
 
 /// The classes that tell how a series looks.
-fn classes(kind: &str, series: &PlotSeries) -> String {
+fn classes(series: &PlotSeries) -> String {
     let dash = match series.dash {
         Dash::Solid => "",
         Dash::Dashed => " d1",
         Dash::Dotted => " d2",
         Dash::DashDot => " d3",
     };
-    format!("{kind} {}{dash}", tone_class(series.tone))
+    format!("s {}{dash}", tone_class(series.tone))
 }

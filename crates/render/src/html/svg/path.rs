@@ -32,13 +32,13 @@ impl PathData<'_> {
     pub(super) fn line(&mut self, points: &[Point]) {
         let mut last: Option<Position> = None;
         for (i, point) in points.iter().enumerate() {
-            let place = self.place(point.x, point.y);
+            let place = self.plot.place(point.x, point.y);
             match (last, place) {
                 (Some(from), Some(to)) => self.segment(from, to),
                 (None, Some(to)) if is_inside(to) => {
                     self.move_to(to);
                     let next = points.get(i + 1);
-                    if next.is_none_or(|next| self.place(next.x, next.y).is_none()) {
+                    if next.is_none_or(|next| self.plot.place(next.x, next.y).is_none()) {
                         self.out.push_str("h0");
                     }
                 }
@@ -65,7 +65,7 @@ impl PathData<'_> {
         let mut drawing = false;
         for pair in points.windows(2) {
             let level = pair[0].y;
-            let ends = (self.place(pair[0].x, level), self.place(pair[1].x, level));
+            let ends = (self.plot.place(pair[0].x, level), self.plot.place(pair[1].x, level));
             let (Some(from), Some(to)) = ends else {
                 drawing = false;
                 continue;
@@ -83,7 +83,7 @@ impl PathData<'_> {
     /// Points without extent, which round or square ends of strokes make marks of.
     pub(super) fn marks(&mut self, points: &[Point]) {
         for point in points {
-            if let Some(place) = self.place(point.x, point.y).filter(|p| is_inside(*p)) {
+            if let Some(place) = self.plot.place(point.x, point.y).filter(|p| is_inside(*p)) {
                 self.move_to(place);
                 self.out.push_str("h0");
             }
@@ -99,17 +99,18 @@ impl PathData<'_> {
             if self.plot.y.is_of_categories() {
                 self.stroke(self.turned(point.y, lo), self.turned(point.y, hi));
             } else {
-                self.stroke(self.place(point.x, lo), self.place(point.x, hi));
+                self.stroke(self.plot.place(point.x, lo), self.plot.place(point.x, hi));
             }
         }
     }
 
     /// The area between the edges of the points' ranges.
     pub(super) fn band(&mut self, points: &[Point]) {
-        let edge = |path: &Self, which: usize| -> Vec<Position> {
-            points.iter().filter_map(|p| path.place(p.x, p.range?[which])).collect()
+        let plot = self.plot;
+        let edge = |which: usize| -> Vec<Position> {
+            points.iter().filter_map(|p| plot.place(p.x, p.range?[which])).collect()
         };
-        let (mut low, high) = (edge(self, 0), edge(self, 1));
+        let (mut low, high) = (edge(0), edge(1));
         low.reverse();
         self.polygon(high.into_iter().chain(low));
     }
@@ -118,7 +119,7 @@ impl PathData<'_> {
     pub(super) fn bars(&mut self, points: &[Point], width: f64) {
         let (half, foot) = (width / 2.0, self.plot.x.axis.lo);
         for p in points {
-            let corners = [self.place(foot, p.y - half), self.place(p.x, p.y + half)];
+            let corners = [self.plot.place(foot, p.y - half), self.plot.place(p.x, p.y + half)];
             self.rectangle(corners);
         }
     }
@@ -163,10 +164,9 @@ impl PathData<'_> {
 
     /// A line through the whole plot.
     pub(super) fn reference(&mut self, at: ReferenceAt) {
-        let inside = |p: &f64| (0.0..=1.0).contains(p);
         match at {
             ReferenceAt::X(x) => {
-                if let Some(x) = self.plot.x.position(x).filter(inside) {
+                if let Some(x) = self.plot.x.position_within(x) {
                     self.stroke(Some((x, 0.0)), Some((x, 1.0)));
                 }
             }
@@ -223,11 +223,6 @@ impl PathData<'_> {
         if !self.out.is_empty() {
             self.out.push('z');
         }
-    }
-
-    fn place(&self, x: f64, y: f64) -> Option<Position> {
-        let (x, y) = (self.plot.x.position(x)?, self.plot.y.position(y)?);
-        Some((x, self.plot.depth_of(y)))
     }
 
     fn move_to(&mut self, place: Position) {

@@ -29,7 +29,7 @@ impl DataTable {
         for series in plot.series.iter().filter(|s| s.listed) {
             keys.extend(keys_of(series, lying));
         }
-        keys.sort_by_key(|key| in_order(*key));
+        keys.sort_unstable_by(f64::total_cmp);
         keys.dedup();
         let mut rows = DataTable {
             heads: vec![scale.name.clone()],
@@ -42,8 +42,7 @@ impl DataTable {
                 continue;
             }
             let found = keys_of(series, lying).into_iter();
-            let find =
-                |k: f64| keys.binary_search_by_key(&in_order(k), |key| in_order(*key)).unwrap_or(0);
+            let find = |k: f64| keys.binary_search_by(|key| key.total_cmp(&k)).unwrap_or(0);
             let found: Vec<usize> = found.map(find).collect();
             // The label of a bar is its value, which has its own cell.
             let labels = match series.shape {
@@ -164,10 +163,4 @@ fn cell(scale: &Scale, point: &Point, lying: bool, shape: &Shape) -> String {
         }
         Some([lo, hi]) => format!("{value} ({} to {})", scale.value(lo), scale.value(hi)),
     }
-}
-
-/// A number that is ordered as `value` is (IEEE 754, total order).
-fn in_order(value: f64) -> i64 {
-    let bits = value.to_bits() as i64;
-    bits ^ (((bits >> 63) as u64) >> 1) as i64
 }

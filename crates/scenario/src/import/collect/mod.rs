@@ -315,27 +315,35 @@ impl Collector {
     /// The steps so far are what is done once before the load. Sessions have its variables as
     /// `setup.NAME`.
     pub(super) fn end_setup(&mut self) {
-        self.setup = self.end_once("setup");
+        self.is_once = false;
+        self.setup = self.end_steps();
         self.setup_known = std::mem::take(&mut self.known);
-        if self.setup.is_empty() {
-            self.setup_known.clear();
-        }
     }
 
     /// The steps so far are what is done once after the load.
     pub(super) fn end_teardown(&mut self) {
-        self.teardown = self.end_once("teardown");
+        self.is_once = false;
+        let steps = self.end_steps();
+        self.teardown = self.if_it_sends("teardown", steps);
         self.known.clear();
     }
 
-    fn end_once(&mut self, what: &str) -> Vec<ImportedStep> {
-        self.is_once = false;
-        let steps = self.end_steps();
+    /// Steps that are done once; none where they send nothing, which a line then says.
+    fn if_it_sends(&mut self, what: &str, steps: Vec<ImportedStep>) -> Vec<ImportedStep> {
         if steps.is_empty() || steps.iter().any(ImportedStep::sends) {
             return steps;
         }
         self.leave_out(format!("{what}: it sends nothing"));
         Vec::new()
+    }
+
+    /// Whether a session, or what is done after the load, has a value of the setup.
+    fn uses_setup(&self) -> bool {
+        let sessions = self.sessions.iter().flat_map(|session| &session.steps);
+        let mut texts = Vec::new();
+        sessions.chain(&self.teardown).for_each(|step| step.texts(&mut texts));
+        let mut names = texts.into_iter().flat_map(ImportedText::names);
+        names.any(|name| name.starts_with("setup."))
     }
 
     fn end_steps(&mut self) -> Vec<ImportedStep> {
@@ -346,19 +354,22 @@ impl Collector {
         std::mem::take(&mut self.steps)
     }
 
-    /// Adds a set of records, whose columns are then known. What its file is called below the
-    /// folder of the scenario, if it can be that.
-    pub(super) fn data(&mut self, name: &str, file: &str, order: Deal) -> Option<String> {
+    /// Adds a set of records, whose columns are then known. Returns its name and its file below the
+    /// folder of the scenario, if it can be that. The name has a number where another set has it.
+    pub(super) fn data(&mut self, name: &str, file: &str, order: Deal) -> Option<(String, String)> {
         let file = below(file)?;
         let ending = file.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         if !is_name(name) || !matches!(ending.as_str(), "csv" | "jsonl" | "ndjson") {
             return None;
         }
-        if !self.data.iter().any(|set| set.name == name) {
-            let data = ImportedData { name: name.to_owned(), file: file.clone(), order };
-            self.data.push(data);
+        if let Some(set) = self.data.iter().find(|set| set.file == file && set.order == order) {
+            return Some((set.name.clone(), file));
         }
-        Some(file)
+        let numbered = (2..).map(|number| format!("{name}{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        let own = names.find(|name| self.data.iter().all(|set| set.name != *name))?;
+        self.data.push(ImportedData { name: own.clone(), file: file.clone(), order });
+        Some((own, file))
     }
 
     /// Adds a threshold, such as `p99>500ms`.
@@ -401,6 +412,10 @@ impl Collector {
     /// No request.
     pub(super) fn finish(mut self, nothing: &str) -> Result<Imported, ParseError> {
         self.end_session("imported", 1);
+        if !self.uses_setup() {
+            let steps = std::mem::take(&mut self.setup);
+            self.setup = self.if_it_sends("setup", steps);
+        }
         if self.targets.is_empty() || self.sessions.is_empty() {
             // The first of a request says more than that of an option.
             let sent = self.left_out.iter().find(|(line, _)| line.contains("http"));

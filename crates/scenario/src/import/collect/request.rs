@@ -1,6 +1,5 @@
 //! A request, checked whether a scenario can have it.
 
-use super::super::grammar::is_token;
 use super::super::json_text::content;
 use super::super::text::ImportedText;
 use super::super::url::split;
@@ -8,7 +7,7 @@ use super::super::{ImportedBody, ImportedRequest};
 use super::{BODIES_MAX, BODY_MAX, Collector, SourceRequest, VARIABLES_MAX, shorter, step_name};
 use crate::names::is_name;
 use crate::target::TARGETS_MAX;
-use knee_load::spec::HttpRequest;
+use knee_load::spec::{HttpRequest, is_token};
 use knee_load::time::Nanos;
 
 /// Headers that belong to a connection or follow from the request.

@@ -1,16 +1,22 @@
 //! Command lines of curl, by curl's own grammar.
 //!
-//! `options.txt` has all options, `shell` the quotes of a pasted line, `request` what is sent.
+//! `options.txt` has all options, `shell` the commands of a pasted text, `prompt` those of Windows,
+//! `request` what is sent.
 
+mod escapes;
+mod prompt;
 mod request;
 mod shell;
+#[cfg(test)]
+mod tests;
 
 use super::collect::Collector;
 use super::data::ReadFile;
 use super::{Imported, error, wrong};
 use knee_load::quantity::ParseError;
-use shell::{Shell, SplitLine};
+use shell::ShellCommand;
 use std::collections::HashMap;
+use std::slice::Iter;
 use std::sync::LazyLock;
 
 /// The longest line, in bytes.
@@ -25,18 +31,8 @@ struct CurlOption {
     /// Its long name, with `--`.
     name: &'static str,
     takes_value: bool,
-    effect: Effect,
-}
-
-/// What knee does with an option of curl.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effect {
-    /// The option describes the request or its connection.
-    Used,
-    /// The option changes neither.
-    Ignored,
-    /// The option changes what is sent in a way that knee does not support.
-    Refused,
+    /// It changes what is sent in a way that knee does not support.
+    is_refused: bool,
 }
 
 /// All options by their short and long names.
@@ -46,15 +42,8 @@ static BY_NAME: LazyLock<HashMap<&str, CurlOption>> = LazyLock::new(|| {
         let mut cells = row.split_whitespace();
         let mut cell = || cells.next().unwrap_or_default();
         let (short, name) = (cell(), cell());
-        let option = CurlOption {
-            name,
-            takes_value: cell() == "VALUE",
-            effect: match cell() {
-                "used" => Effect::Used,
-                "ignored" => Effect::Ignored,
-                _ => Effect::Refused,
-            },
-        };
+        let option =
+            CurlOption { name, takes_value: cell() == "VALUE", is_refused: cell() == "refused" };
         [(short, option), (name, option)]
     });
     options.collect()
@@ -65,32 +54,56 @@ fn find(name: &str) -> Option<CurlOption> {
     BY_NAME.get(name).filter(|_| name != "-").copied()
 }
 
-/// Imports a whole line, as it is typed into a shell or copied from a browser.
+/// Imports a text as it is typed into a shell or copied from a browser. Each command that begins
+/// with `curl` is a transfer; where none does, the first has the options of one.
 ///
 /// # Errors
 /// One line: an open quote, an unknown option, no URL.
 pub fn curl_line(line: &str, read: ReadFile) -> Result<Imported, ParseError> {
-    let SplitLine { words, rest } = split(line)?;
-    import(&words, rest, read)
+    let commands = commands(line)?;
+    let first = commands.iter().position(ShellCommand::runs_curl).unwrap_or(0);
+    let mut all = Collector::default();
+    // What of the text is no transfer, since the last one.
+    let mut other: Vec<&str> = Vec::new();
+    for (at, command) in commands.iter().enumerate() {
+        if at != first && !command.runs_curl() {
+            other.push(&command.text);
+            continue;
+        }
+        leave_out_commands(&mut other, at <= first, &mut all);
+        for what in &command.substitutions {
+            let is_name = what.starts_with('$') && !what.starts_with("$(");
+            let kind = if is_name { "variables" } else { "commands" };
+            all.leave_out(format!("{what}: {kind} of the shell are sent as they stand"));
+        }
+        add_transfers(&command.words, &mut all, read)?;
+    }
+    leave_out_commands(&mut other, false, &mut all);
+    finish(all)
 }
 
-/// The words of a whole line, without the commands that follow.
+fn leave_out_commands(commands: &mut Vec<&str>, is_before: bool, all: &mut Collector) {
+    if !commands.is_empty() {
+        let place = if is_before { "stands before" } else { "follows" };
+        all.leave_out(format!("what {place} curl: {}", commands.join(" ")));
+        commands.clear();
+    }
+}
+
+/// The words of the first command of a text.
 ///
 /// # Errors
-/// An open quote, or a line that is too long.
+/// An open quote, or a text that is too long.
 pub fn curl_line_words(line: &str) -> Result<Vec<String>, ParseError> {
-    split(line).map(|split| split.words)
+    let first = commands(line)?.into_iter().next();
+    Ok(first.map(|command| command.words).unwrap_or_default())
 }
 
-fn split(line: &str) -> Result<SplitLine, ParseError> {
-    if line.len() > LINE_MAX {
+fn commands(text: &str) -> Result<Vec<ShellCommand>, ParseError> {
+    if text.len() > LINE_MAX {
         return error("the line is longer than 16 MiB");
     }
-    let mut split = Shell::of(line).split(line)?;
-    if split.words.first().is_some_and(|word| word == "$") {
-        split.words.remove(0);
-    }
-    Ok(split)
+    shell::commands(text)
 }
 
 /// Imports the words of a line, as a shell passes them; the first may be `curl`.
@@ -98,7 +111,9 @@ fn split(line: &str) -> Result<SplitLine, ParseError> {
 /// # Errors
 /// As [`curl_line`].
 pub fn curl_words(words: &[String], read: ReadFile) -> Result<Imported, ParseError> {
-    import(words, None, read)
+    let mut all = Collector::default();
+    add_transfers(words, &mut all, read)?;
+    finish(all)
 }
 
 /// The options of knee that send the same request as a line of curl; the first word is `curl`.
@@ -118,14 +133,11 @@ pub fn is_curl(word: &str) -> bool {
     name == "curl" || name == "curl.exe"
 }
 
-fn import(words: &[String], rest: Option<String>, read: ReadFile) -> Result<Imported, ParseError> {
-    let mut all = Collector::default();
-    if let Some(rest) = rest {
-        all.leave_out(format!("what follows curl: {rest}"));
-    }
-    for transfer in transfers(words)? {
-        transfer.add_to(&mut all, read)?;
-    }
+fn add_transfers(words: &[String], all: &mut Collector, read: ReadFile) -> Result<(), ParseError> {
+    transfers(words)?.iter().try_for_each(|transfer| transfer.add_to(all, read))
+}
+
+fn finish(all: Collector) -> Result<Imported, ParseError> {
     all.finish("there is no URL that a scenario can have")
 }
 
@@ -172,11 +184,7 @@ impl Transfer {
     }
 
     /// `--name`, `--name VALUE` or `--no-name`.
-    fn long<'a>(
-        &mut self,
-        name: &str,
-        words: &mut impl Iterator<Item = &'a String>,
-    ) -> Result<(), ParseError> {
+    fn long(&mut self, name: &str, words: &mut Iter<'_, String>) -> Result<(), ParseError> {
         if let Some(option) = find(name) {
             return self.give(option, None, words);
         }
@@ -190,11 +198,7 @@ impl Transfer {
     }
 
     /// Short options after one `-`. The last of them may have a value, attached or apart.
-    fn shorts<'a>(
-        &mut self,
-        shorts: &str,
-        words: &mut impl Iterator<Item = &'a String>,
-    ) -> Result<(), ParseError> {
+    fn shorts(&mut self, shorts: &str, words: &mut Iter<'_, String>) -> Result<(), ParseError> {
         for (at, short) in shorts.char_indices() {
             let Some(option) = find(&format!("-{short}")) else {
                 return error(format!("-{short}: unknown option of curl"));
@@ -208,11 +212,11 @@ impl Transfer {
         Ok(())
     }
 
-    fn give<'a>(
+    fn give(
         &mut self,
         option: CurlOption,
         attached: Option<String>,
-        words: &mut impl Iterator<Item = &'a String>,
+        words: &mut Iter<'_, String>,
     ) -> Result<(), ParseError> {
         let value = match attached {
             None if option.takes_value => {
@@ -246,7 +250,7 @@ impl Transfer {
 
     /// The options that knee does not support, with their values.
     fn refused_options(&self) -> Vec<String> {
-        let refused = self.given.iter().filter(|(option, _)| option.effect == Effect::Refused);
+        let refused = self.given.iter().filter(|(option, _)| option.is_refused);
         let named = refused.map(|(option, value)| format!("option {} {value}", option.name));
         named.map(|line| line.trim_end().to_owned()).collect()
     }

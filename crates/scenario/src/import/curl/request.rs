@@ -1,7 +1,7 @@
 //! What a transfer of curl sends.
 
 use super::Transfer;
-use crate::import::collect::{Collector, SourceRequest};
+use crate::import::collect::{Collector, FORM, SourceRequest};
 use crate::import::data::{self, CurlData, DataKind, ReadFile, url_encoded};
 use crate::import::url::encoded;
 use crate::import::{error, wrong};
@@ -15,7 +15,6 @@ use knee_load::spec::{Endpoint, Url};
 /// The redirections that curl follows where it is asked to.
 const REDIRECTS: u32 = 50;
 
-const FORM: &str = "application/x-www-form-urlencoded";
 const JSON: &str = "application/json";
 
 /// Options that give data, and how each is read.
@@ -170,9 +169,8 @@ impl Transfer {
         let form: Vec<String> = form.collect();
         let data = if self.has("--get") { Vec::new() } else { self.data() };
         let file = self.last("--upload-file");
-        let has_body = [!data.is_empty(), !form.is_empty(), file.is_some()];
-        let bodies = has_body.into_iter().filter(|has_body| *has_body).count();
-        if bodies + usize::from(self.has("--head")) > 1 {
+        let given = [!data.is_empty(), !form.is_empty(), file.is_some(), self.has("--head")];
+        if given.into_iter().filter(|is_given| *is_given).count() > 1 {
             return error("curl takes one of --head, --data, --form and --upload-file");
         }
         Ok(match file {

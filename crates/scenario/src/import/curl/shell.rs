@@ -1,236 +1,237 @@
-//! A command line as a shell splits it.
+//! Commands as a shell splits them.
 
-use super::{error, wrong};
+use super::escapes::ansi_c;
+use super::prompt::{self, is_of_prompt};
+use super::{is_curl, wrong};
 use knee_load::quantity::ParseError;
 
-/// The words of a line, and the other commands that follow.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct SplitLine {
+/// Signs between commands, and before the files of a redirection.
+const OPERATORS: [char; 5] = ['|', ';', '&', '>', '<'];
+
+/// A command of a text, or what a pipe or a redirection adds to the command before it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ShellCommand {
     pub(super) words: Vec<String>,
-    /// What begins with `|`, `;`, `&`, `>` or `<`.
-    pub(super) rest: Option<String>,
+    /// Variables and commands of a POSIX shell within the words, as they are written.
+    pub(super) substitutions: Vec<String>,
+    /// How it is written, with the operator before it.
+    pub(super) text: String,
+    /// Whether a pipe, a redirection or `||` stands before it.
+    pub(super) is_joined: bool,
 }
 
-/// The shell that a line is quoted for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shell {
-    /// A POSIX shell, with `$'…'` of bash.
-    Posix,
-    /// The command prompt of Windows, whose lines browsers copy with `^` before each sign.
-    WindowsCommandPrompt,
-}
-
-impl Shell {
-    /// The shell of a line: no other shell has `^"`, or `^` at the end of a line.
-    pub(super) fn of(line: &str) -> Shell {
-        let continues = |line: &str| line.trim_end().ends_with(" ^");
-        if line.contains(" ^\"") || line.lines().any(continues) {
-            Shell::WindowsCommandPrompt
-        } else {
-            Shell::Posix
-        }
+impl ShellCommand {
+    /// Whether it runs curl by itself.
+    pub(super) fn runs_curl(&self) -> bool {
+        !self.is_joined && self.words.first().is_some_and(|word| is_curl(word))
     }
+}
 
-    /// Splits a line at blanks, and removes quotes and continued lines. Variables and commands in
-    /// quotes are not replaced.
-    ///
-    /// # Errors
-    /// Quotes that are not closed.
-    pub(super) fn split(self, line: &str) -> Result<SplitLine, ParseError> {
-        match self {
-            Shell::Posix => split(line),
-            Shell::WindowsCommandPrompt => {
-                Ok(SplitLine { words: windows_words(&without_carets(line)), rest: None })
+/// Splits a text into commands, and these into words without quotes and continued lines. Variables
+/// and commands within words are not replaced.
+///
+/// # Errors
+/// Quotes of the first command that are not closed.
+pub(super) fn commands(text: &str) -> Result<Vec<ShellCommand>, ParseError> {
+    if is_of_prompt(text) {
+        split(&text.replace("\r\n", "\n"), |text| Ok(prompt::command(text)))
+    } else {
+        split(text, PosixCommand::read)
+    }
+}
+
+/// Splits a text by a shell's rules. `read` reads one command, and returns the text behind it.
+fn split<'a>(
+    text: &'a str,
+    read: impl Fn(&'a str) -> Result<(ShellCommand, &'a str), ParseError>,
+) -> Result<Vec<ShellCommand>, ParseError> {
+    let mut commands = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let after = rest.trim_start_matches(OPERATORS);
+        let operator = &rest[..rest.len() - after.len()];
+        let (mut command, behind) = match read(after) {
+            Err(wrong) if commands.is_empty() => return Err(wrong),
+            // It may be no command: the text of a document, or of a response.
+            Err(_) => (ShellCommand { is_joined: true, ..ShellCommand::default() }, ""),
+            Ok(read) => read,
+        };
+        let written = &rest[..rest.len() - behind.len()];
+        if behind.starts_with(['>', '<']) && ends_in_descriptor(written) {
+            command.words.pop();
+        }
+        if command.words.first().is_some_and(|word| word == "$") {
+            command.words.remove(0);
+        }
+        command.is_joined |= !matches!(operator, "" | ";" | "&" | "&&");
+        command.text = written.trim().to_owned();
+        // Empty lines, comments and the operator at the end have no words.
+        if command.is_joined || !command.words.is_empty() {
+            commands.push(command);
+        }
+        rest = behind;
+    }
+    Ok(commands)
+}
+
+/// Whether a redirection behind a text has the number of what it redirects: `2>`.
+fn ends_in_descriptor(text: &str) -> bool {
+    let word = text.rsplit([' ', '\t', '\n']).next().unwrap_or_default();
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// A command of a POSIX shell: quotes of all kinds (`'…'`, `"…"`, `$'…'`) and backslashes.
+#[derive(Default)]
+struct PosixCommand<'a> {
+    words: Vec<String>,
+    /// The word that is not at its end.
+    word: Option<String>,
+    substitutions: Vec<String>,
+    rest: &'a str,
+}
+
+impl<'a> PosixCommand<'a> {
+    /// Reads the first command of a text, and returns the text behind it.
+    fn read(text: &'a str) -> Result<(ShellCommand, &'a str), ParseError> {
+        let mut own = PosixCommand { rest: text, ..PosixCommand::default() };
+        while let Some(c) = own.rest.chars().next() {
+            let has_words = own.word.is_some() || !own.words.is_empty();
+            if OPERATORS.contains(&c) || (c == '\n' && has_words) {
+                break;
             }
+            own.next(c)?;
         }
+        own.words.extend(own.word.take());
+        let PosixCommand { words, substitutions, rest, .. } = own;
+        Ok((ShellCommand { words, substitutions, ..ShellCommand::default() }, rest))
     }
-}
 
-/// The line without the carets of the command prompt. A caret makes the next character literal; at
-/// the end of a line it continues the line. Between plain quotes a caret stands for itself.
-fn without_carets(line: &str) -> String {
-    let line = line.replace("\r\n", "\n");
-    let mut plain = String::with_capacity(line.len());
-    let mut chars = line.chars();
-    let mut is_quoted = false;
-    while let Some(c) = chars.next() {
-        match c {
-            '^' if !is_quoted => match chars.next() {
-                Some('\n') => plain.extend(chars.next()),
-                next => plain.extend(next),
-            },
-            c => {
-                is_quoted ^= c == '"';
-                plain.push(c);
-            }
-        }
-    }
-    plain
-}
-
-/// The words of a line by the rules of the C runtime of Windows. Blanks divide outside of quotes,
-/// and backslashes escape only before a quote.
-fn windows_words(line: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut is_quoted = false;
-    let mut backslashes = 0usize;
-    for c in line.chars() {
-        if c == '\\' {
-            backslashes += 1;
-            word.get_or_insert_default().push(c);
-            continue;
-        }
-        let before = std::mem::take(&mut backslashes);
-        match c {
-            '"' => {
-                let word = word.get_or_insert_default();
-                let kept = word.len() - before.div_ceil(2);
-                word.truncate(kept);
-                if before % 2 == 1 {
-                    word.push('"');
-                } else {
-                    is_quoted = !is_quoted;
-                }
-            }
-            ' ' | '\t' | '\n' if !is_quoted => words.extend(word.take()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
-}
-
-/// Splits a line of a POSIX shell: quotes of all kinds (`'…'`, `"…"`, `$'…'`) and backslashes.
-fn split(line: &str) -> Result<SplitLine, ParseError> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut rest = line;
-    while let Some(c) = rest.chars().next() {
-        let after = &rest[c.len_utf8()..];
+    /// Reads what begins with `c`, which is no operator.
+    fn next(&mut self, c: char) -> Result<(), ParseError> {
+        let after = &self.rest[c.len_utf8()..];
         match c {
             ' ' | '\t' | '\r' | '\n' => {
-                words.extend(word.take());
-                rest = after;
+                self.words.extend(self.word.take());
+                self.rest = after;
             }
-            '#' if word.is_none() => rest = after.find('\n').map_or("", |end| &after[end..]),
-            '|' | ';' | '&' | '>' | '<' => {
-                words.extend(word.take());
-                let rest = Some(rest.trim().to_owned());
-                return Ok(SplitLine { words, rest });
+            '#' if self.word.is_none() => {
+                self.rest = after.find('\n').map_or("", |end| &after[end..]);
             }
             '\\' => {
-                rest = after;
-                if let Some(after) = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n')) {
-                    rest = after;
-                } else if let Some(next) = rest.chars().next() {
-                    word.get_or_insert_default().push(next);
-                    rest = &rest[next.len_utf8()..];
+                self.rest = after;
+                if let Some(after) = after.strip_prefix("\r\n").or(after.strip_prefix('\n')) {
+                    self.rest = after;
+                } else if let Some(next) = after.chars().next() {
+                    self.push(next.len_utf8());
                 }
             }
             '\'' => {
                 let end = after.find('\'').ok_or_else(|| open('\''))?;
-                word.get_or_insert_default().push_str(&after[..end]);
-                rest = &after[end + 1..];
+                self.rest = after;
+                self.push(end);
+                self.rest = &after[end + 1..];
             }
-            '"' => rest = double(after, word.get_or_insert_default())?,
+            '"' => self.double(after)?,
             '$' if after.starts_with('\'') => {
-                rest = ansi_c(&after[1..], word.get_or_insert_default())?;
+                self.rest = ansi_c(&after[1..], self.word.get_or_insert_default())?;
             }
-            c => {
-                word.get_or_insert_default().push(c);
-                rest = after;
+            c => self.plain(c)?,
+        }
+        Ok(())
+    }
+
+    /// Takes bytes of the text into the word as they are.
+    fn push(&mut self, length: usize) {
+        let (taken, rest) = self.rest.split_at(length);
+        self.word.get_or_insert_default().push_str(taken);
+        self.rest = rest;
+    }
+
+    /// Takes a character, or a whole variable or command that begins with it.
+    fn plain(&mut self, c: char) -> Result<(), ParseError> {
+        let length = substitution_length(self.rest)?;
+        if let Some(length) = length {
+            self.substitutions.push(self.rest[..length].to_owned());
+        }
+        self.push(length.unwrap_or(c.len_utf8()));
+        Ok(())
+    }
+
+    /// Reads the inside of `"…"` and the quote behind it.
+    fn double(&mut self, text: &'a str) -> Result<(), ParseError> {
+        self.word.get_or_insert_default();
+        self.rest = text;
+        loop {
+            let mut chars = self.rest.chars();
+            match chars.next() {
+                Some('"') => {
+                    self.rest = chars.as_str();
+                    return Ok(());
+                }
+                Some('\\') => match chars.next() {
+                    Some('\n') => self.rest = chars.as_str(),
+                    Some('"' | '\\' | '$' | '`') => {
+                        self.rest = &self.rest[1..];
+                        self.push(1);
+                    }
+                    Some(c) => self.push(1 + c.len_utf8()),
+                    None => return Err(open('"')),
+                },
+                Some(c) => self.plain(c)?,
+                None => return Err(open('"')),
             }
         }
     }
-    words.extend(word);
-    Ok(SplitLine { words, rest: None })
 }
 
-fn open(quote: char) -> ParseError {
-    wrong(format!("the quote {quote} is not closed"))
+/// The length of `$NAME`, `${…}`, `$(…)` or a command in backticks at the begin of a text.
+fn substitution_length(text: &str) -> Result<Option<usize>, ParseError> {
+    let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let opened = match text.strip_prefix('$') {
+        Some(named) if named.starts_with(is_first) => {
+            let end = named.find(|c: char| !(is_first(c) || c.is_ascii_digit()));
+            return Ok(Some(1 + end.unwrap_or(named.len())));
+        }
+        Some(command) if command.starts_with('(') => Some((2, ['(', ')'])),
+        Some(braced) if braced.strip_prefix('{').is_some_and(|name| name.starts_with(is_first)) => {
+            Some((2, ['{', '}']))
+        }
+        Some(_) => None,
+        None => text.starts_with('`').then_some((1, ['`', '`'])),
+    };
+    opened.map(|(begin, brackets)| Ok(begin + closed(&text[begin..], brackets)?)).transpose()
 }
 
-/// Reads the inside of `"…"` into `word`; returns the text behind it.
-fn double<'a>(text: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
+/// The length of a text up to the bracket that closes the one before it. In a command, brackets
+/// between quotes do not count.
+fn closed(text: &str, brackets: [char; 2]) -> Result<usize, ParseError> {
+    let is_command = brackets[1] != '}';
+    let mut depth = 1usize;
+    let mut quote = None;
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
-        match c {
-            '"' => return Ok(&text[at + 1..]),
-            '\\' => match chars.next() {
-                Some((_, '\n')) => {}
-                Some((_, c @ ('"' | '\\' | '$' | '`'))) => word.push(c),
-                Some((_, c)) => word.extend(['\\', c]),
-                None => return Err(open('"')),
-            },
-            c => word.push(c),
-        }
-    }
-    Err(open('"'))
-}
-
-/// Reads the inside of `$'…'` into `word`, with the escapes of C; returns the text behind it.
-fn ansi_c<'a>(text: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
-    let mut rest = text;
-    loop {
-        let Some(c) = rest.chars().next() else {
-            return Err(open('\''));
-        };
-        rest = &rest[c.len_utf8()..];
-        match c {
-            '\'' => return Ok(rest),
-            '\\' => {
-                let Some(kind) = rest.chars().next() else {
-                    return Err(open('\''));
-                };
-                rest = &rest[kind.len_utf8()..];
-                rest = escape(kind, rest, word)?;
+        match (quote, c) {
+            (None | Some('"'), '\\') => drop(chars.next()),
+            (Some(own), c) if own == c => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') if is_command => quote = Some(c),
+            (None, c) if c == brackets[1] => {
+                depth -= 1;
+                if depth == 0 {
+                    return Ok(at + 1);
+                }
             }
-            c => word.push(c),
+            (None, c) if c == brackets[0] => depth += 1,
+            _ => {}
         }
     }
+    Err(open(brackets[0]))
 }
 
-/// Reads one escape into `word`; returns the text behind it.
-fn escape<'a>(kind: char, rest: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
-    let simple = match kind {
-        'n' => '\n',
-        't' => '\t',
-        'r' => '\r',
-        'a' => '\u{7}',
-        'b' => '\u{8}',
-        'e' | 'E' => '\u{1b}',
-        'f' => '\u{c}',
-        'v' => '\u{b}',
-        'x' => return coded(rest, 2, 16, word),
-        'u' => return coded(rest, 4, 16, word),
-        'U' => return coded(rest, 8, 16, word),
-        '0'..='7' => {
-            let digits = rest.chars().take(2).take_while(|c| c.is_digit(8)).count();
-            let octal = format!("{kind}{}", &rest[..digits]);
-            return coded(&octal, 3, 8, word).map(|_| &rest[digits..]);
-        }
-        other => other,
-    };
-    word.push(simple);
-    Ok(rest)
-}
-
-/// Reads a character by its number into `word`; returns the text behind the digits.
-fn coded<'a>(
-    rest: &'a str,
-    digits_max: usize,
-    radix: u32,
-    word: &mut String,
-) -> Result<&'a str, ParseError> {
-    let is_digit = |c: &char| c.is_digit(radix);
-    let digits: String = rest.chars().take(digits_max).take_while(is_digit).collect();
-    let code = u32::from_str_radix(&digits, radix).ok();
-    match code.and_then(char::from_u32) {
-        Some(c) => word.push(c),
-        None => return error("an escape in $'…' is no character"),
-    }
-    Ok(&rest[digits.len()..])
+/// The error of a quote or a bracket without its end.
+pub(super) fn open(sign: char) -> ParseError {
+    let kind = if matches!(sign, '(' | '{') { "bracket" } else { "quote" };
+    wrong(format!("the {kind} {sign} is not closed"))
 }
 
 #[cfg(test)]
@@ -248,43 +249,67 @@ mod tests {
             (r"a\ b''c '' $'it\'s\n\u0041\x42\\\u00fc'", &["a bc", "", "it's\nAB\\ü"]),
             ("$x $", &["$x", "$"]),
             ("a \\\r\n b", &["a", "b"]),
-            ("a b#c # d e\n f", &["a", "b#c", "f"]),
+            ("\n# g\n\na b#c # d e\n # f\r\n", &["a", "b#c"]),
+            ("a 'b\nc' \"d\ne\" \\\n f;", &["a", "b\nc", "d\ne", "f"]),
         ] {
-            let split = split(line).unwrap();
-            assert_eq!(
-                (split.words, split.rest),
-                (words.iter().map(|w| w.to_string()).collect(), None),
-                "{line}"
-            );
+            let split = commands(line).unwrap();
+            assert!(split.len() <= 1, "{line}: {split:?}");
+            let split = split.into_iter().flat_map(|command| command.words);
+            assert_eq!(split.collect::<Vec<_>>(), words, "{line}");
         }
-        let piped = split("curl 'a|b' | jq .").unwrap();
-        assert_eq!(piped.words, ["curl", "a|b"]);
-        assert_eq!(piped.rest.as_deref(), Some("| jq ."));
     }
 
     #[test]
-    fn lines_of_the_windows_command_prompt_are_split() {
-        for (line, words) in [
-            (
-                "curl ^\"http://h/a^&b^\" ^\n  -H ^\"a: \\^\"b\\^\" ^%^41^\"",
-                &["curl", "http://h/a&b", "-H", "a: \"b\" %41"][..],
-            ),
-            (
-                "curl \"http://h/?a^b\" ^\r\n -d \"{\\\"c\\\": \\\\\" -s",
-                &["curl", "http://h/?a^b", "-d", "{\"c\": \\", "-s"],
-            ),
-            ("curl ^\"a^\n\nb^\" c:\\d", &["curl", "a\nb", "c:\\d"]),
+    fn line_ends_and_operators_end_a_command() {
+        for (text, commands) in [
+            ("curl 'a|b' | jq .", &["curl 'a|b'", "| jq ."][..]),
+            ("a b#c # d e\n f", &["a b#c # d e", "f"]),
+            ("a\r\nb &&\nc; d &\n", &["a", "b", "&&\nc", "; d"]),
+            ("a |\n b || c > d 2>&1", &["a", "|\n b", "|| c", "> d 2", ">&1"]),
+            ("a\n it's", &["a", "it's"]),
         ] {
-            let shell = Shell::of(line);
-            assert_eq!(shell, Shell::WindowsCommandPrompt, "{line}");
-            assert_eq!(shell.split(line).unwrap().words, words, "{line}");
+            let split = super::commands(text).unwrap();
+            let texts: Vec<&str> = split.iter().map(|command| command.text.as_str()).collect();
+            assert_eq!(texts, commands, "{text}");
+        }
+        let numbered = commands("curl a3 2> b").unwrap();
+        assert_eq!(numbered[0].words, ["curl", "a3"]);
+        for (text, runs) in [
+            ("$ curl a", &[true][..]),
+            ("echo; /bin/curl a", &[false, true]),
+            ("curl a && curl b & curl c\ncurl d", &[true; 4]),
+            ("curl a | curl b || curl c\ncurl 'd", &[true, false, false, false]),
+        ] {
+            let split = commands(text).unwrap();
+            let found: Vec<bool> = split.iter().map(ShellCommand::runs_curl).collect();
+            assert_eq!(found, runs, "{text}");
+        }
+    }
+
+    #[test]
+    fn substitutions_are_named_and_stay_in_their_word() {
+        for (line, words, substitutions) in [
+            ("$ID/\"b $T-${U:-{}}\"", &["$ID/b $T-${U:-{}}"][..], &["$ID", "$T", "${U:-{}}"][..]),
+            (
+                "a$(date \")\" $(b)) \"`c \"d\"`\" e",
+                &["a$(date \")\" $(b))", "`c \"d\"`", "e"],
+                &["$(date \")\" $(b))", "`c \"d\"`"],
+            ),
+            // What stands for itself.
+            ("'$a' $'$b' \\$c \"\\$d \\`\"", &["$a", "$b", "$c", "$d `"], &[]),
+            ("$ $1 \"$\" $? ${} $ü", &["$", "$1", "$", "$?", "${}", "$ü"], &[]),
+        ] {
+            let split = commands(&format!("- {line}")).unwrap();
+            assert_eq!(split.len(), 1, "{line}: {split:?}");
+            assert_eq!(split[0].words[1..], *words, "{line}");
+            assert_eq!(split[0].substitutions, substitutions, "{line}");
         }
     }
 
     #[test]
     fn open_quotes_are_refused() {
-        for line in ["'a", "\"a", "\"a\\", "$'a", "$'a\\", r"$'\ud800'"] {
-            assert!(split(line).is_err(), "{line}");
+        for line in ["'a", "\"a", "\"a\\", "$'a", "$'a\\", r"$'\ud800'", "$(a", "`a", "\"${a\""] {
+            assert!(commands(line).is_err(), "{line}");
         }
     }
 }

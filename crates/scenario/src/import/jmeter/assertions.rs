@@ -3,7 +3,7 @@
 use super::JmeterReader;
 use super::element::{JmeterElement, JmeterScope};
 use super::extractors::pointer;
-use super::is_plain;
+use super::{is_plain, is_word};
 use crate::import::grammar::status_ranges;
 use crate::import::{ImportedExpect, ImportedMatch, ImportedText};
 use knee_load::session::Pattern;
@@ -12,6 +12,9 @@ use knee_load::time::Nanos;
 /// What is asked of responses.
 pub(super) const ASSERTIONS: [&str; 3] =
     ["ResponseAssertion", "DurationAssertion", "JSONPathAssertion"];
+
+/// The statuses that are success without any assertion.
+const SUCCESS: std::ops::Range<u16> = 200..400;
 
 /// Bits of the kind of a Response Assertion.
 const WHOLE: u32 = 1;
@@ -24,8 +27,8 @@ impl<'a> JmeterReader<'a> {
     /// What the assertions in whose scope a request is ask for.
     pub(super) fn assertions(&mut self, scope: &JmeterScope<'a>) -> ImportedExpect {
         let mut expect = ImportedExpect::default();
-        // Without any, statuses below 400 are success.
-        let mut statuses: Vec<bool> = Vec::new();
+        // The statuses that are success, where something asks for any.
+        let mut statuses: Vec<u16> = Vec::new();
         for element in scope.all(&ASSERTIONS) {
             match element.kind() {
                 "DurationAssertion" => {
@@ -52,7 +55,7 @@ impl<'a> JmeterReader<'a> {
         &mut self,
         element: JmeterElement<'a>,
         expect: &mut ImportedExpect,
-        statuses: &mut Vec<bool>,
+        statuses: &mut Vec<u16>,
     ) {
         let kind = self.number::<u32>(element.text("Assertion.test_type")).unwrap_or(2);
         // Older plans have another name here, which is no mistake of this file.
@@ -61,7 +64,7 @@ impl<'a> JmeterReader<'a> {
             texts.push(self.filled(text, element));
         }
         if element.flag("Assertion.assume_success") && statuses.is_empty() {
-            *statuses = vec![true; 500];
+            *statuses = (100..600).collect();
         }
         texts.retain(|text| !text.is_empty());
         if texts.is_empty() {
@@ -88,7 +91,7 @@ impl<'a> JmeterReader<'a> {
         element: JmeterElement<'a>,
         kind: u32,
         texts: &[ImportedText],
-        statuses: &mut Vec<bool>,
+        statuses: &mut Vec<u16>,
     ) {
         let mut patterns = Vec::new();
         for text in texts {
@@ -108,18 +111,19 @@ impl<'a> JmeterReader<'a> {
             patterns.push(pattern);
         }
         if statuses.is_empty() {
-            *statuses = (100..600).map(|status| (200..400).contains(&status)).collect();
+            *statuses = SUCCESS.collect();
         }
-        let before = statuses.clone();
-        for (at, is_fine) in statuses.iter_mut().enumerate() {
-            let status = (100 + at).to_string();
+        let is_fine = |status: &u16| {
+            let status = status.to_string();
             let holds = |pattern: &Pattern| pattern.is_in(&status) != (kind & NOT != 0);
             let mut all = patterns.iter().map(holds);
-            *is_fine &= if kind & ANY != 0 { all.any(|is| is) } else { all.all(|is| is) };
-        }
-        if !statuses.contains(&true) {
-            *statuses = before;
+            if kind & ANY != 0 { all.any(|is| is) } else { all.all(|is| is) }
+        };
+        let left: Vec<u16> = statuses.iter().copied().filter(is_fine).collect();
+        if left.is_empty() {
             self.leave_out(element, "no status is success to it and to JMeter: it is not asked");
+        } else {
+            *statuses = left;
         }
     }
 
@@ -129,7 +133,7 @@ impl<'a> JmeterReader<'a> {
         kind: u32,
         texts: &[ImportedText],
         expect: &mut ImportedExpect,
-        statuses: &mut Vec<bool>,
+        statuses: &mut Vec<u16>,
     ) {
         for text in texts {
             // The first line has the status.
@@ -140,10 +144,7 @@ impl<'a> JmeterReader<'a> {
                 continue;
             }
             let line = text.literal().and_then(|text| text.split_once(':'));
-            let is_name = |name: &str| {
-                !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-            };
-            let line = line.filter(|(name, _)| is_name(name) && kind & ANY == 0);
+            let line = line.filter(|(name, _)| is_word(name, b"-") && kind & ANY == 0);
             let Some((name, value)) = line else {
                 self.leave_out(element, "it asks for header lines, which are not asked here");
                 continue;
@@ -230,14 +231,12 @@ impl<'a> JmeterReader<'a> {
     }
 }
 
-/// Statuses from 100 on as ranges; none where all below 400 are success.
-fn ranges(statuses: &[bool]) -> Vec<String> {
-    let default = (100..600).map(|status| (200..400).contains(&status));
-    if statuses.iter().copied().eq(default) {
+/// Statuses as ranges; none where they are success anyhow.
+fn ranges(statuses: &[u16]) -> Vec<String> {
+    if statuses.iter().copied().eq(SUCCESS) {
         return Vec::new();
     }
-    let permitted = (100..).zip(statuses).filter(|(_, is_fine)| **is_fine);
-    let ranges = status_ranges(permitted.map(|(status, _)| status)).into_iter();
+    let ranges = status_ranges(statuses.iter().copied()).into_iter();
     let written = ranges.map(
         |(low, high)| {
             if low == high { low.to_string() } else { format!("{low}-{high}") }

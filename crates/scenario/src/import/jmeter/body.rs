@@ -51,7 +51,7 @@ impl<'a> JmeterReader<'a> {
         let is_multipart =
             sampler.flag("HTTPSampler.DO_MULTIPART_POST") || !(files.is_empty() || is_one_file);
         if is_multipart {
-            self.multipart(&arguments, files, draft);
+            self.multipart(sampler, &arguments, files, draft);
         } else if let Some((_, part)) = files.into_iter().next() {
             if let Err(file) = part.content {
                 draft.content = ImportedBody::File(file);
@@ -137,6 +137,7 @@ impl<'a> JmeterReader<'a> {
 
     fn multipart(
         &mut self,
+        sampler: JmeterElement<'a>,
         arguments: &[JmeterArgument],
         files: Vec<(String, ImportedPart)>,
         draft: &mut SourceRequest,
@@ -144,13 +145,21 @@ impl<'a> JmeterReader<'a> {
         draft.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
         let mut parts = Vec::new();
         for argument in arguments.iter().filter(|argument| !argument.name.is_empty()) {
+            let Some(name) = argument.name.literal() else {
+                let name = argument.name.template();
+                self.leave_out(
+                    sampler,
+                    &format!("a part of its body whose name has values: {name}"),
+                );
+                continue;
+            };
             let media = Some(argument.media.clone());
             let part = ImportedPart {
                 content: Ok(argument.value.clone()),
                 media: media.filter(|media| !matches!(media.as_str(), "" | "text/plain")),
                 filename: None,
             };
-            parts.push((argument.name.literal().unwrap_or("part").to_owned(), part));
+            parts.push((name.to_owned(), part));
         }
         parts.extend(files);
         if !parts.is_empty() {
@@ -179,11 +188,8 @@ fn encoded(text: &ImportedText, is_encoded: bool) -> ImportedText {
 }
 
 fn query(arguments: &[JmeterArgument], draft: &mut SourceRequest) {
-    let last = draft.url.parts().iter().any(|part| match part {
-        TextPart::Literal(text) => text.contains('?'),
-        TextPart::Value(_) => false,
-    });
-    let mut sign = if last { "&" } else { "?" };
+    let is_query = |part: &TextPart| matches!(part, TextPart::Literal(text) if text.contains('?'));
+    let mut sign = if draft.url.parts().iter().any(is_query) { "&" } else { "?" };
     for argument in arguments.iter().filter(|argument| !argument.name.is_empty()) {
         draft.url.push(sign);
         draft.url.append(&encoded(&argument.name, argument.is_encoded));
@@ -241,14 +247,7 @@ fn form(arguments: &[JmeterArgument], draft: &mut SourceRequest) {
         text.push(sign);
         for (side, between) in [(name, "="), (value, "")] {
             let encoded = side.map(percent::form);
-            for part in encoded.parts() {
-                match part {
-                    TextPart::Literal(plain) => text.push(plain),
-                    TextPart::Value(value) => {
-                        text.append(&ImportedText::value(format!("urlencode({value})")));
-                    }
-                }
-            }
+            text.append(&encoded.map_values(|value| format!("urlencode({value})")));
             text.push(between);
         }
         sign = "&";

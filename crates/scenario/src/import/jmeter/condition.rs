@@ -72,11 +72,16 @@ impl JmeterReader<'_> {
                 _ => Ok(JmeterDecision::Known(false)),
             },
             _ if is_script => self.script(&parts),
-            _ => {
-                let (value, unknown) = self.resolved_parts(&parts);
-                no_unknown(unknown)?;
-                Ok(compared(value, Equal, "true".into()))
-            }
+            _ => Ok(compared(self.known(&parts)?, Equal, "true".into())),
+        }
+    }
+
+    /// The value of parts that are all known.
+    pub(super) fn known(&mut self, parts: &[JmeterPart]) -> Result<ImportedText, String> {
+        let (value, unknown) = self.resolved_parts(parts);
+        match unknown.first() {
+            Some(what) => Err(format!("nothing here sets {what}")),
+            None => Ok(value),
         }
     }
 
@@ -91,17 +96,7 @@ impl JmeterReader<'_> {
         let mut script = JmeterScript { reader: self, units, at: 0, depth: 0 };
         let decision = script.any()?;
         script.blanks();
-        if script.at < script.units.len() {
-            return Err(format!("'{}' is not understood", script.rest()));
-        }
-        Ok(decision)
-    }
-}
-
-fn no_unknown(unknown: Vec<String>) -> Result<(), String> {
-    match unknown.first() {
-        Some(what) => Err(format!("nothing here sets {what}")),
-        None => Ok(()),
+        if script.at < script.units.len() { script.not_understood() } else { Ok(decision) }
     }
 }
 
@@ -110,18 +105,10 @@ fn compared(left: ImportedText, relation: ImportedRelation, right: ImportedText)
     if let (Some(a), Some(b)) = (left.literal(), right.literal()) {
         let numbers = a.trim().parse::<f64>().ok().zip(b.trim().parse::<f64>().ok());
         let order = numbers.and_then(|(a, b)| a.partial_cmp(&b)).unwrap_or_else(|| a.cmp(b));
-        let known = match relation {
-            Equal => Some(order.is_eq()),
-            NotEqual => Some(order.is_ne()),
-            Less => Some(order.is_lt()),
-            Greater => Some(order.is_gt()),
-            AtMost => Some(order.is_le()),
-            AtLeast => Some(order.is_ge()),
-            Contains => Some(a.contains(b)),
-            Matches => None,
-        };
-        if let Some(known) = known {
-            return JmeterDecision::Known(known);
+        match relation {
+            Matches => {}
+            Contains => return JmeterDecision::Known(a.contains(b)),
+            _ => return JmeterDecision::Known(relation.holds(order)),
         }
     }
     // A variable that is not set is its own name in JMeter, and empty here.
@@ -156,7 +143,11 @@ enum ScriptSide {
 
 impl JmeterScript<'_, '_> {
     fn peek(&self) -> Option<char> {
-        match self.units.get(self.at) {
+        self.char_at(self.at)
+    }
+
+    fn char_at(&self, at: usize) -> Option<char> {
+        match self.units.get(at) {
             Some(ScriptUnit::Char(c)) => Some(*c),
             _ => None,
         }
@@ -176,22 +167,22 @@ impl JmeterScript<'_, '_> {
         self.units.iter().skip(self.at).map(unit).collect()
     }
 
+    fn not_understood<T>(&self) -> Result<T, String> {
+        Err(format!("'{}' is not understood", self.rest()))
+    }
+
     /// Takes a sign or a word that stands here.
     fn take(&mut self, sign: &str) -> bool {
         self.blanks();
         let mut at = self.at;
         for expected in sign.chars() {
-            match self.units.get(at) {
-                Some(ScriptUnit::Char(c)) if *c == expected => at += 1,
-                _ => return false,
+            if self.char_at(at) != Some(expected) {
+                return false;
             }
+            at += 1;
         }
-        let is_letter = |c: &char| c.is_alphanumeric() || *c == '_';
-        let next = match self.units.get(at) {
-            Some(ScriptUnit::Char(c)) => Some(*c),
-            _ => None,
-        };
-        if sign.ends_with(|c: char| is_letter(&c)) && next.as_ref().is_some_and(is_letter) {
+        let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+        if sign.ends_with(is_letter) && self.char_at(at).is_some_and(is_letter) {
             return false;
         }
         self.at = at;
@@ -227,7 +218,7 @@ impl JmeterScript<'_, '_> {
         let mut is_not = false;
         self.blanks();
         loop {
-            let is_unequal = matches!(self.units.get(self.at + 1), Some(ScriptUnit::Char('=')));
+            let is_unequal = self.char_at(self.at + 1) == Some('=');
             let is_sign = !is_unequal && self.take("!");
             if !is_sign && !self.take("not") {
                 break;
@@ -237,7 +228,7 @@ impl JmeterScript<'_, '_> {
         let decision = if self.take("(") {
             let inner = self.any()?;
             if !self.take(")") {
-                return Err(format!("'{}' is not understood", self.rest()));
+                return self.not_understood();
             }
             inner
         } else {
@@ -301,7 +292,7 @@ impl JmeterScript<'_, '_> {
         let is_number = self.peek().is_none_or(|c| c.is_ascii_digit() || c == '-');
         if is_number {
             return match self.until(|c| !is_part(c), false)? {
-                value if value.is_empty() => Err(format!("'{}' is not understood", self.rest())),
+                value if value.is_empty() => self.not_understood(),
                 value => Ok(value),
             };
         }
@@ -318,29 +309,27 @@ impl JmeterScript<'_, '_> {
                 return if is_call && is_closed { Ok(value) } else { Err("a call".to_owned()) };
             }
         }
-        match [("true", "true"), ("false", "false"), ("null", "")]
-            .into_iter()
-            .find(|(word, _)| self.take(word))
-        {
-            Some((_, text)) => Ok(text.into()),
-            None => Err(format!("'{}' is not understood", self.rest())),
+        for (word, text) in [("true", "true"), ("false", "false"), ("null", "")] {
+            if self.take(word) {
+                return Ok(text.into());
+            }
         }
+        self.not_understood()
     }
 
     /// `("name")` or `["name"]` behind `vars` or `props`.
     fn looked_up(&mut self, function: &str) -> Result<ImportedText, String> {
-        let is_open = self.take("(") || self.take("[");
+        let is_open = self.take_any(&["(", "["]);
         let name = if is_open { self.value()? } else { ImportedText::default() };
-        if !is_open || !(self.take(")") || self.take("]")) {
-            return Err(format!("'{}' is not understood", self.rest()));
+        if !is_open || !self.take_any(&[")", "]"]) {
+            return self.not_understood();
         }
         let name = vec![JmeterPart::Text(name.literal().unwrap_or_default().to_owned())];
         let part = match function {
             "" => JmeterPart::Variable(name),
             call => JmeterPart::Call(call.to_owned(), vec![name]),
         };
-        let (value, unknown) = self.reader.resolved_parts(&[part]);
-        no_unknown(unknown).map(|()| value)
+        self.reader.known(&[part])
     }
 
     /// What stands here up to a character, which is then taken if it is a quote.
@@ -366,8 +355,7 @@ impl JmeterScript<'_, '_> {
         if is_quoted {
             self.at += 1;
         }
-        let (value, unknown) = self.reader.resolved_parts(&inside);
-        no_unknown(unknown).map(|()| value)
+        self.reader.known(&inside)
     }
 
     /// A method of a text.
@@ -397,19 +385,13 @@ impl JmeterScript<'_, '_> {
                 let is_open = self.take("(");
                 let other = self.value()?;
                 if !is_open || !self.take(")") {
-                    return Err(format!("'{}' is not understood", self.rest()));
+                    return self.not_understood();
                 }
                 let decision = match name {
                     "matches" => whole(of.clone(), &other)?,
                     "startsWith" => {
                         let text = other.literal().ok_or("startsWith of a variable")?;
-                        let pattern = format!("^{}", regex_syntax::escape(text));
-                        let pattern = pattern.into();
-                        JmeterDecision::Asked(ImportedCondition::Compare(
-                            of.clone(),
-                            Matches,
-                            pattern,
-                        ))
+                        matching(of.clone(), format!("^{}", regex_syntax::escape(text)))
                     }
                     _ => compared(of.clone(), relation, other),
                 };
@@ -423,6 +405,9 @@ impl JmeterScript<'_, '_> {
 /// Whether an expression matches the whole of a text.
 fn whole(of: ImportedText, pattern: &ImportedText) -> Result<JmeterDecision, String> {
     let pattern = pattern.literal().ok_or("an expression with a variable")?;
-    let pattern = format!("^(?:{pattern})$").into();
-    Ok(JmeterDecision::Asked(ImportedCondition::Compare(of, Matches, pattern)))
+    Ok(matching(of, format!("^(?:{pattern})$")))
+}
+
+fn matching(of: ImportedText, pattern: String) -> JmeterDecision {
+    JmeterDecision::Asked(ImportedCondition::Compare(of, Matches, pattern.into()))
 }

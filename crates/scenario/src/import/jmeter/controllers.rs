@@ -3,6 +3,7 @@
 use super::JmeterReader;
 use super::condition::JmeterDecision;
 use super::element::{JmeterElement, JmeterScope};
+use super::expression::parts;
 use super::groups::RATES;
 use crate::flow::BRANCHES_MAX;
 use crate::import::collect::Collector;
@@ -13,21 +14,28 @@ use std::rc::Rc;
 
 /// How often steps are done that are done forever.
 pub(super) const FOREVER: &str = "1000000000";
+/// What it means that a condition does not hold in any session.
+const NEVER: &str = "its condition never holds: its steps are left out";
 /// The most passes of a loop whose condition says how many.
 const PASSES_MAX: u32 = 1000;
 
 impl<'a> JmeterReader<'a> {
     /// Imports what lies below an element.
     pub(super) fn below(&mut self, element: JmeterElement<'a>, outer: &Rc<JmeterScope<'a>>) {
-        self.elements(&element.children(), outer);
+        let (own, scope) = self.settled_below(element, outer);
+        own.into_iter().for_each(|child| self.element(child, &scope));
     }
 
-    fn elements(&mut self, own: &[JmeterElement<'a>], outer: &Rc<JmeterScope<'a>>) {
-        self.settle(own);
-        let scope = self.scope_of(own, outer);
-        for element in own {
-            self.element(*element, &scope);
-        }
+    /// What lies below an element, with its scope. What is no step there is settled.
+    fn settled_below(
+        &mut self,
+        element: JmeterElement<'a>,
+        outer: &Rc<JmeterScope<'a>>,
+    ) -> (Vec<JmeterElement<'a>>, Rc<JmeterScope<'a>>) {
+        let own = element.children();
+        self.settle(&own);
+        let scope = self.scope_of(&own, outer);
+        (own, scope)
     }
 
     /// The steps of an element, in a list of their own.
@@ -39,6 +47,20 @@ impl<'a> JmeterReader<'a> {
         self.all.open();
         self.element(element, scope);
         self.all.close()
+    }
+
+    /// The steps of a loop, whose passes may have a variable.
+    fn steps_of_loop(
+        &mut self,
+        element: JmeterElement<'a>,
+        variable: Option<String>,
+        scope: &Rc<JmeterScope<'a>>,
+    ) -> Vec<ImportedStep> {
+        variable.iter().for_each(|name| self.all.know(name));
+        self.passes.push(variable);
+        let steps = self.steps_below(element, scope);
+        self.passes.pop();
+        steps
     }
 
     fn steps_below(
@@ -74,23 +96,12 @@ impl<'a> JmeterReader<'a> {
             "SwitchController" => self.switch(element, scope),
             "ThroughputController" => self.throughput(element, scope),
             "RandomController" | "InterleaveControl" => self.one_of(element, scope),
-            "RandomOrderController" => {
-                self.leave_out(element, "its steps are done in their order, not in any");
-                self.below(element, scope);
-            }
             "RunTime" => {
                 self.leave_out(element, "its steps are done once, not again for a time");
                 self.below(element, scope);
             }
-            "CriticalSectionController" => {
-                self.leave_out(element, "several sessions are in it at the same time");
-                self.below(element, scope);
-            }
             "ParallelSampler" => self.parallel(element, scope),
             "ModuleController" => self.module(element, scope),
-            "IncludeController" => {
-                self.leave_out(element, "the plan that it includes is not read");
-            }
             "TestFragmentController" => {}
             _ => self.other(element, scope),
         }
@@ -117,10 +128,7 @@ impl<'a> JmeterReader<'a> {
         if self.used.contains(name.as_str()) {
             return Some(Collector::variable(&name));
         }
-        let asks = |e: &JmeterElement<'a>| e.kind() == "OnceOnlyController";
-        let asks_below = |e: JmeterElement<'a>| e.children().iter().any(asks);
-        let is_asked = asks_below(element) || element.children().into_iter().any(asks_below);
-        is_asked.then(|| match self.passes.iter().flatten().count() {
+        asks_for_first_pass(element).then(|| match self.passes.iter().flatten().count() {
             0 => "pass".to_owned(),
             outer => format!("pass{}", outer + 1),
         })
@@ -134,10 +142,7 @@ impl<'a> JmeterReader<'a> {
         scope: &Rc<JmeterScope<'a>>,
     ) {
         let variable = self.pass_variable(element);
-        variable.iter().for_each(|name| self.all.know(name));
-        self.passes.push(variable.clone());
-        let steps = self.steps_below(element, scope);
-        self.passes.pop();
+        let steps = self.steps_of_loop(element, variable.clone(), scope);
         let times = ImportedRepeat::Times(times);
         self.all.push(ImportedStep::Repeat { times, variable, steps });
     }
@@ -166,36 +171,29 @@ impl<'a> JmeterReader<'a> {
         let is_new = |name: &String| !self.all.is_known(name);
         let unknown: Vec<String> = names.into_iter().filter(is_new).collect();
         let variable = self.pass_variable(element);
-        variable.iter().for_each(|name| self.all.know(name));
-        self.passes.push(variable.clone());
-        let steps = self.steps_below(element, scope);
-        self.passes.pop();
+        let steps = self.steps_of_loop(element, variable.clone(), scope);
         let condition = match text {
             "" | "LAST" => Err("it asks whether the last request failed".to_owned()),
             _ => self.lasting(text),
         };
         let empty = |name: &String| (name.clone(), ImportedText::default());
         let set = unknown.iter().filter(|name| self.all.is_known(name)).map(empty).collect();
-        match condition {
+        let times = match condition {
             Ok(JmeterDecision::Asked(condition)) => {
                 self.set(set);
                 self.set_what_is_needed();
-                let times = ImportedRepeat::While(condition, PASSES_MAX);
-                self.all.push(ImportedStep::Repeat { times, variable, steps });
+                ImportedRepeat::While(condition, PASSES_MAX)
             }
             Ok(JmeterDecision::Known(false)) => {
-                self.leave_out(element, "its condition never holds: its steps are left out");
+                return self.leave_out(element, NEVER);
             }
-            Ok(JmeterDecision::Known(true)) => {
-                let times = ImportedRepeat::Times(FOREVER.into());
-                self.all.push(ImportedStep::Repeat { times, variable, steps });
-            }
+            Ok(JmeterDecision::Known(true)) => ImportedRepeat::Times(FOREVER.into()),
             Err(why) => {
                 self.leave_out(element, &format!("{why}: its steps are done once"));
-                let times = ImportedRepeat::Times("1".into());
-                self.all.push(ImportedStep::Repeat { times, variable, steps });
+                ImportedRepeat::Times("1".into())
             }
-        }
+        };
+        self.all.push(ImportedStep::Repeat { times, variable, steps });
     }
 
     /// A While controller goes on as long as its text is not `false`.
@@ -203,16 +201,15 @@ impl<'a> JmeterReader<'a> {
         if text.trim_start().starts_with("${__") {
             return self.decision(text, false);
         }
-        let (value, unknown) = self.resolved(text);
-        match (unknown.first(), value.literal()) {
-            (Some(what), _) => Err(format!("nothing here sets {what}")),
-            (None, Some(text)) => Ok(JmeterDecision::Known(text.trim() != "false")),
-            (None, None) => Ok(JmeterDecision::Asked(ImportedCondition::Compare(
+        let value = self.known(&parts(text))?;
+        Ok(match value.literal() {
+            Some(text) => JmeterDecision::Known(text.trim() != "false"),
+            None => JmeterDecision::Asked(ImportedCondition::Compare(
                 value,
                 ImportedRelation::NotEqual,
                 "false".into(),
-            ))),
-        }
+            )),
+        })
     }
 
     /// The variables that a text names.
@@ -248,9 +245,7 @@ impl<'a> JmeterReader<'a> {
             return self.below(element, scope);
         };
         self.all.know(&variable);
-        self.passes.push(None);
-        let steps = self.steps_below(element, scope);
-        self.passes.pop();
+        let steps = self.steps_of_loop(element, None, scope);
         self.all.push(ImportedStep::Repeat { times, variable: Some(variable), steps });
     }
 
@@ -260,9 +255,7 @@ impl<'a> JmeterReader<'a> {
         self.set_what_is_needed();
         match decision {
             Ok(JmeterDecision::Known(true)) => self.below(element, scope),
-            Ok(JmeterDecision::Known(false)) => {
-                self.leave_out(element, "its condition never holds: its steps are left out");
-            }
+            Ok(JmeterDecision::Known(false)) => self.leave_out(element, NEVER),
             Ok(JmeterDecision::Asked(condition)) => {
                 if element.flag("IfController.evaluateAll") {
                     self.leave_out(element, "its condition is asked once, not before each step");
@@ -300,9 +293,7 @@ impl<'a> JmeterReader<'a> {
     fn switch(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
         let value = self.filled(element.text("SwitchController.value").trim(), element);
         self.set_what_is_needed();
-        let own = element.children();
-        self.settle(&own);
-        let scope = self.scope_of(&own, scope);
+        let (own, scope) = self.settled_below(element, scope);
         let children: Vec<JmeterElement<'a>> = own.into_iter().filter(is_step).collect();
         if let Some(text) = value.literal() {
             let number = text.parse::<usize>().ok().filter(|n| *n < children.len());
@@ -329,10 +320,7 @@ impl<'a> JmeterReader<'a> {
     /// A share of the passes, or a number of them.
     fn throughput(&mut self, element: JmeterElement<'a>, scope: &Rc<JmeterScope<'a>>) {
         let is_percent = element.text("ThroughputController.style").trim() == "1";
-        let setting = ["percentThroughput", "maxThroughput"]
-            .map(|name| element.inner(&format!("ThroughputController.{name}")).is_some());
-        let percent =
-            if setting[0] { element.text("ThroughputController.percentThroughput") } else { "100" };
+        let percent = element.given("ThroughputController.percentThroughput").unwrap_or("100");
         let Some(percent) = self.number::<f64>(percent).filter(|_| is_percent) else {
             let what = if is_percent {
                 "its share is not known: its steps are always done"
@@ -363,9 +351,7 @@ impl<'a> JmeterReader<'a> {
         if element.kind() == "InterleaveControl" {
             self.leave_out(element, "one of its children is chosen by chance, not in turn");
         }
-        let own = element.children();
-        self.settle(&own);
-        let scope = self.scope_of(&own, scope);
+        let (own, scope) = self.settled_below(element, scope);
         let mut choices = Vec::new();
         for child in own.into_iter().filter(is_step) {
             let steps = self.steps_of(child, &scope);
@@ -421,6 +407,12 @@ impl<'a> JmeterReader<'a> {
             self.below(element, scope);
         }
     }
+}
+
+/// Whether something in a loop or a thread group is done in the first pass only.
+pub(super) fn asks_for_first_pass(element: JmeterElement) -> bool {
+    let asks = |e: &JmeterElement| e.kind() == "OnceOnlyController";
+    element.children().iter().any(|e| asks(e) || e.children().iter().any(asks))
 }
 
 /// Whether an element is done, as a request or a controller is.
@@ -485,6 +477,9 @@ pub(super) fn effect(kind: &str) -> Option<&'static str> {
         "URLRewritingModifier" | "AnchorModifier" | "ParamModifier" | "RegExUserParameters" => {
             Some("requests are not changed by it")
         }
+        "RandomOrderController" => Some("its steps are done in their order, not in any"),
+        "CriticalSectionController" => Some("several sessions are in it at the same time"),
+        "IncludeController" => Some("the plan that it includes is not read"),
         "AutoStop" => Some("the load is not ended by it: write fail_if"),
         _ if is_script => Some("its script is not run: what it sets or changes is not"),
         _ if ends("Assertion") => Some("it is not asked of responses"),

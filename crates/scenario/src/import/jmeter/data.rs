@@ -52,7 +52,7 @@ impl<'a> JmeterReader<'a> {
             (_, Some("false")) => Deal::Unique,
             _ => Deal::InOrder,
         };
-        let Some(taken) = self.all.data(&set, &wanted, order) else {
+        let Some((set, taken)) = self.all.data(&set, &wanted, order) else {
             self.leave_out(element, "its file cannot be one of a scenario");
             return;
         };
@@ -78,13 +78,20 @@ impl<'a> JmeterReader<'a> {
             self.nameless_set = Some(set);
             return;
         }
+        // A column has the name that templates can have.
+        let column = |name: &str| match name {
+            "" => String::new(),
+            name => Collector::variable(name),
+        };
+        let columns: Vec<String> = names.iter().map(|name| column(name)).collect();
+        let first = columns.join(",");
         if element.flag("ignoreFirstLine") {
-            self.all.remark(format!("The first line of {taken} has to be: {}.", names.join(",")));
+            self.all.remark(format!("The first line of {taken} has to be: {first}."));
         } else {
-            self.all.remark(format!("Put a first line into {taken}: {}.", names.join(",")));
+            self.all.remark(format!("Put a first line into {taken}: {first}."));
         }
-        for name in names.into_iter().filter(|name| !name.is_empty()) {
-            self.columns.insert(name.to_owned(), format!("{set}.{}", Collector::variable(name)));
+        for (name, column) in names.into_iter().zip(columns).filter(|(name, _)| !name.is_empty()) {
+            self.columns.insert(name.to_owned(), format!("{set}.{column}"));
         }
     }
 

@@ -1,18 +1,8 @@
 //! Elements of a test plan: a tag with properties, and the tree of its children behind it.
 
-use roxmltree::{Document, Node};
+use crate::import::grammar::LineStarts;
+use roxmltree::Node;
 use std::rc::Rc;
-
-/// Where the lines of a document begin, in bytes.
-#[derive(Debug)]
-pub(super) struct JmeterLines(Vec<usize>);
-
-impl JmeterLines {
-    pub(super) fn of(document: &Document) -> JmeterLines {
-        let ends = document.input_text().match_indices('\n').map(|(at, _)| at + 1);
-        JmeterLines(std::iter::once(0).chain(ends).collect())
-    }
-}
 
 /// An element of the plan.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +36,12 @@ impl<'a> JmeterElement<'a> {
 
     /// The enabled elements below it.
     pub(super) fn children(self) -> Vec<JmeterElement<'a>> {
-        self.tree.map_or_else(Vec::new, |tree| JmeterElement::list(tree, &mut 0))
+        self.list_below(&mut 0)
     }
 
-    /// The tree of its children.
-    pub(super) fn tree(self) -> Option<Node<'a, 'a>> {
-        self.tree
+    /// The same; `disabled` counts the others.
+    pub(super) fn list_below(self, disabled: &mut usize) -> Vec<JmeterElement<'a>> {
+        self.tree.map_or_else(Vec::new, |tree| JmeterElement::list(tree, disabled))
     }
 
     /// Its kind, without the packages of a class.
@@ -67,8 +57,8 @@ impl<'a> JmeterElement<'a> {
     }
 
     /// What it is, for a line about it.
-    pub(super) fn told(self, lines: &JmeterLines) -> String {
-        let line = lines.0.partition_point(|begin| *begin <= self.node.range().start);
+    pub(super) fn told(self, lines: &LineStarts) -> String {
+        let line = lines.line(self.place());
         format!("line {line}: {} '{}'", self.kind(), self.name())
     }
 

@@ -85,15 +85,11 @@ impl ExpressionReader<'_> {
         let mut name = self.parts(|c| matches!(c, '}' | '('));
         if self.chars.next_if_eq(&'}').is_some() {
             return Ok(match &name[..] {
-                [JmeterPart::Text(call)] if call.trim_start().starts_with("__") => {
-                    // `__jm__Loop__idx` is a variable, whatever it looks like.
-                    let call = call.trim();
-                    let is_variable = call.starts_with("__jm__");
-                    if is_variable {
-                        JmeterPart::Variable(name)
-                    } else {
-                        JmeterPart::Call(call.to_owned(), Vec::new())
-                    }
+                // `__jm__Loop__idx` is a variable, whatever it looks like.
+                [JmeterPart::Text(call)]
+                    if call.trim().starts_with("__") && !call.trim().starts_with("__jm__") =>
+                {
+                    JmeterPart::Call(call.trim().to_owned(), Vec::new())
                 }
                 _ => JmeterPart::Variable(name),
             });

@@ -2,6 +2,7 @@
 
 use super::JmeterReader;
 use super::element::{JmeterElement, JmeterScope};
+use super::is_word;
 use crate::import::collect::Collector;
 use crate::import::grammar::pointer_part;
 use crate::import::{ImportedExtract, ImportedSource};
@@ -98,12 +99,12 @@ impl<'a> JmeterReader<'a> {
         let source = match text("useHeaders").trim() {
             "true" => of_header(pattern),
             "code" => Some(ImportedSource::Status),
-            "unescaped" => Some((pattern, true)).map(|(p, u)| regex_source(p, group, u)),
+            "unescaped" => Some(regex_source(pattern, group, true)),
             "" | "false" => Some(regex_source(pattern, group, false)),
             _ => None,
         };
         let Some(source) = source else {
-            let part = text("useHeaders").trim().to_owned();
+            let part = text("useHeaders").trim();
             self.leave_out(element, &format!("it reads '{part}': '{name}' is not set"));
             return Vec::new();
         };
@@ -224,6 +225,11 @@ impl<'a> JmeterReader<'a> {
             self.leave_out(element, &format!("XPath: '{name}' is not set"));
             return Vec::new();
         };
+        // Without a number it takes the first.
+        let number = text("matchNumber");
+        if !matches!(number, "" | "0") && !self.match_number(element, number) {
+            return Vec::new();
+        }
         vec![self.extract(name, source, text("default"))]
     }
 }
@@ -236,9 +242,7 @@ fn regex_source(pattern: &str, group: u32, unescape: bool) -> ImportedSource {
 fn of_header(pattern: &str) -> Option<ImportedSource> {
     let (name, value) = pattern.trim_start_matches('^').split_once(':')?;
     let value = value.trim_start().trim_start_matches("\\s*").trim_end_matches('$');
-    let is_name = |text: &str| {
-        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-    };
+    let is_name = |text: &str| is_word(text, b"-_.");
     if name.eq_ignore_ascii_case("set-cookie") {
         let (cookie, value) = value.split_once('=')?;
         let is_all =
@@ -295,9 +299,7 @@ pub(super) fn pointer(path: &str) -> Option<(String, bool)> {
 
 /// The field of a path such as `$..token`, which may lie anywhere.
 fn anywhere(path: &str) -> Option<&str> {
-    let field = path.strip_prefix("$..")?;
-    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
-    (!field.is_empty() && field.bytes().all(is_name)).then_some(field)
+    path.strip_prefix("$..").filter(|field| is_word(field, b"-_"))
 }
 
 /// `//input[@name='x']/@value` as a selector.
@@ -307,9 +309,7 @@ fn css_of(path: &str) -> Option<ImportedSource> {
         Some((path, attribute)) => (path, Some(attribute.to_owned())),
         None => (path.strip_suffix("/text()")?, None),
     };
-    let is_name = |text: &str| {
-        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
-    };
+    let is_name = |text: &str| is_word(text, b"-_");
     let (tag, condition) = match path.split_once('[') {
         None => (path, None),
         Some((tag, rest)) => (tag, Some(rest.strip_suffix(']')?)),

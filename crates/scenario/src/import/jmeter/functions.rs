@@ -3,8 +3,8 @@
 use super::JmeterReader;
 use super::element::JmeterElement;
 use super::expression::{JmeterPart, parts, written};
+use crate::import::ImportedText;
 use crate::import::collect::Collector;
-use crate::import::{ImportedText, TextPart};
 use crate::names::is_name;
 
 /// The longest text with variables in their places.
@@ -15,9 +15,7 @@ impl<'a> JmeterReader<'a> {
     pub(super) fn filled(&mut self, text: &str, of: JmeterElement<'a>) -> ImportedText {
         let (filled, unknown) = self.resolved(text);
         for what in unknown {
-            let told = self.told(of);
-            self.all
-                .leave_out(format!("{told}: nothing here sets {what}: it is sent as this text"));
+            self.leave_out(of, &format!("nothing here sets {what}: it is sent as this text"));
         }
         filled
     }
@@ -100,7 +98,11 @@ impl<'a> JmeterReader<'a> {
             text.literal().filter(|_| unknown.is_empty()).map(|text| text.trim().to_owned())
         };
         // The variable that has the value too.
-        let mut variable_at = None;
+        let variable_at = match name {
+            "__Random" | "__RandomString" => Some(2),
+            "__time" | "__counter" => Some(1),
+            _ => None,
+        };
         let value = match name {
             "__P" => self.property_value(&literal(0)?, literal(1)),
             "__property" => self.property_value(&literal(0)?, literal(2)),
@@ -111,22 +113,14 @@ impl<'a> JmeterReader<'a> {
             }
             "__eval" => Some(text(0)),
             "__Random" => {
-                variable_at = Some(2);
                 let whole = |at| literal(at).and_then(|text| text.parse::<i64>().ok());
                 let (least, most) = (whole(0)?, whole(1)?);
                 (least <= most).then(|| ImportedText::value(format!("random({least},{most})")))
             }
-            "__RandomString" => {
-                variable_at = Some(2);
-                random_digits(&literal(0)?, &literal(1)?)
-            }
+            "__RandomString" => random_digits(&literal(0)?, &literal(1)?),
             "__UUID" => Some(ImportedText::value("uuid()")),
-            "__time" => {
-                variable_at = Some(1);
-                Some(self.time(&literal(0).unwrap_or_default()))
-            }
+            "__time" => Some(self.time(&literal(0).unwrap_or_default())),
             "__counter" => {
-                variable_at = Some(1);
                 if literal(0).as_deref() != Some("FALSE") {
                     self.remark_numbers();
                 }
@@ -139,15 +133,14 @@ impl<'a> JmeterReader<'a> {
             }
             "__threadGroupName" => Some(self.group.as_str().into()),
             "__TestPlanName" => Some(self.plan_name.as_str().into()),
-            "__urlencode" => ImportedText::call("urlencode", &text(0)),
-            "__base64Encode" => ImportedText::call("base64", &text(0)),
+            "__urlencode" => ImportedText::call("urlencode", &[&text(0)]),
+            "__base64Encode" => ImportedText::call("base64", &[&text(0)]),
             "__lowercase" => literal(0).map(|text| text.to_lowercase().into()),
             "__uppercase" => literal(0).map(|text| text.to_uppercase().into()),
             "__intSum" | "__longSum" => {
                 let sum = (0..texts.len()).filter_map(literal).map(|one| one.parse::<i64>().ok());
                 sum.sum::<Option<i64>>().map(|sum| sum.to_string().into())
             }
-            "__isPropDefined" | "__isVarDefined" => None,
             "__groovy" | "__BeanShell" | "__javaScript" => self.of_script(&literal(0)?),
             _ => None,
         }?;
@@ -192,8 +185,7 @@ impl<'a> JmeterReader<'a> {
         let is_digits = format.chars().all(|c| c.is_alphabetic());
         let own = match format {
             "" => "unix_ms",
-            "/1000" => "unix_s",
-            _ if is_digits => "unix_s",
+            _ if is_digits || format == "/1000" => "unix_s",
             _ => "rfc3339",
         };
         if !matches!(format, "" | "/1000") && !format.starts_with("yyyy-MM-dd'T'HH:mm:ss") {
@@ -225,38 +217,33 @@ impl<'a> JmeterReader<'a> {
         if let Some(name) = argument("props.get") {
             return self.property_value(&name, None);
         }
-        let is_uuid = script.ends_with("UUID.randomUUID()")
-            || script.ends_with("UUID.randomUUID().toString()");
-        let is_time = matches!(script, "System.currentTimeMillis()" | "new Date().getTime()");
-        match () {
-            () if is_uuid => Some(ImportedText::value("uuid()")),
-            () if is_time => Some(ImportedText::value("now(unix_ms)")),
-            () => script.parse::<f64>().ok().map(|_| script.into()),
+        let plain = script.strip_suffix(".toString()").unwrap_or(script);
+        match script {
+            "System.currentTimeMillis()" | "new Date().getTime()" => {
+                Some(ImportedText::value("now(unix_ms)"))
+            }
+            _ if plain.ends_with("UUID.randomUUID()") => Some(ImportedText::value("uuid()")),
+            _ => script.parse::<f64>().ok().map(|_| script.into()),
         }
     }
 }
 
-/// A text of a number of digits.
+/// A text of a number of digits; each may be any.
 fn random_digits(length: &str, letters: &str) -> Option<ImportedText> {
     let length: u32 = length.parse().ok().filter(|length| (1..=15).contains(length))?;
-    let is_digits = !letters.is_empty() && letters.bytes().all(|b| b.is_ascii_digit());
+    let is_digits = letters.bytes().all(|b| b.is_ascii_digit());
+    let is_digits = is_digits && (b'0'..=b'9').all(|digit| letters.as_bytes().contains(&digit));
     let least = 10_u64.pow(length - 1);
     is_digits.then(|| ImportedText::value(format!("random({least},{})", least * 10 - 1)))
 }
 
 /// The same text whose values are pieces of their place: JMeter encodes none of them.
 pub(super) fn unencoded(text: &ImportedText) -> ImportedText {
-    let mut raw = ImportedText::default();
-    for part in text.parts() {
-        match part {
-            TextPart::Literal(text) => raw.push(text),
-            TextPart::Value(value) if is_plain_value(value) => {
-                raw.append(&ImportedText::value(value.as_str()));
-            }
-            TextPart::Value(value) => raw.append(&ImportedText::value(format!("raw({value})"))),
-        }
-    }
-    raw
+    text.map_values(
+        |value| {
+            if is_plain_value(value) { value.to_owned() } else { format!("raw({value})") }
+        },
+    )
 }
 
 /// Whether a value has no characters that are encoded anywhere.

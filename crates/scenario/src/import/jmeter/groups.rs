@@ -2,7 +2,7 @@
 //! give a rate.
 
 use super::JmeterReader;
-use super::controllers::FOREVER;
+use super::controllers::{FOREVER, asks_for_first_pass, effect};
 use super::element::{JmeterElement, JmeterScope};
 use super::load::{JmeterLoad, requests_in, settle};
 use crate::import::ImportedText;
@@ -49,19 +49,17 @@ impl<'a> JmeterReader<'a> {
     fn note(&mut self, plan: &[JmeterElement<'a>]) {
         for element in plan.iter().filter(|e| !e.kind().ends_with("ThreadGroup")) {
             let is_step = element.kind().ends_with("Controller") || element.kind() == "WorkBench";
-            match super::controllers::effect(element.kind()) {
-                Some(effect) if !is_step => self.leave_out(*element, effect),
-                _ => {}
+            if let Some(effect) = effect(element.kind()).filter(|_| !is_step) {
+                self.leave_out(*element, effect);
             }
         }
         let has = |kind: &str| {
             let mut all = self.root.descendants();
             all.any(|n| n.has_tag_name(kind) && n.attribute("enabled") != Some("false"))
         };
-        if has("CookieManager") {
-            return;
+        if !has("CookieManager") {
+            self.all.remark("JMeter sends no cookies without a Cookie Manager; sessions here do.");
         }
-        self.all.remark("JMeter sends no cookies without a Cookie Manager; sessions here do.");
     }
 
     /// What is done once, before or after the load.
@@ -75,7 +73,7 @@ impl<'a> JmeterReader<'a> {
         self.is_thread = false;
         for group in groups {
             self.begin(plan, *group);
-            let threads = self.threads(*group);
+            let threads = self.number::<u32>(group.text("ThreadGroup.num_threads"));
             let loops = self.loops(*group);
             if threads != Some(1) || loops != Some(1) {
                 self.leave_out(*group, "it is done once, by one user");
@@ -102,8 +100,7 @@ impl<'a> JmeterReader<'a> {
         if self.used.contains("__threadNum") {
             self.set(vec![("threadNum".to_owned(), ImportedText::value("seq()"))]);
         }
-        let first: Vec<(String, ImportedText)> = self.first.clone();
-        self.set(first);
+        self.set(self.first.clone());
         self.settle(plan);
     }
 
@@ -122,9 +119,7 @@ impl<'a> JmeterReader<'a> {
         let requests = self.requests;
         let loops = self.loops(group);
         // A session is a pass of a thread, but for what is done in the first pass only.
-        let once = |e: &JmeterElement<'a>| e.kind() == "OnceOnlyController";
-        let asks = group.children().iter().any(|e| once(e) || e.children().iter().any(once));
-        self.is_thread = asks && loops != Some(1) && !has_records;
+        self.is_thread = asks_for_first_pass(group) && loops != Some(1) && !has_records;
         if self.is_thread {
             let times = loops.map_or(FOREVER.to_owned(), |loops| loops.to_string());
             self.all.remark(format!(
@@ -156,12 +151,8 @@ impl<'a> JmeterReader<'a> {
         Some(load)
     }
 
-    fn threads(&mut self, group: JmeterElement<'a>) -> Option<u32> {
-        self.number(group.text("ThreadGroup.num_threads"))
-    }
-
     /// How many passes each thread makes; `None` without an end.
-    pub(super) fn loops(&mut self, group: JmeterElement<'a>) -> Option<u64> {
+    fn loops(&mut self, group: JmeterElement<'a>) -> Option<u64> {
         let main = group.inner("ThreadGroup.main_controller")?;
         let loops = self.number::<i64>(main.text("LoopController.loops"));
         loops.and_then(|loops| u64::try_from(loops).ok())

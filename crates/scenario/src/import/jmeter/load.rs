@@ -103,6 +103,15 @@ impl<'a> JmeterReader<'a> {
         value.unwrap_or(0.0).clamp(0.0, 1e9)
     }
 
+    /// The first numbers of a row, 0 for those that are not known.
+    fn fields<const N: usize>(&mut self, row: JmeterElement<'a>) -> [f64; N] {
+        let fields = row.texts("");
+        std::array::from_fn(|at| {
+            let text = fields.get(at).copied().unwrap_or_default();
+            self.number::<f64>(text).unwrap_or(0.0).clamp(0.0, 1e9)
+        })
+    }
+
     fn threads_and_ramp(&mut self, group: JmeterElement<'a>, loops: Option<u64>) -> JmeterLoad {
         let mut load = JmeterLoad::default();
         let threads = group.text("ThreadGroup.num_threads").trim();
@@ -145,13 +154,7 @@ impl<'a> JmeterReader<'a> {
         let mut rows = Vec::new();
         for name in ["ultimatethreadgroupdata", "threads_schedule"] {
             for row in group.listed(name).into_iter().take(50) {
-                let fields = row.texts("");
-                let mut field = |at: usize| {
-                    let text = fields.get(at).copied().unwrap_or_default();
-                    self.number::<f64>(text).unwrap_or(0.0).clamp(0.0, 1e9)
-                };
-                let (level, delay, ramp) = (field(0), field(1), field(2));
-                let (hold, end) = (field(3), field(4));
+                let [level, delay, ramp, hold, end] = self.fields(row);
                 let mut load = JmeterLoad::default();
                 load.push(0.0, 0.0, delay);
                 load.push(0.0, level, ramp);
@@ -231,12 +234,7 @@ impl<'a> JmeterReader<'a> {
     ) -> JmeterLoad {
         let mut load = JmeterLoad { of_rates: true, ..JmeterLoad::default() };
         for row in element.listed(name).into_iter().take(STAGES_MAX) {
-            let fields = row.texts("");
-            let mut field = |at: usize| {
-                let text = fields.get(at).copied().unwrap_or_default();
-                self.number::<f64>(text).unwrap_or(0.0).clamp(0.0, 1e9)
-            };
-            let (from, to, length) = (field(0), field(1), field(2));
+            let [from, to, length] = self.fields(row);
             load.push(from / unit_s, to / unit_s, length * time_s);
         }
         load

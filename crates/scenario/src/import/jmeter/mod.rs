@@ -17,8 +17,9 @@ mod load;
 mod request;
 
 use super::collect::Collector;
+use super::grammar::LineStarts;
 use super::{Imported, ImportedStep, ImportedText, as_text, error};
-use element::{JmeterElement, JmeterLines, JmeterScope};
+use element::{JmeterElement, JmeterScope};
 use knee_load::quantity::ParseError;
 use roxmltree::{Document, Node, ParsingOptions};
 use std::collections::{HashMap, HashSet};
@@ -51,7 +52,7 @@ pub fn jmeter(bytes: &[u8]) -> Result<Imported, ParseError> {
         return error("the file is no test plan of JMeter: it has no jmeterTestPlan");
     }
     // The target is the server of most requests.
-    let mut reader = JmeterReader::new(root, JmeterLines::of(&document));
+    let mut reader = JmeterReader::new(root, LineStarts::of(text));
     reader.plan();
     let urls = std::mem::take(&mut reader.urls);
     let mut reader = JmeterReader::new(root, reader.lines);
@@ -63,7 +64,7 @@ pub fn jmeter(bytes: &[u8]) -> Result<Imported, ParseError> {
 /// The plan, and what is known at the place up to which it is read.
 struct JmeterReader<'a> {
     all: Collector,
-    lines: JmeterLines,
+    lines: LineStarts,
     root: Node<'a, 'a>,
     plan_name: String,
     /// Values of the plan's variables, which are the same for all sessions.
@@ -94,7 +95,7 @@ struct JmeterReader<'a> {
 }
 
 impl<'a> JmeterReader<'a> {
-    fn new(root: Node<'a, 'a>, lines: JmeterLines) -> JmeterReader<'a> {
+    fn new(root: Node<'a, 'a>, lines: LineStarts) -> JmeterReader<'a> {
         JmeterReader {
             all: Collector::default(),
             lines,
@@ -124,11 +125,8 @@ impl<'a> JmeterReader<'a> {
         let top = tree.map_or_else(Vec::new, |tree| JmeterElement::list(tree, &mut disabled));
         let is_plan = |element: &&JmeterElement<'a>| element.kind() == "TestPlan";
         let plan = top.iter().find(is_plan).copied();
-        let trees = plan.map(|plan| plan.tree());
-        let elements = match trees {
-            Some(tree) => {
-                tree.map_or_else(Vec::new, |tree| JmeterElement::list(tree, &mut disabled))
-            }
+        let elements = match plan {
+            Some(plan) => plan.list_below(&mut disabled),
             None => top,
         };
         self.names();
@@ -138,10 +136,8 @@ impl<'a> JmeterReader<'a> {
                 self.define(variables);
             }
             if plan.flag("TestPlan.serialize_threadgroups") {
-                let told = self.told(plan);
-                self.all.leave_out(format!(
-                    "{told}: its thread groups follow one another; their sessions run side by side"
-                ));
+                let what = "its thread groups follow one another; their sessions run side by side";
+                self.leave_out(plan, what);
             }
         }
         self.define_below(&elements, 0);
@@ -157,8 +153,8 @@ impl<'a> JmeterReader<'a> {
     /// How many elements below one are disabled.
     fn disabled_below(&self, element: JmeterElement<'a>, depth: usize) -> usize {
         let mut disabled = 0;
-        if let Some(tree) = element.tree().filter(|_| depth < DEPTH_MAX) {
-            for child in JmeterElement::list(tree, &mut disabled) {
+        if depth < DEPTH_MAX {
+            for child in element.list_below(&mut disabled) {
                 disabled += self.disabled_below(child, depth + 1);
             }
         }
@@ -273,6 +269,11 @@ impl<'a> JmeterReader<'a> {
         }
         scope
     }
+}
+
+/// Whether a text has letters, digits and these signs only.
+fn is_word(text: &str, signs: &[u8]) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || signs.contains(&b))
 }
 
 /// Whether a regular expression has no sign that means something.

@@ -77,13 +77,9 @@ impl<'a> JmeterReader<'a> {
         let path = scope.setting(sampler, "HTTPSampler.path").trim();
         let path = self.filled(path, sampler);
         let first = path.parts().first();
-        let is_whole = match first {
-            Some(TextPart::Literal(text)) => {
-                text.starts_with("http://") || text.starts_with("https://")
-            }
-            _ => false,
-        };
-        if is_whole {
+        if let Some(TextPart::Literal(text)) = first
+            && (text.starts_with("http://") || text.starts_with("https://"))
+        {
             return path;
         }
         let [protocol, domain, port] = ["protocol", "domain", "port"].map(|name| {
@@ -197,7 +193,7 @@ impl<'a> JmeterReader<'a> {
                 both.append(&self.filled(entry.text("Authorization.password"), sampler));
                 let encoded = match both.literal() {
                     Some(text) => Some(BASE64.encode(text).into()),
-                    None => ImportedText::call("base64", &both),
+                    None => ImportedText::call("base64", &[&both]),
                 };
                 if let Some(encoded) = encoded {
                     let mut value = ImportedText::from("Basic ");

@@ -8,7 +8,20 @@ use std::rc::Rc;
 
 impl<'a> K6Interpreter<'a, '_> {
     pub(super) fn update(&mut self, of: &'a UpdateExpression<'a>, scope: usize) -> JsValue<'a> {
-        let old = match &of.argument {
+        let old = self.target_value(&of.argument, scope);
+        let by = if of.operator == UpdateOperator::Increment { 1.0 } else { -1.0 };
+        let new = self.plus(&old, by);
+        self.assign_simple(&of.argument, new.clone(), scope);
+        if of.prefix { new } else { old }
+    }
+
+    /// What a target has so far.
+    fn target_value(
+        &mut self,
+        target: &'a SimpleAssignmentTarget<'a>,
+        scope: usize,
+    ) -> JsValue<'a> {
+        match target {
             SimpleAssignmentTarget::AssignmentTargetIdentifier(id) => {
                 self.identifier(id.name.as_str(), scope)
             }
@@ -16,11 +29,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 Some(member) => self.member_expression(member, scope),
                 None => JsValue::Undefined,
             },
-        };
-        let by = if of.operator == UpdateOperator::Increment { 1.0 } else { -1.0 };
-        let new = self.plus(&old, by);
-        self.assign_simple(&of.argument, new.clone(), scope);
-        if of.prefix { new } else { old }
+        }
     }
 
     pub(super) fn assignment(
@@ -29,29 +38,12 @@ impl<'a> K6Interpreter<'a, '_> {
         scope: usize,
     ) -> JsValue<'a> {
         let right = |own: &mut Self| own.evaluate(&of.right, scope);
-        let old = |own: &mut Self| match &of.left {
-            AssignmentTarget::AssignmentTargetIdentifier(id) => {
-                own.identifier(id.name.as_str(), scope)
-            }
-            other => match other.as_member_expression() {
-                Some(member) => own.member_expression(member, scope),
-                None => JsValue::Undefined,
-            },
+        let old = |own: &mut Self| match of.left.as_simple_assignment_target() {
+            Some(target) => own.target_value(target, scope),
+            None => JsValue::Undefined,
         };
         let value = match of.operator {
             AssignmentOperator::Assign => right(self),
-            AssignmentOperator::Addition => {
-                let (old, more) = (old(self), right(self));
-                self.binary(old, BinaryOperator::Addition, more)
-            }
-            AssignmentOperator::Subtraction => {
-                let (old, less) = (old(self), right(self));
-                self.binary(old, BinaryOperator::Subtraction, less)
-            }
-            AssignmentOperator::Multiplication => {
-                let (old, by) = (old(self), right(self));
-                self.binary(old, BinaryOperator::Multiplication, by)
-            }
             AssignmentOperator::LogicalOr | AssignmentOperator::LogicalNullish => {
                 let old = old(self);
                 match old.truth() {
@@ -60,22 +52,28 @@ impl<'a> K6Interpreter<'a, '_> {
                     None => self.with_default(old, &of.right, scope),
                 }
             }
-            _ => {
-                right(self);
-                JsValue::unknown("a value that is computed")
-            }
+            operator => match operator.to_binary_operator() {
+                Some(operator) => {
+                    let (old, other) = (old(self), right(self));
+                    self.binary(old, operator, other)
+                }
+                None => {
+                    right(self);
+                    JsValue::unknown("a value that is computed")
+                }
+            },
         };
         self.at = of.span.start;
-        self.assign(&of.left, value.clone(), scope);
-        value
+        self.assign(&of.left, value, scope)
     }
 
+    /// Gives a target a value. Returns the value, which may have a name by that.
     pub(super) fn assign(
         &mut self,
         target: &'a AssignmentTarget<'a>,
         value: JsValue<'a>,
         scope: usize,
-    ) {
+    ) -> JsValue<'a> {
         if let Some(simple) = target.as_simple_assignment_target() {
             return self.assign_simple(simple, value, scope);
         }
@@ -90,6 +88,7 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             _ => self.leave_out("an assignment to the parts of an object"),
         }
+        value
     }
 
     pub(super) fn assign_simple(
@@ -97,43 +96,40 @@ impl<'a> K6Interpreter<'a, '_> {
         target: &'a SimpleAssignmentTarget<'a>,
         value: JsValue<'a>,
         scope: usize,
-    ) {
+    ) -> JsValue<'a> {
         if let SimpleAssignmentTarget::AssignmentTargetIdentifier(id) = target {
             let name = id.name.as_str();
             let value = self.called(value, name);
             let owner = self.heap.scope_of(scope, name).unwrap_or(self.globals);
-            return self.heap.declare(owner, name, value);
+            self.heap.declare(owner, name, value.clone());
+            return value;
         }
         let Some(member) = target.as_member_expression() else {
-            return self.leave_out("an assignment");
+            self.leave_out("an assignment");
+            return value;
         };
-        let (object, name) = match member {
-            MemberExpression::StaticMemberExpression(of) => {
-                (self.evaluate(&of.object, scope), of.property.name.to_string())
-            }
-            MemberExpression::ComputedMemberExpression(of) => {
-                let object = self.evaluate(&of.object, scope);
-                let key = self.evaluate(&of.expression, scope);
-                let text = self.text_of(&key).ok();
-                let text = text.and_then(|text| text.literal().map(str::to_owned));
-                let Some(text) = text else {
-                    return self.leave_out("an assignment to a place known only at run time");
-                };
-                (object, text)
-            }
-            MemberExpression::PrivateFieldExpression(of) => {
-                (self.evaluate(&of.object, scope), format!("#{}", of.field.name))
-            }
+        let (object, Some(name)) = self.object_and_name(member, scope) else {
+            self.leave_out("an assignment to a place known only at run time");
+            return value;
         };
-        match object.certain() {
+        let object = object.certain();
+        if let Some(JsValue::Class(class, scope)) = self.heap.class(&object) {
+            let (class, scope) = (*class, *scope);
+            if let Some((_, setter)) = self.defined(class, scope, &name, &object, true) {
+                self.call(&setter, vec![value.clone()]);
+                return value;
+            }
+        }
+        match object {
             JsValue::Heap(at) => {
-                self.burn(8);
-                self.heap.set_entry(at, &name, value);
+                self.burn(8 + self.heap.length(at));
+                self.heap.set_entries(at, vec![(name, value.clone())]);
             }
             // Exports of older scripts, and properties of what k6 has.
             JsValue::Builtin(path) if &*path == "module" || &*path == "exports" => {}
             _ => self.leave_out(format!("an assignment to '{name}'")),
         }
+        value
     }
 
     /// A number plus another, as far as that can be said.

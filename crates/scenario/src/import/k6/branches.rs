@@ -1,9 +1,8 @@
 //! Branches: both are followed, and what they set comes together.
 
 use super::super::{ImportedCondition, ImportedRelation, ImportedText};
-use super::heap::{HeapObject, Slot, SlotValue};
+use super::heap::{HeapMark, HeapObject, Slot, SlotValue};
 use super::interpreter::{K6Flow, K6Interpreter, K6Phase, K6Step, PendingBranch};
-use super::merging::is_new;
 use super::value::{JsValue, K6Test};
 use std::rc::Rc;
 
@@ -12,7 +11,7 @@ pub(super) type BranchBody<'b, 'a, 'r> =
     &'b mut dyn FnMut(&mut K6Interpreter<'a, 'r>) -> K6Flow<'a>;
 
 /// Branches that left from inside others, by the variables that say so.
-type LeftByFlag<'a> = Vec<(String, K6Flow<'a>)>;
+pub(super) type LeftByFlag<'a> = Vec<(String, K6Flow<'a>)>;
 
 /// One branch, when it was followed.
 pub(super) struct FollowedBranch<'a> {
@@ -46,14 +45,14 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
                 }
             }
         };
-        let (extent, mark) = (self.heap.extent(), self.heap.mark());
+        let mark = self.heap.mark();
         let mut yes = self.followed(then);
         yes.held = self.heap.undo(mark);
         let mut no = self.followed(otherwise);
         no.held = self.heap.undo(mark);
         self.at = at;
-        self.reapply(&yes.held, |slot| is_new(slot, extent));
-        self.reapply(&no.held, |slot| is_new(slot, extent));
+        self.reapply(&yes.held, |slot| !mark.has(slot));
+        self.reapply(&no.held, |slot| !mark.has(slot));
         let stays = |branch: &FollowedBranch| matches!(branch.flow, K6Flow::Normal);
         if let (K6Test::Chance(chance), true, true) = (&test, stays(&yes), stays(&no))
             && yes.left.is_empty()
@@ -61,7 +60,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             && !yes.steps.is_empty()
             && !no.steps.is_empty()
         {
-            self.merge_slots(&test, &mut yes, &mut no, extent);
+            self.merge_slots(&test, &mut yes, &mut no, mark);
             let (a, b) = weights(*chance);
             self.put_choice(vec![(a, yes.steps), (b, no.steps)]);
             return K6Flow::Normal;
@@ -70,7 +69,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             Some(condition) => (test, condition),
             None => self.drawn(&test),
         };
-        self.joined(test, condition, yes, no, extent)
+        self.joined(test, condition, yes, no, mark)
     }
 
     /// Puts both branches together. One of them may have left.
@@ -80,31 +79,27 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         condition: ImportedCondition,
         mut yes: FollowedBranch<'a>,
         mut no: FollowedBranch<'a>,
-        extent: (usize, usize),
+        mark: HeapMark,
     ) -> K6Flow<'a> {
-        for (flag, _) in yes.left.iter().chain(&no.left) {
-            self.steps.push(K6Step::Set(vec![(flag.clone(), ImportedText::default())]));
-        }
+        self.put_flags(yes.left.iter().chain(&no.left).map(|(flag, _)| flag));
         match (&yes.flow, &no.flow) {
             (K6Flow::Normal, K6Flow::Normal) => {
-                self.merge_slots(&test, &mut yes, &mut no, extent);
+                self.merge_slots(&test, &mut yes, &mut no, mark);
                 self.put_when(condition, yes.steps, no.steps);
                 self.leave_by_flags(yes.left);
                 self.leave_by_flags(no.left);
                 K6Flow::Normal
             }
             (_, K6Flow::Normal) => {
-                self.reapply(&no.held, |slot| !is_new(slot, extent));
-                self.leave(test, condition, yes.steps, yes.flow);
-                self.steps.append(&mut no.steps);
-                self.leave_by_flags(no.left);
+                let left = std::mem::take(&mut no.left);
+                self.go_on(test, condition, yes, no, mark);
+                self.leave_by_flags(left);
                 K6Flow::Normal
             }
             (K6Flow::Normal, _) => {
-                self.reapply(&yes.held, |slot| !is_new(slot, extent));
-                self.leave(test.not(), condition.opposite(), no.steps, no.flow);
-                self.steps.append(&mut yes.steps);
-                self.leave_by_flags(yes.left);
+                let left = std::mem::take(&mut yes.left);
+                self.go_on(test.not(), condition.opposite(), no, yes, mark);
+                self.leave_by_flags(left);
                 K6Flow::Normal
             }
             (K6Flow::Return(a), K6Flow::Return(b)) => {
@@ -113,13 +108,31 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
                 self.put_when(condition, yes.steps, no.steps);
                 K6Flow::Return(value)
             }
+            (K6Flow::Throw, _) => {
+                let flow = no.flow.clone();
+                self.go_on(test, condition, yes, no, mark);
+                flow
+            }
             _ => {
-                self.reapply(&yes.held, |slot| !is_new(slot, extent));
-                self.leave(test.not(), condition.opposite(), no.steps, no.flow);
-                self.steps.append(&mut yes.steps);
-                yes.flow
+                let flow = yes.flow.clone();
+                self.go_on(test.not(), condition.opposite(), no, yes, mark);
+                flow
             }
         }
+    }
+
+    /// One branch leaves; what follows is done after the steps of the other.
+    fn go_on(
+        &mut self,
+        test: K6Test<'a>,
+        condition: ImportedCondition,
+        leaving: FollowedBranch<'a>,
+        other: FollowedBranch<'a>,
+        mark: HeapMark,
+    ) {
+        self.reapply(&other.held, |slot| mark.has(slot));
+        self.leave(test, condition, leaving.steps, leaving.flow);
+        self.steps.extend(other.steps);
     }
 
     fn followed(&mut self, body: BranchBody<'_, 'a, 'r>) -> FollowedBranch<'a> {
@@ -127,18 +140,34 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         let pending = self.pending.len();
         self.conditions += 1;
         self.under.push(self.conditions);
-        let mut flow = body(self);
-        self.has_thrown = false;
-        let left = match flow {
-            K6Flow::Return(value) => {
-                let (value, left) = self.returned(pending, value);
-                flow = K6Flow::Return(value);
-                left
-            }
-            _ => self.flagged(pending),
-        };
+        let flow = body(self);
+        // `fail()` in an expression ends the branch too.
+        let flow = if std::mem::take(&mut self.has_thrown) { K6Flow::Throw } else { flow };
+        let (flow, left) = self.ended(pending, flow);
         self.under.pop();
         FollowedBranch { flow, steps: self.close(), left, held: Vec::new() }
+    }
+
+    /// Ends the branches that left since a point, inside one that ended by `flow`. Where they
+    /// leave in another way than it does, it sets a variable as they do, and goes on.
+    fn ended(&mut self, from: usize, flow: K6Flow<'a>) -> (K6Flow<'a>, LeftByFlag<'a>) {
+        let way = std::mem::discriminant(&flow);
+        let mut inner = self.pending.iter().skip(from);
+        let is_alone = inner.all(|branch| std::mem::discriminant(&branch.flow) == way);
+        match flow {
+            K6Flow::Return(value) if is_alone => {
+                let (value, left) = self.returned(from, value);
+                (K6Flow::Return(value), left)
+            }
+            flow if is_alone || matches!(flow, K6Flow::Normal) => (flow, self.flagged(from)),
+            flow => {
+                let flag = self.fresh("left");
+                self.steps.push(set_flag(&flag));
+                let mut left = self.flagged(from);
+                left.push((flag, flow));
+                (K6Flow::Normal, left)
+            }
+        }
     }
 
     /// What follows is done only where a branch did not leave.
@@ -158,17 +187,27 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         self.open();
     }
 
+    /// Leaves the loop where a test does not hold. An error says why that cannot be written.
+    pub(super) fn leave_unless(&mut self, test: &K6Test<'a>) -> Result<(), String> {
+        match test {
+            K6Test::Known(true) => Ok(()),
+            K6Test::Known(false) => Err("its condition never holds".to_owned()),
+            K6Test::Chance(_) => Err("its condition is random".to_owned()),
+            test => {
+                let test = test.clone().not();
+                let condition = self.condition(&test)?;
+                self.leave(test, condition, Vec::new(), K6Flow::Break);
+                Ok(())
+            }
+        }
+    }
+
     pub(super) fn leave_by_flags(&mut self, left: LeftByFlag<'a>) {
         for (flag, flow) in left {
             let variable = JsValue::Session(Rc::from(flag.as_str()));
             let one = JsValue::text("1");
             let test = K6Test::Compare(variable, ImportedRelation::Equal, one);
-            let condition = ImportedCondition::Compare(
-                ImportedText::value(flag),
-                ImportedRelation::Equal,
-                "1".into(),
-            );
-            self.leave(test, condition, Vec::new(), flow);
+            self.leave(test, is_set(flag), Vec::new(), flow);
         }
     }
 
@@ -176,39 +215,49 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
     /// what ends here.
     pub(super) fn flagged(&mut self, from: usize) -> LeftByFlag<'a> {
         let mut left = Vec::new();
-        while self.pending.len() > from {
-            let rest = self.close();
-            self.under.pop();
-            if let Some(mut branch) = self.pending.pop() {
-                let flag = self.fresh("left");
-                branch.steps.push(K6Step::Set(vec![(flag.clone(), "1".into())]));
-                self.put_when(branch.condition, branch.steps, rest);
-                left.push((flag, branch.flow));
-            }
+        while let Some((mut branch, rest)) = self.end_last(from) {
+            left.push((self.flag(&mut branch), branch.flow));
+            self.put_when(branch.condition, branch.steps, rest);
         }
         left.reverse();
         left
     }
 
+    /// Ends the last branch that left since a point; also the steps of the other one.
+    fn end_last(&mut self, from: usize) -> Option<(PendingBranch<'a>, Vec<K6Step>)> {
+        if self.pending.len() <= from {
+            return None;
+        }
+        let branch = self.pending.pop()?;
+        self.under.pop();
+        Some((branch, self.close()))
+    }
+
+    /// Has a branch set a variable that says it left.
+    fn flag(&mut self, branch: &mut PendingBranch<'a>) -> String {
+        let flag = self.fresh("left");
+        branch.steps.push(set_flag(&flag));
+        flag
+    }
+
+    /// Empties the variables by which branches leave.
+    pub(super) fn put_flags<'f>(&mut self, flags: impl Iterator<Item = &'f String>) {
+        let empty = |flag: &String| K6Step::Set(vec![(flag.clone(), ImportedText::default())]);
+        self.steps.extend(flags.map(empty));
+    }
+
     /// Ends the branches since a point that leave what ends here; the others stay open, or set
     /// variables if they lie in these. Whether there were others.
     pub(super) fn end_branches(&mut self, from: usize, ends: fn(&K6Flow) -> bool) -> bool {
-        let own = self.pending.iter().skip(from);
-        let Some(first) = own.clone().position(|branch| ends(&branch.flow)) else {
+        let mut own = self.pending.iter().skip(from);
+        let Some(first) = own.position(|branch| ends(&branch.flow)) else {
             return false;
         };
-        let first = from + first;
         let mut left = Vec::new();
-        while self.pending.len() > first {
-            let rest = self.close();
-            self.under.pop();
-            let Some(mut branch) = self.pending.pop() else {
-                break;
-            };
+        while let Some((mut branch, rest)) = self.end_last(from + first) {
             if !ends(&branch.flow) {
-                let flag = self.fresh("left");
-                branch.steps.push(K6Step::Set(vec![(flag.clone(), "1".into())]));
-                self.steps.push(K6Step::Set(vec![(flag.clone(), ImportedText::default())]));
+                let flag = self.flag(&mut branch);
+                self.put_flags(std::iter::once(&flag));
                 left.push((flag, branch.flow));
             }
             self.put_when(branch.condition, branch.steps, rest);
@@ -226,23 +275,14 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         value: JsValue<'a>,
     ) -> (JsValue<'a>, LeftByFlag<'a>) {
         let (mut value, mut left) = (value, Vec::new());
-        while self.pending.len() > from {
-            let mut rest = self.close();
-            self.under.pop();
-            let Some(mut branch) = self.pending.pop() else {
-                break;
-            };
-            match branch.flow {
-                K6Flow::Return(other) => {
-                    let test = &branch.test;
-                    value = self.merged(test, other, value, &mut branch.steps, &mut rest, "result");
-                }
-                flow => {
-                    let flag = self.fresh("left");
-                    branch.steps.push(K6Step::Set(vec![(flag.clone(), "1".into())]));
-                    self.steps.push(K6Step::Set(vec![(flag.clone(), ImportedText::default())]));
-                    left.push((flag, flow));
-                }
+        while let Some((mut branch, mut rest)) = self.end_last(from) {
+            if let K6Flow::Return(other) = branch.flow {
+                let test = &branch.test;
+                value = self.merged(test, other, value, &mut branch.steps, &mut rest, "result");
+            } else {
+                let flag = self.flag(&mut branch);
+                self.put_flags(std::iter::once(&flag));
+                left.push((flag, branch.flow));
             }
             self.put_when(branch.condition, branch.steps, rest);
         }
@@ -272,7 +312,8 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         let chance = if let K6Test::Chance(chance) = test { *chance } else { 0.5 };
         let most = (chance * 1000.0).round();
         let variable = self.set_variable("chance", ImportedText::value("random(1,1000)"));
-        let test = K6Test::Compare(variable, ImportedRelation::AtMost, JsValue::Number(most));
+        let (variable, most) = (JsValue::Session(variable), JsValue::Number(most));
+        let test = K6Test::Compare(variable, ImportedRelation::AtMost, most);
         let condition = self.condition(&test).unwrap_or(ImportedCondition::All(Vec::new()));
         (test, condition)
     }
@@ -286,15 +327,15 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
     ) -> K6Flow<'a> {
         let at = self.at;
         let before = self.snapshot();
-        let (extent, mark) = (self.heap.extent(), self.heap.mark());
+        let mark = self.heap.mark();
         let yes = self.followed(then);
         let mut held = self.heap.undo(mark);
         let no = self.followed(otherwise);
         held.extend(self.heap.undo(mark));
-        let has_sent = self.sent_since(&before);
+        let has_sent = self.sent_since(&before) || self.lost_since(&before) > 0;
         self.restore(&before);
         self.at = at;
-        for (slot, _) in held.into_iter().filter(|(slot, _)| !is_new(slot, extent)) {
+        for (slot, _) in held.into_iter().filter(|(slot, _)| mark.has(slot)) {
             self.forget(slot, what);
         }
         let stays = matches!((&yes.flow, &no.flow), (K6Flow::Normal, K6Flow::Normal));
@@ -328,6 +369,17 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         };
         self.heap.set(slot, value);
     }
+}
+
+/// Sets the variable of a branch that leaves.
+fn set_flag(flag: &str) -> K6Step {
+    K6Step::Set(vec![(flag.to_owned(), "1".into())])
+}
+
+/// Whether a branch left, by its variable.
+pub(super) fn is_set(flag: String) -> ImportedCondition {
+    let flag = ImportedText::value(flag);
+    ImportedCondition::Compare(flag, ImportedRelation::Equal, "1".into())
 }
 
 /// Two whole weights for a chance.

@@ -2,12 +2,13 @@
 
 use super::super::ImportedText;
 use super::calls::{Arguments, argument};
-use super::interpreter::K6Interpreter;
-use super::operators::leading_number;
+use super::interpreter::{K6Interpreter, K6Step};
+use super::operators::{leading_digits, leading_number};
 use super::value::{JsValue, PartPlace, number_text};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use knee_load::percent;
+use knee_load::time::Nanos;
 use std::rc::Rc;
 
 impl<'a> K6Interpreter<'a, '_> {
@@ -19,8 +20,7 @@ impl<'a> K6Interpreter<'a, '_> {
             ("", "sleep") => self.sleep(&arguments),
             ("", "group") | ("k6chaijs", "describe") => self.group(&arguments),
             ("", "fail") | ("execution.test", "abort" | "fail") => self.fail(),
-            ("" | "console" | "metric", "randomSeed") => JsValue::Undefined,
-            ("console" | "metric", _) => JsValue::Undefined,
+            ("", "randomSeed") | ("console" | "metric", _) => JsValue::Undefined,
             ("", "open") => match argument(&arguments, 0).literal() {
                 Some(file) => JsValue::File(Rc::from(file)),
                 None => JsValue::unknown("a file whose name is not known"),
@@ -42,7 +42,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 }
                 _ => JsValue::unknown("a parsed text"),
             },
-            ("encoding" | "crypto", _) => self.encoded(path, name, &arguments),
+            ("encoding" | "crypto", _) => self.encoded(path, &arguments),
             ("date", _) => self.date(name),
             _ => self.other_call(path),
         }
@@ -55,17 +55,16 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// `sleep(SECONDS)`.
     fn sleep(&mut self, arguments: &[JsValue<'a>]) -> JsValue<'a> {
-        use super::interpreter::K6Step;
         let seconds = |s: f64| format!("{}ms", (s * 1e3).round());
         if self.has_thrown {
             return JsValue::Undefined;
         }
         match self.as_number(argument(arguments, 0)) {
             JsValue::Number(s) if (0.000_5..=86_400.0).contains(&s) => {
-                let time = knee_load::time::Nanos::from_millis((s * 1e3).round() as u64);
+                let time = Nanos::from_millis((s * 1e3).round() as u64);
                 self.steps.push(K6Step::Think(time.exactly().to_string()));
             }
-            JsValue::Number(s) if s <= 0.0 || s < 0.000_5 => {}
+            JsValue::Number(s) if s < 0.000_5 => {}
             JsValue::Uniform { low, high, .. } if low >= 0.0 && high <= 86_400.0 => {
                 let law = format!("uniform({},{})", seconds(low), seconds(high));
                 self.steps.push(K6Step::Think(law));
@@ -125,37 +124,89 @@ impl<'a> K6Interpreter<'a, '_> {
     fn global_call(&mut self, name: &str, arguments: &[JsValue<'a>]) -> JsValue<'a> {
         let first = argument(arguments, 0).certain();
         match name {
-            "String" => match self.text_of(&first) {
-                Ok(text) => self.bounded(text),
-                Err(what) => JsValue::unknown(what),
-            },
+            "String" => {
+                let text = self.text_of(&first);
+                self.text_value(text)
+            }
             "Number" => self.as_number(first),
-            "parseInt" | "parseFloat" => match (&first, first.literal()) {
-                (_, Some(text)) => JsValue::Number(leading_number(text, name == "parseInt")),
-                (JsValue::Number(number), _) if name == "parseInt" => {
-                    JsValue::Number(number.trunc())
-                }
-                (JsValue::Undefined | JsValue::Null, _) => JsValue::Number(f64::NAN),
-                (JsValue::Uniform { .. }, _) => self.floor(&first),
-                _ => first,
-            },
+            "parseInt" | "parseFloat" => {
+                let radix = argument(arguments, 1).number().filter(|radix| *radix != 0.0);
+                self.parsed_number(first, name == "parseInt", radix)
+            }
             "Boolean" => JsValue::test(self.truthy(first)),
             "isNaN" => match first {
                 JsValue::Number(number) => JsValue::Bool(number.is_nan()),
                 _ => JsValue::unknown("whether a value is a number"),
             },
             "encodeURIComponent" | "encodeURI" => self.url_encoded(&first, name),
-            "decodeURIComponent" | "btoa" | "atob" | "escape" => self.encoded("", name, arguments),
+            "decodeURIComponent" | "btoa" | "atob" | "escape" => self.encoded(name, arguments),
             "Array" => {
-                let length = first.number().unwrap_or(0.0).clamp(0.0, 10_000.0) as usize;
-                self.burn(length);
-                self.heap.list(vec![JsValue::Undefined; length])
+                let items = self.empty_items(first.number().unwrap_or(0.0));
+                self.heap.list(items)
             }
-            "structuredClone" | "Object" => first,
+            "structuredClone" => self.copied(&first, "", |_, value, _| value.clone()),
+            "Object" => first,
             "Symbol" | "BigInt" => JsValue::unknown(format!("a value of {name}")),
             "Date" => JsValue::unknown("a date"),
             _ => self.other_call(name),
         }
+    }
+
+    /// What `parseInt` or `parseFloat` makes of a value.
+    fn parsed_number(
+        &mut self,
+        value: JsValue<'a>,
+        is_whole: bool,
+        radix: Option<f64>,
+    ) -> JsValue<'a> {
+        if is_whole && let Some(radix) = radix.filter(|radix| *radix != 10.0) {
+            return match value.is_plain().then(|| self.known_text(&value)).flatten() {
+                Some(text) if (2.0..=36.0).contains(&radix) => {
+                    JsValue::Number(leading_digits(&text, radix as u32))
+                }
+                Some(_) => JsValue::Number(f64::NAN),
+                None => JsValue::unknown("a number that is computed"),
+            };
+        }
+        match (&value, value.literal()) {
+            (_, Some(text)) => JsValue::Number(leading_number(text, is_whole)),
+            (JsValue::Number(number), _) if is_whole => JsValue::Number(number.trunc()),
+            (JsValue::Undefined | JsValue::Null, _) => JsValue::Number(f64::NAN),
+            (JsValue::Uniform { .. }, _) if is_whole => self.floor(&value),
+            _ => self.as_number(value),
+        }
+    }
+
+    /// A value with objects and lists of its own. `leaf` gives what stands for each other value in
+    /// it, with its name in the script.
+    pub(super) fn copied(
+        &mut self,
+        value: &JsValue<'a>,
+        name: &str,
+        leaf: fn(&mut Self, &JsValue<'a>, &str) -> JsValue<'a>,
+    ) -> JsValue<'a> {
+        self.deeper(JsValue::unknown("an object that is nested too deeply"), |own| {
+            if let Some(items) = own.heap.items(value).map(<[_]>::to_vec) {
+                let items = items.iter().map(|item| own.copied(item, name, leaf)).collect();
+                return own.heap.list(items);
+            }
+            let Some(entries) = own.heap.entries(value).map(<[_]>::to_vec) else {
+                return leaf(own, value, name);
+            };
+            let copy = |(name, value): (Rc<str>, JsValue<'a>)| {
+                let value = own.copied(&value, &name, leaf);
+                (name, value)
+            };
+            let entries = entries.into_iter().map(copy).collect();
+            own.heap.object(entries)
+        })
+    }
+
+    /// The items of a list that has none yet.
+    pub(super) fn empty_items(&mut self, length: f64) -> Vec<JsValue<'a>> {
+        let length = length.clamp(0.0, 10_000.0) as usize;
+        self.burn(length);
+        vec![JsValue::Undefined; length]
     }
 
     /// In a URL or a form a value of the session is encoded by itself.
@@ -171,10 +222,7 @@ impl<'a> K6Interpreter<'a, '_> {
             };
             return JsValue::text(encoded);
         }
-        match ImportedText::call("urlencode", &text) {
-            Some(text) => JsValue::Text(Rc::new(text)),
-            None => JsValue::unknown("an encoded text"),
-        }
+        encoded_by("urlencode", &text)
     }
 
     /// Functions of `k6-utils` and of similar libraries.
@@ -195,7 +243,7 @@ impl<'a> K6Interpreter<'a, '_> {
             "randomString" => {
                 let variable = self.draw_once("uuid()", "text");
                 self.replaced(&variable, "randomString: uuid() in its place");
-                JsValue::Text(Rc::new(ImportedText::value(&*variable)))
+                JsValue::text(ImportedText::value(&*variable))
             }
             "uuidv4" => self.drawn_text("uuid()", "uuid"),
             "findBetween" => match (&first, second.literal(), argument(arguments, 2).literal()) {
@@ -211,7 +259,8 @@ impl<'a> K6Interpreter<'a, '_> {
         }
     }
 
-    fn encoded(&mut self, path: &str, name: &str, arguments: &[JsValue<'a>]) -> JsValue<'a> {
+    fn encoded(&mut self, path: &str, arguments: &[JsValue<'a>]) -> JsValue<'a> {
+        let name = path.rsplit('.').next().unwrap_or(path);
         let first = argument(arguments, 0).certain();
         let text = match self.text_of(&first) {
             Ok(text) => text,
@@ -226,12 +275,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 "rawurl" => URL_SAFE_NO_PAD.encode(text),
                 _ => STANDARD.encode(text),
             }),
-            ("b64encode" | "btoa", None) if kind == "std" => {
-                match ImportedText::call("base64", &text) {
-                    Some(text) => JsValue::Text(Rc::new(text)),
-                    None => JsValue::unknown("an encoded text"),
-                }
-            }
+            ("b64encode" | "btoa", None) if kind == "std" => encoded_by("base64", &text),
             ("b64decode" | "atob", Some(text)) => {
                 let bytes = STANDARD.decode(text).ok();
                 match bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
@@ -243,7 +287,7 @@ impl<'a> K6Interpreter<'a, '_> {
             ("decodeURIComponent", Some(text)) => {
                 JsValue::text(percent::form_decoded(&text.replace('+', "%2B")).unwrap_or_default())
             }
-            _ => JsValue::unknown(format!("what {}{name} gives", prefix(path))),
+            _ => JsValue::unknown(format!("what {path} gives")),
         }
     }
 
@@ -258,24 +302,13 @@ impl<'a> K6Interpreter<'a, '_> {
         let [Ok(key), Ok(message)] = texts else {
             return unknown;
         };
-        let quoted = |text: &ImportedText| {
-            let template = text.template();
-            let quote = ['\'', '"'].into_iter().find(|quote| !template.contains(*quote))?;
-            Some(format!("{quote}{template}{quote}"))
-        };
-        match (quoted(&key), quoted(&message)) {
-            (Some(key), Some(message)) => {
-                let call = format!("hmac_sha256({key}, {message})");
-                JsValue::Text(Rc::new(ImportedText::value(call)))
-            }
-            _ => unknown,
-        }
+        ImportedText::call("hmac_sha256", &[&key, &message]).map_or(unknown, JsValue::text)
     }
 
     /// A text that is drawn once.
     pub(super) fn drawn_text(&mut self, expression: &str, wanted: &str) -> JsValue<'a> {
         let variable = self.draw_once(expression, wanted);
-        JsValue::Text(Rc::new(ImportedText::value(&*variable)))
+        JsValue::text(ImportedText::value(&*variable))
     }
 
     fn date(&mut self, name: &str) -> JsValue<'a> {
@@ -321,8 +354,10 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 }
 
-fn prefix(path: &str) -> String {
-    path.rsplit_once('.').map_or(String::new(), |(module, _)| format!("{module}."))
+/// A text of the session, encoded by a function of a scenario.
+fn encoded_by<'a>(function: &str, text: &ImportedText) -> JsValue<'a> {
+    let text = ImportedText::call(function, &[text]);
+    text.map_or_else(|| JsValue::unknown("an encoded text"), JsValue::text)
 }
 
 /// The ends of `random(LOW,HIGH)`.
@@ -339,8 +374,14 @@ pub(super) fn stem(file: &str) -> String {
 
 /// A number as a value of JavaScript's `toFixed`.
 pub(super) fn fixed(number: f64, digits: f64) -> String {
+    let digits = digits.clamp(0.0, 20.0) as usize;
     if number.is_finite() {
-        format!("{number:.*}", digits.clamp(0.0, 20.0) as usize)
+        // Half of the last digit is rounded away from zero.
+        let exact = format!("{number:.1074}");
+        let rest = exact.find('.').map_or("", |at| &exact[at + 1 + digits..]);
+        let is_half = rest.strip_prefix('5').is_some_and(|r| r.bytes().all(|b| b == b'0'));
+        let number = if is_half { f64::from_bits(number.to_bits() + 1) } else { number };
+        format!("{number:.digits$}")
     } else {
         number_text(number)
     }

@@ -21,18 +21,25 @@ impl<'a> K6Interpreter<'a, '_> {
     ) -> JsValue<'a> {
         let at = of.span.start;
         if let Some(member) = of.callee.as_member_expression() {
+            if let Expression::Super(_) = member.object() {
+                return self.call_of_parent(member.static_property_name(), &of.arguments, scope);
+            }
             let (object, name) = match member {
-                MemberExpression::StaticMemberExpression(of) => {
-                    (self.evaluate(&of.object, scope), of.property.name.to_string())
+                MemberExpression::ComputedMemberExpression(member) => {
+                    let object = self.evaluate(&member.object, scope);
+                    let key = self.evaluate(&member.expression, scope);
+                    match self.known_text(&key) {
+                        Some(name) if self.heap.items(&object).is_none() => (object, name),
+                        _ => {
+                            let function = self.indexed(&object, &key);
+                            let arguments = self.arguments(&of.arguments, scope);
+                            self.at = at;
+                            return self.call(&function, arguments);
+                        }
+                    }
                 }
-                MemberExpression::PrivateFieldExpression(of) => {
-                    (self.evaluate(&of.object, scope), format!("#{}", of.field.name))
-                }
-                MemberExpression::ComputedMemberExpression(of) => {
-                    let object = self.evaluate(&of.object, scope);
-                    let key = self.evaluate(&of.expression, scope);
-                    let name = self.text_of(&key).ok();
-                    let name = name.and_then(|text| text.literal().map(str::to_owned));
+                member => {
+                    let (object, name) = self.object_and_name(member, scope);
                     (object, name.unwrap_or_default())
                 }
             };
@@ -77,13 +84,7 @@ impl<'a> K6Interpreter<'a, '_> {
         let mut arguments = Vec::new();
         for argument in of {
             match argument {
-                Argument::SpreadElement(of) => {
-                    let list = self.evaluate(&of.argument, scope);
-                    match self.heap.items(&list) {
-                        Some(items) => arguments.extend_from_slice(items),
-                        None => arguments.push(JsValue::unknown("a list that is not known")),
-                    }
-                }
+                Argument::SpreadElement(of) => self.spread(of, scope, &mut arguments),
                 other => {
                     if let Some(expression) = other.as_expression() {
                         arguments.push(self.evaluate(expression, scope));
@@ -108,6 +109,11 @@ impl<'a> K6Interpreter<'a, '_> {
                 _ => object,
             };
         }
+        if name == "finally"
+            && let Some(last @ JsValue::Function(_)) = arguments.first()
+        {
+            self.call(&last.clone(), Vec::new());
+        }
         if matches!(name, "catch" | "finally") {
             return object;
         }
@@ -116,10 +122,6 @@ impl<'a> K6Interpreter<'a, '_> {
                 JsValue::Builtin(path) => self.call_builtin(&path, arguments),
                 other => self.call(&other, arguments),
             },
-            JsValue::Part(part) => {
-                let part = part.clone();
-                self.call_response(&part, name, arguments)
-            }
             JsValue::Heap(_) if self.heap.items(&object).is_none() => {
                 match self.member(&object, name) {
                     JsValue::Undefined => self.call_object(&object, name, &arguments),
@@ -140,7 +142,35 @@ impl<'a> K6Interpreter<'a, '_> {
                 let arguments = arguments.into_iter().skip(1).collect();
                 self.call(&object, arguments)
             }
-            _ => self.call_value(object, name, arguments),
+            _ => {
+                let lines = self.notes.len();
+                let given = arguments.clone();
+                let value = match &object {
+                    JsValue::Part(part) => self.call_response(&part.clone(), name, arguments),
+                    _ => self.call_value(object, name, arguments),
+                };
+                if matches!(value, JsValue::Unknown(_)) && self.notes.len() == lines {
+                    self.leave_out_functions(name, &given);
+                }
+                value
+            }
+        }
+    }
+
+    /// Functions that are given to a method that is not followed: what they send is lost.
+    fn leave_out_functions(&mut self, name: &str, arguments: &[JsValue<'a>]) {
+        for function in arguments.iter().filter(|of| matches!(of, JsValue::Function(_))) {
+            let before = self.snapshot();
+            let has_thrown = self.has_thrown;
+            let pending = self.pending.len();
+            self.call(function, vec![JsValue::unknown("what is known only at run time"); 3]);
+            self.flagged(pending);
+            let is_lost = self.sent_since(&before) || self.lost_since(&before) > 0;
+            self.restore(&before);
+            self.has_thrown = has_thrown;
+            if is_lost {
+                self.leave_out(format!("a call of '{name}': what its function does"));
+            }
         }
     }
 
@@ -217,10 +247,8 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             _ => JsValue::Undefined,
         };
-        let returns =
-            |branch: &super::interpreter::PendingBranch| matches!(branch.flow, K6Flow::Return(_));
-        let own = self.pending.iter().skip(pending);
-        let Some(first) = own.clone().position(returns) else {
+        let mut own = self.pending.iter().skip(pending);
+        let Some(first) = own.position(|branch| matches!(branch.flow, K6Flow::Return(_))) else {
             // What ends the iteration ends what called this too.
             return value;
         };
@@ -239,10 +267,8 @@ impl<'a> K6Interpreter<'a, '_> {
         self.at = of.span.start;
         match class {
             JsValue::Class(class, scope) => {
-                let entry = (Rc::from("class "), JsValue::Class(class, scope));
-                let object = self.heap.object(vec![entry]);
-                let or = ();
-                self.deeper(or, |own| own.construct(class, scope, &object, arguments));
+                let object = self.heap.object_of(JsValue::Class(class, scope));
+                self.deeper((), |own| own.construct(class, scope, &object, arguments));
                 object
             }
             JsValue::Builtin(path) => self.new_builtin(&path, arguments),
@@ -275,7 +301,8 @@ impl<'a> K6Interpreter<'a, '_> {
                 ClassElement::PropertyDefinition(property) if !property.r#static => {
                     let name = self.key(&property.key, property.computed, inner);
                     let value = property.value.as_ref().map(|value| self.evaluate(value, inner));
-                    self.heap.set_entry(*at, &name, value.unwrap_or(JsValue::Undefined));
+                    let value = value.unwrap_or(JsValue::Undefined);
+                    self.heap.set_entries(*at, vec![(name, value)]);
                 }
                 ClassElement::MethodDefinition(method)
                     if method.kind == MethodDefinitionKind::Constructor =>
@@ -292,13 +319,35 @@ impl<'a> K6Interpreter<'a, '_> {
                     self.heap.declare(inner, "super ", parent);
                 }
                 let code = FunctionCode::Function(function);
-                let function = JsFunction { code, scope: inner, module: self.module, this: None };
-                self.call_with(&Rc::new(function), Some(object.clone()), arguments);
+                let function = self.closure(code, inner, Some(object.clone()));
+                self.call(&function, arguments);
             }
             (None, Some(JsValue::Class(parent, scope))) => {
                 self.deeper((), |own| own.construct(parent, scope, object, arguments));
             }
             _ => {}
+        }
+    }
+
+    /// `super.NAME(…)`.
+    fn call_of_parent(
+        &mut self,
+        name: Option<&'a str>,
+        arguments: &'a [Argument<'a>],
+        scope: usize,
+    ) -> JsValue<'a> {
+        let parent = self.heap.variable(scope, "super ").cloned();
+        let this = self.heap.variable(scope, "this").cloned();
+        let arguments = self.arguments(arguments, scope);
+        match (parent, this, name) {
+            (Some(JsValue::Class(parent, scope)), Some(this), Some(name)) => {
+                let function = self.method(parent, scope, name, &this);
+                self.call(&function, arguments)
+            }
+            _ => {
+                self.leave_out("a call of 'super'");
+                JsValue::unknown("what a call of 'super' gives")
+            }
         }
     }
 
@@ -324,11 +373,9 @@ impl<'a> K6Interpreter<'a, '_> {
         let has_thrown = self.has_thrown;
         let left = self.flagged(pending);
         let steps = self.close();
-        for (flag, _) in &left {
-            self.steps.push(K6Step::Set(vec![(flag.clone(), Default::default())]));
-        }
+        self.put_flags(left.iter().map(|(flag, _)| flag));
         if !steps.is_empty() {
-            self.steps.push(K6Step::Group(name, steps));
+            self.steps.push(K6Step::Group { name, steps });
         }
         self.leave_by_flags(left);
         self.has_thrown = has_thrown;
@@ -343,13 +390,29 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// A predicate of something.
     pub(super) fn asked(&mut self, predicate: &JsValue<'a>, of: JsValue<'a>) -> K6Test<'a> {
+        self.asked_with(predicate, vec![of])
+    }
+
+    /// A predicate of all that a call gets.
+    pub(super) fn asked_with(
+        &mut self,
+        predicate: &JsValue<'a>,
+        arguments: Arguments<'a>,
+    ) -> K6Test<'a> {
         // What it takes to branch there is not taken: it becomes a test alone.
         let before = self.snapshot();
         let pending = self.pending.len();
-        let value = self.call(predicate, vec![of]);
+        let value = self.call(predicate, arguments);
         self.flagged(pending);
         let test = self.truthy(value);
+        let has_sent = self.sent_since(&before);
+        let lost: Vec<_> = self.left_out_since(&before).cloned().collect();
         self.restore(&before);
+        self.notes.extend(lost);
+        if has_sent {
+            self.leave_out("what a predicate sends");
+            return K6Test::Unknown(Rc::from("what a predicate sends"));
+        }
         test
     }
 }

@@ -57,17 +57,13 @@ impl<'a> K6Interpreter<'a, '_> {
         if let K6Test::Known(true) = test {
             return Ok(());
         }
-        let mut asked = Vec::new();
-        self.expectations(test, false, &mut asked)?;
-        let requests: Vec<usize> = asked.iter().map(|(request, _)| *request).collect();
-        for request in requests {
-            if !self.is_on_way(request) {
-                return Err("it is done under a condition".to_owned());
-            }
+        let asked = self.expectations(test, false)?;
+        if !asked.iter().all(|(request, _)| self.is_on_way(*request)) {
+            return Err("it is done under a condition".to_owned());
         }
-        let before: Vec<Rc<super::interpreter::K6Request>> = self.requests.clone();
+        let before = self.requests.clone();
         for (request, expectation) in asked {
-            if let Err(why) = self.put_expectation(request, &expectation, 0) {
+            if let Err(why) = self.put_expectation(request, &expectation) {
                 self.requests = before;
                 return Err(why);
             }
@@ -77,38 +73,29 @@ impl<'a> K6Interpreter<'a, '_> {
 
     fn put_expectation(
         &mut self,
-        request: usize,
+        response: usize,
         expectation: &CheckExpectation,
-        depth: usize,
     ) -> Result<(), String> {
-        let Some(own) = self.requests.get_mut(request) else {
-            return Ok(());
-        };
-        if !own.stands_for.is_empty() {
-            for other in own.stands_for.clone() {
-                if depth < 20 {
-                    self.put_expectation(other, expectation, depth + 1)?;
+        for request in self.requests_of(response) {
+            let expect = &mut Rc::make_mut(&mut self.requests[request]).draft.expect;
+            match expectation {
+                CheckExpectation::Status(statuses) => restrict(expect, statuses)?,
+                CheckExpectation::Time(time) => {
+                    expect.time = Some(expect.time.map_or(*time, |other| other.min(*time)));
                 }
-            }
-            return Ok(());
-        }
-        let expect = &mut Rc::make_mut(own).draft.expect;
-        match expectation {
-            CheckExpectation::Status(statuses) => restrict(expect, statuses)?,
-            CheckExpectation::Time(time) => {
-                expect.time = Some(expect.time.map_or(*time, |other| other.min(*time)));
-            }
-            CheckExpectation::Header(name, is) => {
-                match expect.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)) {
-                    Some((_, other)) if other == is => {}
-                    Some(_) => return Err(format!("a second one of the header {name}")),
-                    None => expect.headers.push((name.clone(), is.clone())),
+                CheckExpectation::Header(name, is) => {
+                    let mut headers = expect.headers.iter();
+                    match headers.find(|(other, _)| other.eq_ignore_ascii_case(name)) {
+                        Some((_, other)) if other == is => {}
+                        Some(_) => return Err(format!("a second one of the header {name}")),
+                        None => expect.headers.push((name.clone(), is.clone())),
+                    }
                 }
-            }
-            CheckExpectation::Body(pointer, is) => {
-                let one = (pointer.clone(), is.clone());
-                if !expect.body.contains(&one) {
-                    expect.body.push(one);
+                CheckExpectation::Body(pointer, is) => {
+                    let one = (pointer.clone(), is.clone());
+                    if !expect.body.contains(&one) {
+                        expect.body.push(one);
+                    }
                 }
             }
         }
@@ -119,40 +106,35 @@ impl<'a> K6Interpreter<'a, '_> {
         &mut self,
         test: &K6Test<'a>,
         is_not: bool,
-        into: &mut Vec<(usize, CheckExpectation)>,
-    ) -> Result<(), String> {
+    ) -> Result<Vec<(usize, CheckExpectation)>, String> {
         if let Some((request, statuses)) = status_set(test) {
             let chosen = |status: &u16| statuses.contains(status) != is_not;
             let statuses = STATUSES.filter(chosen).collect();
-            into.push((request, CheckExpectation::Status(statuses)));
-            return Ok(());
+            return Ok(vec![(request, CheckExpectation::Status(statuses))]);
         }
         match test {
-            K6Test::All(all) if !is_not => {
-                all.iter().try_for_each(|one| self.expectations(one, false, into))
+            // All of them, or none.
+            K6Test::All(many) | K6Test::Any(many) if is_not == matches!(test, K6Test::Any(_)) => {
+                let mut all = Vec::new();
+                for one in many {
+                    all.append(&mut self.expectations(one, is_not)?);
+                }
+                Ok(all)
             }
-            K6Test::Any(any) if is_not => {
-                any.iter().try_for_each(|one| self.expectations(one, true, into))
-            }
-            K6Test::Not(other) => self.expectations(other, !is_not, into),
+            K6Test::Not(other) => self.expectations(other, !is_not),
             K6Test::Truthy(JsValue::Part(part)) => {
                 let is = truthy_match(&part.place)?;
                 if let PartPlace::Json(_) | PartPlace::Header(_) = part.place {
                     self.remark("A check for a value that is true asks only whether it is there.");
                 }
-                into.push(placed(part, if is_not { negated(is) } else { is })?);
-                Ok(())
+                Ok(vec![placed(part, if is_not { negated(is) } else { is })?])
             }
             K6Test::Compare(left, relation, right) => {
-                let (part, relation, other) = match (left, right) {
-                    (JsValue::Part(part), other) => (part, *relation, other),
-                    (other, JsValue::Part(part)) => (part, turned(*relation)?, other),
-                    _ => return Err("it asks nothing of a response".to_owned()),
-                };
-                self.compared(part, relation, other, is_not, into)
+                let (part, relation, other) = part_first(left, *relation, right)?;
+                self.compared(part, relation, other, is_not)
             }
             K6Test::Known(false) => Err("it never holds".to_owned()),
-            K6Test::Known(true) => Ok(()),
+            K6Test::Known(true) => Ok(Vec::new()),
             K6Test::Unknown(what) => Err(what.to_string()),
             K6Test::Any(_) | K6Test::All(_) => {
                 Err("one thing or another, which is no status".to_owned())
@@ -167,8 +149,7 @@ impl<'a> K6Interpreter<'a, '_> {
         relation: ImportedRelation,
         other: &JsValue<'a>,
         is_not: bool,
-        into: &mut Vec<(usize, CheckExpectation)>,
-    ) -> Result<(), String> {
+    ) -> Result<Vec<(usize, CheckExpectation)>, String> {
         use ImportedRelation as Relation;
         let not = |is: ImportedMatch| if is_not { negated(is) } else { is };
         match (&part.place, other) {
@@ -183,29 +164,24 @@ impl<'a> K6Interpreter<'a, '_> {
                      time of the request.",
                 );
                 let time = CheckExpectation::Time(Nanos((ms * 1e6) as u64));
-                into.push((part.request, time));
-                Ok(())
+                Ok(vec![(part.request, time)])
             }
             (PartPlace::Length(of), JsValue::Number(length)) => {
                 let matches = length_matches(of, relation, *length)?;
                 if is_not && matches.len() > 1 {
                     return Err("a length that is not this one".to_owned());
                 }
-                for (place, is) in matches {
-                    let part = ResponsePart { request: part.request, place };
-                    into.push(placed(&part, not(is))?);
-                }
-                Ok(())
+                let matches = matches.into_iter().map(|(place, is)| {
+                    placed(&ResponsePart { request: part.request, place }, not(is))
+                });
+                matches.collect()
             }
             (_, JsValue::Undefined | JsValue::Null) => {
                 let is = ImportedMatch::Exists(relation == Relation::NotEqual);
-                into.push(placed(part, not(is))?);
-                Ok(())
+                Ok(vec![placed(part, not(is))?])
             }
+            (_, JsValue::Part(_)) => Err("a comparison of two parts of responses".to_owned()),
             _ => {
-                if let JsValue::Part(_) = other {
-                    return Err("a comparison of two parts of responses".to_owned());
-                }
                 let text = self.text_of(other)?;
                 let is = match relation {
                     Relation::Equal => ImportedMatch::Equals(text),
@@ -220,8 +196,7 @@ impl<'a> K6Interpreter<'a, '_> {
                         None => return Err("an expression that is not known".to_owned()),
                     },
                 };
-                into.push(placed(part, not(is))?);
-                Ok(())
+                Ok(vec![placed(part, not(is))?])
             }
         }
     }
@@ -295,19 +270,17 @@ pub(super) fn length_matches(
             Ok(vec![(PartPlace::Body, ImportedMatch::Matches("(?s).".to_owned()))])
         }
         PartPlace::Body => Err("the length of a body".to_owned()),
-        PartPlace::Json(pointer) => {
-            if !pointer.is_empty() && least == 1 && most.is_none() {
-                // A text, or a list, which is compared as the JSON that it is.
-                let empty = ImportedMatch::Matches(EMPTY.to_owned());
-                return Ok(vec![(PartPlace::Json(pointer.clone()), negated(empty))]);
-            }
-            if !pointer.is_empty() && most == Some(0) {
-                let empty = ImportedMatch::Matches(EMPTY.to_owned());
-                return Ok(vec![(PartPlace::Json(pointer.clone()), empty)]);
-            }
-            if !pointer.is_empty() {
-                return Err("the length of a text or of a list in JSON".to_owned());
-            }
+        PartPlace::Json(pointer) if !pointer.is_empty() => {
+            // A text, or a list, which is compared as the JSON that it is.
+            let empty = ImportedMatch::Matches(EMPTY.to_owned());
+            let is = match (least, most) {
+                (1, None) => negated(empty),
+                (_, Some(0)) => empty,
+                _ => return Err("the length of a text or of a list in JSON".to_owned()),
+            };
+            Ok(vec![(PartPlace::Json(pointer.clone()), is)])
+        }
+        PartPlace::Json(_) => {
             let at = |at: u64| PartPlace::Json(format!("/{at}"));
             let mut matches = Vec::new();
             if least > 0 {
@@ -322,18 +295,20 @@ pub(super) fn length_matches(
     }
 }
 
-fn turned(relation: ImportedRelation) -> Result<ImportedRelation, String> {
-    use ImportedRelation as Relation;
-    Ok(match relation {
-        Relation::Equal | Relation::NotEqual => relation,
-        Relation::Less => Relation::Greater,
-        Relation::Greater => Relation::Less,
-        Relation::AtMost => Relation::AtLeast,
-        Relation::AtLeast => Relation::AtMost,
-        Relation::Contains | Relation::Matches => {
-            return Err("a part of a response in a text".to_owned());
+/// A comparison with a part of a response on its left side.
+fn part_first<'t, 'a>(
+    left: &'t JsValue<'a>,
+    relation: ImportedRelation,
+    right: &'t JsValue<'a>,
+) -> Result<(&'t ResponsePart, ImportedRelation, &'t JsValue<'a>), String> {
+    match (left, right) {
+        (JsValue::Part(part), other) => Ok((part, relation, other)),
+        (other, JsValue::Part(part)) => {
+            let turned = relation.turned().ok_or("a part of a response in a text")?;
+            Ok((part, turned, other))
         }
-    })
+        _ => Err("it asks nothing of a response".to_owned()),
+    }
 }
 
 /// The statuses for which a test holds, if it asks for these alone, and the request.
@@ -357,26 +332,14 @@ fn status_set(test: &K6Test) -> Option<(usize, Vec<u16>)> {
             Some((request, STATUSES.filter(|status| !set.contains(status)).collect()))
         }
         K6Test::Compare(left, relation, right) => {
-            let (part, relation, other) = match (left, right) {
-                (JsValue::Part(part), other) => (part, *relation, other),
-                (other, JsValue::Part(part)) => (part, turned(*relation).ok()?, other),
-                _ => return None,
-            };
+            let (part, relation, other) = part_first(left, *relation, right).ok()?;
             let number = other.number().or_else(|| other.literal()?.parse().ok())?;
             if part.place != PartPlace::Status {
                 return None;
             }
             let holds = |status: &u16| {
-                let status = f64::from(*status);
-                match relation {
-                    ImportedRelation::Equal => status == number,
-                    ImportedRelation::NotEqual => status != number,
-                    ImportedRelation::Less => status < number,
-                    ImportedRelation::Greater => status > number,
-                    ImportedRelation::AtMost => status <= number,
-                    ImportedRelation::AtLeast => status >= number,
-                    ImportedRelation::Contains | ImportedRelation::Matches => false,
-                }
+                let order = f64::from(*status).partial_cmp(&number);
+                order.map_or(relation == ImportedRelation::NotEqual, |order| relation.holds(order))
             };
             Some((part.request, STATUSES.filter(holds).collect()))
         }

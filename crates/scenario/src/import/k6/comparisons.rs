@@ -131,7 +131,7 @@ impl<'a> K6Interpreter<'a, '_> {
         })
     }
 
-    pub(super) fn known_comparison(
+    fn known_comparison(
         &self,
         left: &JsValue<'a>,
         relation: ImportedRelation,
@@ -139,45 +139,27 @@ impl<'a> K6Interpreter<'a, '_> {
         is_strict: bool,
     ) -> Option<K6Test<'a>> {
         use ImportedRelation as Relation;
-        let is_literal = |value: &JsValue| {
-            matches!(value, JsValue::Number(_) | JsValue::Bool(_)) || value.literal().is_some()
-        };
-        let holds = if is_literal(left) && is_literal(right) {
+        let holds = if left.is_plain() && right.is_plain() {
             if let (Some(a), Some(b)) = (left.literal(), right.literal()) {
-                ordered(a.cmp(b), relation)
+                relation.holds(a.cmp(b))
             } else {
                 let same_kind = std::mem::discriminant(left) == std::mem::discriminant(right);
                 let (a, b) = (numeric(left), numeric(right));
                 match relation {
                     Relation::Equal => (same_kind || !is_strict) && a == b,
                     Relation::NotEqual => (!same_kind && is_strict) || a != b,
-                    relation => a.partial_cmp(&b).is_some_and(|order| ordered(order, relation)),
+                    relation => a.partial_cmp(&b).is_some_and(|order| relation.holds(order)),
                 }
             }
         } else {
             let is_object =
                 |value: &JsValue| matches!(value, JsValue::Heap(_) | JsValue::Function(_));
-            match relation {
-                Relation::Equal if left.same(right) && is_object(left) => true,
-                Relation::NotEqual if left.same(right) && is_object(left) => false,
-                Relation::Equal if is_object(left) || is_object(right) => false,
-                Relation::NotEqual if is_object(left) || is_object(right) => true,
-                _ => return None,
+            if !is_equality(relation) || !(is_object(left) || is_object(right)) {
+                return None;
             }
+            left.same(right) == (relation == Relation::Equal)
         };
         Some(K6Test::Known(holds))
-    }
-}
-
-pub(super) fn ordered(order: std::cmp::Ordering, relation: ImportedRelation) -> bool {
-    match relation {
-        ImportedRelation::Equal => order.is_eq(),
-        ImportedRelation::NotEqual => order.is_ne(),
-        ImportedRelation::Less => order.is_lt(),
-        ImportedRelation::Greater => order.is_gt(),
-        ImportedRelation::AtMost => order.is_le(),
-        ImportedRelation::AtLeast => order.is_ge(),
-        ImportedRelation::Contains | ImportedRelation::Matches => false,
     }
 }
 

@@ -7,6 +7,22 @@ use oxc_ast::ast::*;
 use oxc_span::GetSpan;
 use std::rc::Rc;
 
+/// Whether `left && right`, or `left || right`, is the value of a side and not just a truth value.
+fn is_one_of_two(left: &JsValue<'_>, right: &JsValue<'_>, is_and: bool) -> bool {
+    match right {
+        JsValue::Bool(_) | JsValue::Test(_) => false,
+        JsValue::Text(_)
+        | JsValue::Number(_)
+        | JsValue::SessionNumber(..)
+        | JsValue::Session(_)
+            if is_and =>
+        {
+            true
+        }
+        _ => !is_and && matches!(left, JsValue::Maybe(_)),
+    }
+}
+
 impl<'a> K6Interpreter<'a, '_> {
     /// The value of an expression, with all that it does.
     pub(super) fn evaluate(&mut self, of: &'a Expression<'a>, scope: usize) -> JsValue<'a> {
@@ -18,7 +34,7 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 
     fn expression(&mut self, of: &'a Expression<'a>, scope: usize) -> JsValue<'a> {
-        match of {
+        match of.get_inner_expression() {
             Expression::BooleanLiteral(of) => JsValue::Bool(of.value),
             Expression::NullLiteral(_) => JsValue::Null,
             Expression::NumericLiteral(of) => JsValue::Number(of.value),
@@ -31,16 +47,14 @@ impl<'a> K6Interpreter<'a, '_> {
             Expression::Identifier(id) => self.identifier(id.name.as_str(), scope),
             Expression::ArrayExpression(of) => self.array(of, scope),
             Expression::ObjectExpression(of) => self.object(of, scope),
-            Expression::ArrowFunctionExpression(of) => self.closure(FunctionCode::Arrow(of), scope),
-            Expression::FunctionExpression(of) => self.closure(FunctionCode::Function(of), scope),
+            Expression::ArrowFunctionExpression(of) => {
+                self.closure(FunctionCode::Arrow(of), scope, None)
+            }
+            Expression::FunctionExpression(of) => {
+                self.closure(FunctionCode::Function(of), scope, None)
+            }
             Expression::ClassExpression(class) => JsValue::Class(class, scope),
             Expression::AwaitExpression(of) => self.evaluate(&of.argument, scope),
-            Expression::ParenthesizedExpression(of) => self.evaluate(&of.expression, scope),
-            Expression::TSAsExpression(of) => self.evaluate(&of.expression, scope),
-            Expression::TSSatisfiesExpression(of) => self.evaluate(&of.expression, scope),
-            Expression::TSTypeAssertion(of) => self.evaluate(&of.expression, scope),
-            Expression::TSNonNullExpression(of) => self.evaluate(&of.expression, scope),
-            Expression::TSInstantiationExpression(of) => self.evaluate(&of.expression, scope),
             Expression::SequenceExpression(of) => {
                 let values = of.expressions.iter().map(|one| self.evaluate(one, scope));
                 values.last().unwrap_or(JsValue::Undefined)
@@ -53,10 +67,14 @@ impl<'a> K6Interpreter<'a, '_> {
                 let right = self.evaluate(&of.right, scope);
                 self.binary(left, of.operator, right)
             }
-            Expression::LogicalExpression(of) => self.logical(of, scope),
+            Expression::LogicalExpression(of) => self.logical(of, scope, false),
             Expression::ConditionalExpression(of) => {
                 let test = self.test(&of.test, scope);
-                self.either(test, &of.consequent, &of.alternate, scope)
+                self.either(
+                    test,
+                    |own| own.evaluate(&of.consequent, scope),
+                    |own| own.evaluate(&of.alternate, scope),
+                )
             }
             Expression::AssignmentExpression(of) => self.assignment(of, scope),
             Expression::CallExpression(of) => self.call_expression(of, scope),
@@ -84,13 +102,12 @@ impl<'a> K6Interpreter<'a, '_> {
     fn either(
         &mut self,
         test: K6Test<'a>,
-        yes: &'a Expression<'a>,
-        no: &'a Expression<'a>,
-        scope: usize,
+        yes: impl Fn(&mut Self) -> JsValue<'a>,
+        no: impl Fn(&mut Self) -> JsValue<'a>,
     ) -> JsValue<'a> {
         // A value that a branch returns comes together with that of the other.
-        let mut then = |own: &mut Self| K6Flow::Return(own.evaluate(yes, scope));
-        let mut otherwise = |own: &mut Self| K6Flow::Return(own.evaluate(no, scope));
+        let mut then = |own: &mut Self| K6Flow::Return(yes(own));
+        let mut otherwise = |own: &mut Self| K6Flow::Return(no(own));
         match self.branch(test, &mut then, &mut otherwise) {
             K6Flow::Return(value) => value,
             _ => JsValue::unknown("a value that depends on a condition"),
@@ -117,6 +134,45 @@ impl<'a> K6Interpreter<'a, '_> {
                 let object = self.evaluate(&of.object, scope);
                 self.member(&object, &format!("#{}", of.field.name))
             }
+        }
+    }
+
+    /// The object of a property, and the name of that if it is known.
+    pub(super) fn object_and_name(
+        &mut self,
+        of: &'a MemberExpression<'a>,
+        scope: usize,
+    ) -> (JsValue<'a>, Option<Rc<str>>) {
+        let object = self.evaluate(of.object(), scope);
+        let name = match of {
+            MemberExpression::StaticMemberExpression(of) => Some(of.property.name.as_str().into()),
+            MemberExpression::PrivateFieldExpression(of) => {
+                Some(format!("#{}", of.field.name).into())
+            }
+            MemberExpression::ComputedMemberExpression(of) => {
+                let key = self.evaluate(&of.expression, scope);
+                self.known_text(&key)
+            }
+        };
+        (object, name)
+    }
+
+    /// A value as a text, if that is known.
+    pub(super) fn known_text(&mut self, value: &JsValue<'a>) -> Option<Rc<str>> {
+        self.text_of(value).ok()?.literal().map(Rc::from)
+    }
+
+    /// Adds the items of a list that stands behind `...`.
+    pub(super) fn spread(
+        &mut self,
+        of: &'a SpreadElement<'a>,
+        scope: usize,
+        into: &mut Vec<JsValue<'a>>,
+    ) {
+        let list = self.evaluate(&of.argument, scope);
+        match self.heap.items(&list) {
+            Some(items) => into.extend_from_slice(items),
+            None => into.push(JsValue::unknown("a list that is not known")),
         }
     }
 
@@ -152,6 +208,11 @@ impl<'a> K6Interpreter<'a, '_> {
         self.bounded(text)
     }
 
+    /// A text, or what it is made of that is not known.
+    pub(super) fn text_value(&mut self, text: Result<ImportedText, String>) -> JsValue<'a> {
+        text.map_or_else(JsValue::unknown, |text| self.bounded(text))
+    }
+
     /// A text, unless it is too long.
     pub(super) fn bounded(&mut self, text: ImportedText) -> JsValue<'a> {
         let length = text.template().len();
@@ -159,7 +220,7 @@ impl<'a> K6Interpreter<'a, '_> {
         if length > TEXT_MAX {
             return JsValue::unknown("a text of more than 1 MiB");
         }
-        JsValue::Text(Rc::new(text))
+        JsValue::text(text)
     }
 
     /// `http.url`, which names requests by the text around its values.
@@ -181,13 +242,7 @@ impl<'a> K6Interpreter<'a, '_> {
         let mut items = Vec::new();
         for element in &of.elements {
             match element {
-                ArrayExpressionElement::SpreadElement(of) => {
-                    let list = self.evaluate(&of.argument, scope);
-                    match self.heap.items(&list) {
-                        Some(more) => items.extend_from_slice(more),
-                        None => items.push(JsValue::unknown("a list that is not known")),
-                    }
-                }
+                ArrayExpressionElement::SpreadElement(of) => self.spread(of, scope, &mut items),
                 ArrayExpressionElement::Elision(_) => items.push(JsValue::Undefined),
                 other => {
                     if let Some(expression) = other.as_expression() {
@@ -201,10 +256,6 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 
     fn object(&mut self, of: &'a ObjectExpression<'a>, scope: usize) -> JsValue<'a> {
-        let object = self.heap.object(Vec::new());
-        let JsValue::Heap(at) = object else {
-            return object;
-        };
         let mut put: Vec<(Rc<str>, JsValue<'a>)> = Vec::new();
         for property in &of.properties {
             match property {
@@ -218,22 +269,24 @@ impl<'a> K6Interpreter<'a, '_> {
                     put.push((name, value));
                 }
                 ObjectPropertyKind::SpreadProperty(of) => {
-                    let other = self.evaluate(&of.argument, scope).certain();
-                    match (self.heap.entries(&other), &other) {
-                        (Some(entries), _) => put.extend_from_slice(entries),
-                        (None, JsValue::Undefined | JsValue::Null | JsValue::Bool(_)) => {}
-                        (None, _) => {
-                            put.push((Rc::from("..."), JsValue::unknown("what is spread here")));
-                        }
-                    }
+                    let other = self.evaluate(&of.argument, scope);
+                    put.extend(self.spread_entries(&other));
                 }
             }
         }
         self.burn(put.len());
-        for (name, value) in put {
-            self.heap.set_entry(at, &name, value);
+        self.heap.object(put)
+    }
+
+    /// The entries that an object gets from another value. One that is not known stands for all of
+    /// a value that is none of the script.
+    pub(super) fn spread_entries(&self, of: &JsValue<'a>) -> Vec<(Rc<str>, JsValue<'a>)> {
+        let of = of.clone().certain();
+        match (self.heap.entries(&of), &of) {
+            (Some(entries), _) => entries.to_vec(),
+            (None, JsValue::Undefined | JsValue::Null | JsValue::Bool(_)) => Vec::new(),
+            (None, _) => vec![(Rc::from("..."), JsValue::unknown("what is spread here"))],
         }
-        object
     }
 
     /// The name of a property.
@@ -248,10 +301,7 @@ impl<'a> K6Interpreter<'a, '_> {
             PropertyKey::PrivateIdentifier(id) => Rc::from(format!("#{}", id.name)),
             other => {
                 let value = other.as_expression().map(|key| self.evaluate(key, scope));
-                let value = value.unwrap_or(JsValue::Undefined);
-                let text = self.text_of(&value).ok();
-                let text = text.and_then(|text| text.literal().map(Rc::from));
-                text.unwrap_or_else(|| {
+                self.known_text(&value.unwrap_or(JsValue::Undefined)).unwrap_or_else(|| {
                     if is_computed {
                         self.leave_out("a property whose name is known only at run time");
                     }
@@ -288,8 +338,14 @@ impl<'a> K6Interpreter<'a, '_> {
         }
     }
 
-    fn logical(&mut self, of: &'a LogicalExpression<'a>, scope: usize) -> JsValue<'a> {
-        let left = self.evaluate(&of.left, scope);
+    /// `A && B`, `A || B`, `A ?? B`: the value of one side, or what holds if only that counts.
+    fn logical(
+        &mut self,
+        of: &'a LogicalExpression<'a>,
+        scope: usize,
+        is_test: bool,
+    ) -> JsValue<'a> {
+        let left = self.side(&of.left, scope, is_test);
         if of.operator == LogicalOperator::Coalesce {
             return match &left {
                 JsValue::Undefined | JsValue::Null => self.evaluate(&of.right, scope),
@@ -307,17 +363,31 @@ impl<'a> K6Interpreter<'a, '_> {
             if let Some(value) = self.environment_default(&left, &of.right, scope) {
                 return value;
             }
-            if !matches!(left, JsValue::Test(_)) {
+            if !matches!(left, JsValue::Test(_) | JsValue::Maybe(_)) {
                 return self.with_default(left, &of.right, scope);
             }
         }
-        let test = self.truthy(left);
+        let test = self.truthy(left.clone());
         let before = self.snapshot();
-        let mark = self.heap.mark();
-        let value = self.evaluate(&of.right, scope);
-        if self.steps_since(&before) == 0 && self.heap.mark() == mark && !self.has_thrown {
-            let right = self.truthy(value);
-            return JsValue::test(K6Test::joined(vec![test, right], is_and));
+        let value = self.side(&of.right, scope, is_test);
+        let has_changed = self.heap.has_changed(before.heap);
+        if self.steps_since(&before) == 0 && !has_changed && !self.has_thrown {
+            if is_test || !is_one_of_two(&left, &value, is_and) {
+                let right = self.truthy(value.clone());
+                let joined = K6Test::joined(vec![test, right], is_and);
+                return if is_and && !is_test {
+                    held(joined, value)
+                } else {
+                    JsValue::test(joined)
+                };
+            }
+            self.restore(&before);
+            let right = |own: &mut Self| own.evaluate(&of.right, scope);
+            return if is_and {
+                self.either(test, right, |_| left.clone())
+            } else {
+                self.either(test, |_| left.clone(), right)
+            };
         }
         self.restore(&before);
         let other = if is_and { test.clone() } else { test.clone().not() };
@@ -328,9 +398,21 @@ impl<'a> K6Interpreter<'a, '_> {
         };
         // What the right side sends is sent only where the left one holds.
         self.branch(other, &mut then, &mut |_| K6Flow::Normal);
-        let right = right.unwrap_or(JsValue::Undefined);
-        let right = self.truthy(right);
-        JsValue::test(K6Test::joined(vec![test, right], is_and))
+        let value = right.unwrap_or(JsValue::Undefined);
+        let right = self.truthy(value.clone());
+        let joined = K6Test::joined(vec![test, right], is_and);
+        if is_and { held(joined, value) } else { JsValue::test(joined) }
+    }
+
+    /// A side of a logical expression.
+    fn side(&mut self, of: &'a Expression<'a>, scope: usize, is_test: bool) -> JsValue<'a> {
+        match of.without_parentheses() {
+            Expression::LogicalExpression(of) if is_test => {
+                let unknown = JsValue::unknown("an expression that is nested too deeply");
+                self.deeper(unknown, |own| own.logical(of, scope, true))
+            }
+            _ => self.evaluate(of, scope),
+        }
     }
 
     /// `VALUE || OTHER` of a value of the session.
@@ -341,12 +423,7 @@ impl<'a> K6Interpreter<'a, '_> {
         scope: usize,
     ) -> JsValue<'a> {
         let test = self.truthy(left.clone());
-        let mut then = |_: &mut Self| K6Flow::Return(left.clone());
-        let mut otherwise = |own: &mut Self| K6Flow::Return(own.evaluate(right, scope));
-        match self.branch(test, &mut then, &mut otherwise) {
-            K6Flow::Return(value) => value,
-            _ => JsValue::unknown("a value that depends on a condition"),
-        }
+        self.either(test, |_| left.clone(), |own| own.evaluate(right, scope))
     }
 
     /// `__ENV.NAME || OTHER`: the variable is taken as not set.
@@ -365,7 +442,7 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// What holds of an expression.
     pub(super) fn test(&mut self, of: &'a Expression<'a>, scope: usize) -> K6Test<'a> {
-        let value = self.evaluate(of, scope);
+        let value = self.side(of, scope, true);
         self.truthy(value)
     }
 
@@ -382,8 +459,7 @@ impl<'a> K6Interpreter<'a, '_> {
             JsValue::Test(test) => (*test).clone(),
             JsValue::Maybe(maybe) => maybe.0.clone(),
             JsValue::Unknown(what) => K6Test::Unknown(what),
-            JsValue::SessionNumber(of, plus) => {
-                let number = JsValue::SessionNumber(of, plus);
+            number @ JsValue::SessionNumber(..) => {
                 K6Test::Compare(number, ImportedRelation::NotEqual, JsValue::Number(0.0))
             }
             JsValue::Uniform { .. } => K6Test::Known(true),
@@ -392,28 +468,33 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 }
 
+/// What `A && B` gives if both hold by this test: the value of `B`, or the truth alone.
+fn held<'a>(test: K6Test<'a>, value: JsValue<'a>) -> JsValue<'a> {
+    let is_thing = matches!(
+        value,
+        JsValue::Part(_) | JsValue::Heap(_) | JsValue::Function(_) | JsValue::Record(_)
+    );
+    match test {
+        K6Test::Known(_) | K6Test::Unknown(_) => JsValue::test(test),
+        test if is_thing => JsValue::Maybe(Rc::new((test, value))),
+        test => JsValue::test(test),
+    }
+}
+
 /// The name of a variable of the environment, if that is all of a value.
 pub(super) fn environment_name(value: &JsValue) -> Option<String> {
-    let JsValue::Text(text) = value else {
-        return None;
+    let of = match value {
+        JsValue::Text(text) => text.only_value()?,
+        JsValue::SessionNumber(of, plus) if *plus == 0.0 => of,
+        _ => return None,
     };
-    let [part] = text.parts() else {
-        return None;
-    };
-    let super::super::TextPart::Value(expression) = part else {
-        return None;
-    };
-    expression.strip_prefix("env(")?.strip_suffix(')').map(str::to_owned)
+    of.strip_prefix("env(")?.strip_suffix(')').map(str::to_owned)
 }
 
 /// A regular expression as a scenario has it.
 fn regex(text: &str, flags: RegExpFlags) -> String {
-    let mut own = String::new();
-    for (flag, letter) in [(RegExpFlags::I, 'i'), (RegExpFlags::M, 'm'), (RegExpFlags::S, 's')] {
-        if flags.contains(flag) {
-            own.push(letter);
-        }
-    }
+    let own = [(RegExpFlags::I, "i"), (RegExpFlags::M, "m"), (RegExpFlags::S, "s")];
+    let own = own.map(|(flag, letter)| if flags.contains(flag) { letter } else { "" }).concat();
     let text = text.replace("\\/", "/");
     if own.is_empty() { text } else { format!("(?{own}){text}") }
 }

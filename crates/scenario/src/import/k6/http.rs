@@ -7,6 +7,8 @@ use super::interpreter::{K6Interpreter, K6Request, K6Step};
 use super::options::duration;
 use super::value::{JsValue, number_text};
 use crate::flow::BRANCHES_MAX;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use knee_load::percent;
 use knee_load::time::Nanos;
 use std::rc::Rc;
@@ -70,7 +72,7 @@ impl<'a> K6Interpreter<'a, '_> {
             JsValue::Named(_, name) => Some(name.to_string()),
             _ => None,
         };
-        let url = self.text_of(&url.certain())?;
+        let url = self.text_of(&url)?;
         // What is drawn, such as a number, has no sign to encode.
         if url.names().iter().any(|name| !self.drawn.contains_key(*name)) {
             self.remark(
@@ -92,9 +94,8 @@ impl<'a> K6Interpreter<'a, '_> {
             draft.header("User-Agent", agent.clone());
         }
         self.parameters(&parameters.certain(), &mut draft)?;
-        if !matches!(draft.method.as_str(), "GET" | "HEAD") {
-            self.body(body.certain(), &mut draft)?;
-        }
+        let body = self.without_doubt(body);
+        self.body(body, &mut draft)?;
         self.credentials(&mut draft);
         let (phase, under) = (self.phase, self.under.clone());
         let request = K6Request { draft, phase, under, stands_for: Vec::new() };
@@ -106,21 +107,17 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// `http://user:password@host`.
     fn credentials(&mut self, draft: &mut SourceRequest) {
-        let Some(url) = draft.url.literal() else {
+        let url = draft.url.literal().and_then(|url| url.split_once("://"));
+        let Some((scheme, rest)) = url else {
             return;
         };
-        let Some((scheme, rest)) = url.split_once("://") else {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let Some((user, _)) = authority.rsplit_once('@') else {
             return;
         };
-        let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let Some(at) = rest[..host_end].rfind('@') else {
-            return;
-        };
-        use base64::Engine as _;
-        let user = percent::form_decoded(&rest[..at].replace('+', "%2B"));
-        let user = user.unwrap_or_else(|| rest[..at].to_owned());
-        let user = base64::engine::general_purpose::STANDARD.encode(user);
-        let url = format!("{scheme}://{}", &rest[at + 1..]);
+        let url = format!("{scheme}://{}", &rest[user.len() + 1..]);
+        let plain = percent::form_decoded(&user.replace('+', "%2B"));
+        let user = STANDARD.encode(plain.unwrap_or_else(|| user.to_owned()));
         draft.url = url.into();
         if !draft.has_header("authorization") {
             draft.header("Authorization", format!("Basic {user}"));
@@ -182,8 +179,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 None => pairs.push((name.to_string(), value)),
             }
         }
-        let is_part = |value: &JsValue| matches!(value, JsValue::FormPart(_));
-        if pairs.iter().any(|(_, value)| is_part(value)) {
+        if pairs.iter().any(|(_, value)| matches!(value, JsValue::FormPart(_))) {
             let mut parts = Vec::new();
             for (name, value) in pairs {
                 let part = match &value {
@@ -258,19 +254,19 @@ impl<'a> K6Interpreter<'a, '_> {
     fn batch(&mut self, of: &JsValue<'a>) -> JsValue<'a> {
         let of = of.clone().certain();
         let from = self.steps.len();
-        if let Some(items) = self.heap.items(&of).map(<[_]>::to_vec) {
+        let responses = if let Some(items) = self.heap.items(&of).map(<[_]>::to_vec) {
             let responses = items.iter().map(|item| self.batched(item)).collect();
-            self.make_parallel(from);
-            return self.heap.list(responses);
-        }
-        if let Some(entries) = self.heap.entries(&of).map(<[_]>::to_vec) {
+            self.heap.list(responses)
+        } else if let Some(entries) = self.heap.entries(&of).map(<[_]>::to_vec) {
             let responses = entries.into_iter();
             let responses = responses.map(|(name, item)| (name, self.batched(&item))).collect();
-            self.make_parallel(from);
-            return self.heap.object(responses);
-        }
-        self.leave_out("http.batch of requests that are known only at run time");
-        JsValue::unknown("responses of requests that are left out")
+            self.heap.object(responses)
+        } else {
+            self.leave_out("http.batch of requests that are known only at run time");
+            return JsValue::unknown("responses of requests that are left out");
+        };
+        self.make_parallel(from);
+        responses
     }
 
     /// The steps from this one on are done at the same time. What they need is set before.
@@ -289,19 +285,15 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 
     fn batched(&mut self, item: &JsValue<'a>) -> JsValue<'a> {
-        let mut parts = Vec::new();
-        if self.heap.items(item).is_some() {
-            for at in 0..4 {
-                parts.push(self.member(item, &at.to_string()));
-            }
+        let names = if self.heap.items(item).is_some() {
+            ["0", "1", "2", "3"]
         } else if self.heap.entries(item).is_some() {
-            for name in ["method", "url", "body", "params"] {
-                parts.push(self.member(item, name));
-            }
+            ["method", "url", "body", "params"]
         } else {
             return self.http_call("get", std::slice::from_ref(item));
-        }
-        if matches!(parts.first(), Some(JsValue::Undefined)) {
+        };
+        let mut parts = names.map(|name| self.member(item, name));
+        if let JsValue::Undefined = parts[0] {
             parts[0] = JsValue::text("GET");
         }
         self.http_call("request", &parts)
@@ -324,10 +316,8 @@ impl<'a> K6Interpreter<'a, '_> {
         }
         JsValue::Statuses(Rc::new(statuses))
     }
-}
 
-impl<'a> K6Interpreter<'a, '_> {
-    pub(super) fn parameters(
+    fn parameters(
         &mut self,
         parameters: &JsValue<'a>,
         draft: &mut SourceRequest,
@@ -348,7 +338,7 @@ impl<'a> K6Interpreter<'a, '_> {
         Ok(())
     }
 
-    pub(super) fn parameter(
+    fn parameter(
         &mut self,
         name: &str,
         value: JsValue<'a>,
@@ -389,7 +379,7 @@ impl<'a> K6Interpreter<'a, '_> {
         Ok(())
     }
 
-    pub(super) fn put_headers(
+    fn put_headers(
         &mut self,
         headers: &JsValue<'a>,
         draft: &mut SourceRequest,
@@ -398,17 +388,15 @@ impl<'a> K6Interpreter<'a, '_> {
             return Err("its headers are known only at run time".to_owned());
         };
         for (name, value) in entries {
-            let value = match self.text_of(&value.certain()) {
-                Ok(value) => value,
-                Err(what) => return Err(format!("its header {name}: {what}")),
-            };
+            let value = self.text_of(&value.certain());
+            let value = value.map_err(|what| format!("its header {name}: {what}"))?;
             draft.headers.retain(|header| !header.0.eq_ignore_ascii_case(&name));
             draft.headers.push((name.to_string(), value));
         }
         Ok(())
     }
 
-    pub(super) fn put_cookies(
+    fn put_cookies(
         &mut self,
         cookies: &JsValue<'a>,
         draft: &mut SourceRequest,

@@ -3,8 +3,8 @@
 
 use super::super::collect::SourceRequest;
 use super::super::data::ReadFile;
-use super::super::{ImportedCondition, ImportedJson, ImportedRepeat, ImportedText};
-use super::heap::Heap;
+use super::super::{ImportedCondition, ImportedJson, ImportedStep, ImportedText};
+use super::heap::{Heap, HeapMark};
 use super::modules::K6Module;
 use super::value::{JsValue, K6Test, ResponsePart};
 use oxc_allocator::Allocator;
@@ -43,63 +43,22 @@ pub(super) struct K6Request {
     pub(super) stands_for: Vec<usize>,
 }
 
-/// A step before its request is settled.
-#[derive(Clone, Debug)]
-pub(super) enum K6Step {
-    Request(usize),
-    Think(String),
-    Repeat { times: ImportedRepeat, variable: Option<String>, steps: Vec<K6Step> },
-    When { condition: ImportedCondition, steps: Vec<K6Step>, otherwise: Vec<K6Step> },
-    Choose(Vec<(u32, Vec<K6Step>)>),
-    Set(Vec<(String, ImportedText)>),
-    Group(String, Vec<K6Step>),
-    Parallel(Vec<K6Step>),
-}
+/// A step whose request has a number, as it may still change.
+pub(super) type K6Step = ImportedStep<usize>;
 
-impl K6Step {
-    /// The lists of steps in it.
-    pub(super) fn inner(&self) -> Vec<&Vec<K6Step>> {
-        match self {
-            K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) | K6Step::Parallel(steps) => {
-                vec![steps]
-            }
-            K6Step::When { steps, otherwise, .. } => vec![steps, otherwise],
-            K6Step::Choose(choices) => choices.iter().map(|(_, steps)| steps).collect(),
-            K6Step::Request(_) | K6Step::Think(_) | K6Step::Set(_) => Vec::new(),
+/// All texts of steps, and of the steps in them.
+pub(super) fn texts_in<'t>(
+    steps: impl Iterator<Item = &'t K6Step>,
+    requests: &'t [Rc<K6Request>],
+) -> Vec<&'t ImportedText> {
+    let of_request = move |number: &usize, into: &mut Vec<&'t ImportedText>| {
+        if let Some(request) = requests.get(*number) {
+            request.texts(into);
         }
-    }
-
-    /// The same, to be changed.
-    pub(super) fn inner_mut(&mut self) -> Vec<&mut Vec<K6Step>> {
-        match self {
-            K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) | K6Step::Parallel(steps) => {
-                vec![steps]
-            }
-            K6Step::When { steps, otherwise, .. } => vec![steps, otherwise],
-            K6Step::Choose(choices) => choices.iter_mut().map(|(_, steps)| steps).collect(),
-            K6Step::Request(_) | K6Step::Think(_) | K6Step::Set(_) => Vec::new(),
-        }
-    }
-
-    /// Puts the texts of the step, and of the steps in it.
-    pub(super) fn texts<'a>(
-        &'a self,
-        requests: &'a [Rc<K6Request>],
-        into: &mut Vec<&'a ImportedText>,
-    ) {
-        match self {
-            K6Step::Request(number) => {
-                if let Some(request) = requests.get(*number) {
-                    request.texts(into);
-                }
-            }
-            K6Step::Repeat { times, .. } => times.texts(into),
-            K6Step::When { condition, .. } => condition.texts(into),
-            K6Step::Set(variables) => into.extend(variables.iter().map(|(_, text)| text)),
-            K6Step::Think(_) | K6Step::Choose(_) | K6Step::Group(..) | K6Step::Parallel(_) => {}
-        }
-        self.inner().into_iter().flatten().for_each(|step| step.texts(requests, into));
-    }
+    };
+    let mut texts = Vec::new();
+    steps.for_each(|step| step.texts_by(of_request, &mut texts));
+    texts
 }
 
 /// How a list of statements ended.
@@ -123,7 +82,7 @@ pub(super) struct PendingBranch<'a> {
 }
 
 /// A line about the scenario.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum K6Note {
     LeftOut(String),
     Remark(String),
@@ -184,7 +143,7 @@ pub(super) struct K6Interpreter<'a, 'r> {
 
 /// A point that can be gone back to.
 pub(super) struct K6Snapshot {
-    heap: usize,
+    pub(super) heap: HeapMark,
     requests: Vec<Rc<K6Request>>,
     steps: usize,
     notes: usize,
@@ -318,7 +277,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         }
     }
 
-    /// How many requests there were at a point.
+    /// Whether a request was added since a point.
     pub(super) fn sent_since(&self, point: &K6Snapshot) -> bool {
         self.requests.len() > point.requests.len()
     }
@@ -338,13 +297,14 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
 
     /// How many different lines were added since a point.
     pub(super) fn lost_since(&self, point: &K6Snapshot) -> usize {
-        let mut lines: Vec<&K6Note> = Vec::new();
-        for note in self.notes.iter().skip(point.notes) {
-            if matches!(note, K6Note::LeftOut(_)) && !lines.contains(&note) {
-                lines.push(note);
-            }
-        }
-        lines.len()
+        let lost: HashSet<&K6Note> = self.left_out_since(point).collect();
+        lost.len()
+    }
+
+    /// The lines about what was left out since a point.
+    pub(super) fn left_out_since(&self, point: &K6Snapshot) -> impl Iterator<Item = &K6Note> {
+        let notes = self.notes.iter().skip(point.notes);
+        notes.filter(|note| matches!(note, K6Note::LeftOut(_)))
     }
 
     pub(super) fn steps_since(&self, point: &K6Snapshot) -> usize {
@@ -361,16 +321,18 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             name = format!("{base}_{number}");
             number += 1;
         }
+        // What had this name was undone.
+        self.drawn.remove(&name);
+        self.named.remove(&name);
+        self.characters.remove(&name);
         name
     }
 
     /// A value that is drawn here once, such as `random(1,5)`: the variable that has it.
     pub(super) fn draw_once(&mut self, expression: &str, wanted: &str) -> Rc<str> {
-        let name = self.fresh(wanted);
-        let set = (name.clone(), ImportedText::value(expression));
-        self.steps.push(K6Step::Set(vec![set]));
-        self.drawn.insert(name.clone(), expression.to_owned());
-        Rc::from(name)
+        let name = self.set_variable(wanted, ImportedText::value(expression));
+        self.drawn.insert(name.to_string(), expression.to_owned());
+        name
     }
 
     /// How a variable's value is drawn, if it is.
@@ -383,10 +345,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         self.hint(&value, name);
         let variable = match &value {
             JsValue::SessionNumber(of, plus) if *plus == 0.0 => of.to_string(),
-            JsValue::Text(text) => match text.parts() {
-                [super::super::TextPart::Value(of)] => of.clone(),
-                _ => return value,
-            },
+            JsValue::Text(text) => text.only_value().unwrap_or_default().to_owned(),
             _ => return value,
         };
         let Some(expression) = self.drawn.get(&variable).cloned() else {
@@ -396,7 +355,9 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             Some(K6Step::Set(set)) => set.len() == 1 && set[0].0 == variable,
             _ => false,
         };
-        if !is_last {
+        // What holds it already would go on to ask for it by its old name.
+        self.burn(self.heap.size() / 64);
+        if !is_last || self.heap.holds(&variable) {
             self.named.insert(variable);
             return value;
         }
@@ -416,15 +377,15 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             self.characters.insert(own.to_string());
         }
         match value {
-            JsValue::Text(_) => JsValue::Text(Rc::new(ImportedText::value(&*own))),
+            JsValue::Text(_) => JsValue::text(ImportedText::value(&*own)),
             _ => JsValue::SessionNumber(own, 0.0),
         }
     }
 
-    /// Sets a variable of the session to a text.
-    pub(super) fn set_variable(&mut self, wanted: &str, text: ImportedText) -> JsValue<'a> {
+    /// Sets a variable of the session to a text; its name.
+    pub(super) fn set_variable(&mut self, wanted: &str, text: ImportedText) -> Rc<str> {
         let name = self.fresh(wanted);
         self.steps.push(K6Step::Set(vec![(name.clone(), text)]));
-        JsValue::Session(Rc::from(name))
+        Rc::from(name)
     }
 }

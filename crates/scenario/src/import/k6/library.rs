@@ -1,10 +1,12 @@
 //! `JSON`, `Object` and their kin, files, and sets of records.
 
-use super::super::ImportedText;
+use super::super::{ImportedRelation, ImportedText};
 use super::builtins::stem;
 use super::calls::argument;
 use super::interpreter::{K6Interpreter, TEXT_MAX};
 use super::value::{JsValue, PartPlace};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::fmt;
 use std::rc::Rc;
 
 /// A file of JSON that is larger is a set of records.
@@ -27,12 +29,10 @@ impl<'a> K6Interpreter<'a, '_> {
             "Object.fromEntries" => self.object_of(&first),
             "Object.assign" => {
                 for other in arguments.iter().skip(1) {
-                    let entries = self.heap.entries(other).unwrap_or_default().to_vec();
+                    let entries = self.spread_entries(other);
                     if let JsValue::Heap(at) = &first {
-                        for (name, value) in entries {
-                            self.burn(8);
-                            self.heap.set_entry(*at, &name, value);
-                        }
+                        self.burn(8 * entries.len() + self.heap.length(*at));
+                        self.heap.set_entries(*at, entries);
                     }
                 }
                 first
@@ -45,13 +45,12 @@ impl<'a> K6Interpreter<'a, '_> {
             "Array.isArray" => match &first {
                 JsValue::Part(part) if matches!(part.place, PartPlace::Json(_)) => {
                     let pattern = JsValue::text("^\\s*\\[");
-                    let relation = super::super::ImportedRelation::Matches;
                     let place = match &part.place {
                         PartPlace::Json(pointer) if pointer.is_empty() => PartPlace::Body,
                         other => other.clone(),
                     };
                     let value = self.part(part.request, place);
-                    JsValue::test(super::value::K6Test::Compare(value, relation, pattern))
+                    JsValue::compared(value, ImportedRelation::Matches, pattern)
                 }
                 JsValue::Records(_) => JsValue::Bool(true),
                 JsValue::Unknown(what) => JsValue::Unknown(Rc::clone(what)),
@@ -89,7 +88,7 @@ impl<'a> K6Interpreter<'a, '_> {
         let mut entries: Vec<(Rc<str>, JsValue<'a>)> = Vec::new();
         for pair in pairs {
             let (name, value) = (self.member(&pair, "0"), self.member(&pair, "1"));
-            match self.text_of(&name).ok().and_then(|name| name.literal().map(Rc::from)) {
+            match self.known_text(&name) {
                 Some(name) => entries.push((name, value)),
                 None => return JsValue::unknown("an object whose names are not known"),
             }
@@ -99,28 +98,17 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// `Array.from({length: 3}, (_, i) => …)`, and of lists.
     fn array_from(&mut self, of: &JsValue<'a>, map: &JsValue<'a>) -> JsValue<'a> {
-        let items = match self.heap.items(of).map(<[_]>::to_vec) {
-            Some(items) => items,
-            None => {
-                let length = self.heap.entry(of, "length").and_then(JsValue::number);
-                match length {
-                    Some(length) => {
-                        let length = length.clamp(0.0, 10_000.0) as usize;
-                        self.burn(length);
-                        vec![JsValue::Undefined; length]
-                    }
-                    None => return JsValue::unknown("a list that is not known"),
-                }
-            }
+        let length = self.heap.entry(of, "length").and_then(JsValue::number);
+        let items = match (self.heap.items(of), length) {
+            (Some(items), _) => items.to_vec(),
+            (None, Some(length)) => self.empty_items(length),
+            (None, None) => return JsValue::unknown("a list that is not known"),
         };
-        if !matches!(map, JsValue::Function(_)) {
-            return self.heap.list(items);
+        if matches!(map, JsValue::Function(_)) {
+            self.mapped(items, map)
+        } else {
+            self.heap.list(items)
         }
-        let mapped = items.into_iter().enumerate();
-        let mapped =
-            mapped.map(|(at, item)| self.call(map, vec![item, JsValue::Number(at as f64)]));
-        let mapped = mapped.collect();
-        self.heap.list(mapped)
     }
 
     fn parsed_json(&mut self, value: JsValue<'a>) -> JsValue<'a> {
@@ -136,7 +124,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 self.part(part.request, PartPlace::Json(String::new()))
             }
             JsValue::Part(_) | JsValue::Unknown(_) => value,
-            other => match other.literal().map(serde_json::from_str::<serde_json::Value>) {
+            other => match other.literal().map(serde_json::from_str::<OrderedJson>) {
                 Some(Ok(json)) => self.json_value(&json, 0),
                 _ => JsValue::unknown("parsed JSON"),
             },
@@ -144,33 +132,30 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 
     /// A file of settings: one that is read and has no list of objects.
-    fn small_file(&mut self, file: &str) -> Option<serde_json::Value> {
-        let path = self.path_of(file)?;
-        let bytes = (self.read)(&path).ok().filter(|bytes| bytes.len() <= CONFIG_MAX)?;
-        let json: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-        let is_record = |item: &serde_json::Value| item.is_object();
+    fn small_file(&mut self, file: &str) -> Option<OrderedJson> {
+        let bytes = self.bytes_of(file, CONFIG_MAX)?;
+        let json: OrderedJson = serde_json::from_slice(&bytes).ok()?;
+        let is_record = |item: &OrderedJson| matches!(item, OrderedJson::Object(_));
         match &json {
-            serde_json::Value::Array(items) if items.iter().all(is_record) => None,
+            OrderedJson::List(items) if items.iter().all(is_record) => None,
             _ => Some(json),
         }
     }
 
-    fn json_value(&mut self, json: &serde_json::Value, depth: usize) -> JsValue<'a> {
+    fn json_value(&mut self, json: &OrderedJson, depth: usize) -> JsValue<'a> {
         if depth > DEPTH_MAX || !self.burn(1) {
             return JsValue::unknown("JSON that is nested too deeply");
         }
         match json {
-            serde_json::Value::Null => JsValue::Null,
-            serde_json::Value::Bool(is) => JsValue::Bool(*is),
-            serde_json::Value::Number(number) => {
-                JsValue::Number(number.as_f64().unwrap_or(f64::NAN))
-            }
-            serde_json::Value::String(text) => JsValue::text(text.as_str()),
-            serde_json::Value::Array(items) => {
+            OrderedJson::Null => JsValue::Null,
+            OrderedJson::Bool(is) => JsValue::Bool(*is),
+            OrderedJson::Number(number) => JsValue::Number(*number),
+            OrderedJson::Text(text) => JsValue::text(text.as_str()),
+            OrderedJson::List(items) => {
                 let items = items.iter().map(|item| self.json_value(item, depth + 1)).collect();
                 self.heap.list(items)
             }
-            serde_json::Value::Object(entries) => {
+            OrderedJson::Object(entries) => {
                 let entries = entries.iter();
                 let entries = entries.map(|(name, value)| {
                     (Rc::from(name.as_str()), self.json_value(value, depth + 1))
@@ -230,13 +215,82 @@ impl<'a> K6Interpreter<'a, '_> {
         if !crate::names::is_name(&name) {
             return JsValue::unknown(format!("the column '{name}' of a record"));
         }
-        JsValue::Text(Rc::new(ImportedText::value(format!("{set}.{name}"))))
+        JsValue::text(ImportedText::value(format!("{set}.{name}")))
     }
 
     /// The text of a file that is known, if it is small.
     pub(super) fn file_text(&mut self, file: &str) -> Option<String> {
+        String::from_utf8(self.bytes_of(file, TEXT_MAX)?).ok()
+    }
+
+    fn bytes_of(&mut self, file: &str, most: usize) -> Option<Vec<u8>> {
         let path = self.path_of(file)?;
-        let bytes = (self.read)(&path).ok().filter(|bytes| bytes.len() <= TEXT_MAX)?;
-        String::from_utf8(bytes).ok()
+        (self.read)(&path).ok().filter(|bytes| bytes.len() <= most)
+    }
+}
+
+/// JSON whose objects keep the order of their entries.
+enum OrderedJson {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+    List(Vec<OrderedJson>),
+    Object(Vec<(String, OrderedJson)>),
+}
+
+impl<'de> Deserialize<'de> for OrderedJson {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(OrderedJsonVisitor)
+    }
+}
+
+struct OrderedJsonVisitor;
+
+impl<'de> Visitor<'de> for OrderedJsonVisitor {
+    type Value = OrderedJson;
+
+    fn expecting(&self, into: &mut fmt::Formatter) -> fmt::Result {
+        into.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<OrderedJson, E> {
+        Ok(OrderedJson::Null)
+    }
+
+    fn visit_bool<E>(self, is: bool) -> Result<OrderedJson, E> {
+        Ok(OrderedJson::Bool(is))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<OrderedJson, E> {
+        Ok(OrderedJson::Number(number as f64))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<OrderedJson, E> {
+        Ok(OrderedJson::Number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<OrderedJson, E> {
+        Ok(OrderedJson::Number(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<OrderedJson, E> {
+        Ok(OrderedJson::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<OrderedJson, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = from.next_element()? {
+            items.push(item);
+        }
+        Ok(OrderedJson::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<OrderedJson, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = from.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(OrderedJson::Object(entries))
     }
 }

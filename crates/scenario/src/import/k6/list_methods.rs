@@ -1,11 +1,11 @@
 //! Methods of lists.
 
-use super::super::ImportedText;
 use super::calls::argument;
 use super::heap::{HeapObject, Slot, SlotValue};
 use super::interpreter::{K6Flow, K6Interpreter};
-use super::loops::LoopElements;
-use super::value::{JsValue, K6Test};
+use super::loops::{LoopElements, always};
+use super::value::{FunctionCode, JsValue, K6Test};
+use oxc_ast::ast::BinaryOperator;
 
 /// The longest list.
 const LIST_MAX: usize = 20_000;
@@ -46,16 +46,17 @@ impl<'a> K6Interpreter<'a, '_> {
                     own.call(&first, vec![element, at]);
                     if own.has_thrown { K6Flow::Throw } else { K6Flow::Normal }
                 };
-                self.repeat(None, elements, &mut body, false);
+                self.repeat(&mut always, elements, &mut body, false);
                 JsValue::Undefined
             }
-            "join" => self.joined_items(&items, first.literal().unwrap_or(",")),
+            "join" | "toString" => {
+                let text = self.joined_items(&items, first.literal().unwrap_or(","));
+                self.text_value(text)
+            }
             "includes" => {
-                let tests = items.into_iter().map(|item| {
-                    let equal = oxc_ast::ast::BinaryOperator::StrictEquality;
-                    self.compare(first.clone(), equal, item)
-                });
-                let tests = tests.collect();
+                let equal = BinaryOperator::StrictEquality;
+                let tests = items.into_iter();
+                let tests = tests.map(|item| self.compare(first.clone(), equal, item)).collect();
                 JsValue::test(K6Test::joined(tests, false))
             }
             "indexOf" => {
@@ -64,7 +65,6 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             "keys" => self.keys(list),
             "values" => list.clone(),
-            "toString" => self.joined_items(&items, ","),
             _ => self.other_list(items, name, arguments),
         }
     }
@@ -85,23 +85,12 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             "concat" => {
                 let mut all = items;
-                for more in arguments {
-                    match self.heap.items(more) {
-                        Some(more) => all.extend_from_slice(more),
-                        None => all.push(more.clone()),
-                    }
-                }
+                all.extend(self.flat(arguments));
                 all.truncate(LIST_MAX);
                 self.heap.list(all)
             }
             "flat" => {
-                let mut all = Vec::new();
-                for item in items {
-                    match self.heap.items(&item) {
-                        Some(inner) => all.extend_from_slice(inner),
-                        None => all.push(item),
-                    }
-                }
+                let all = self.flat(&items);
                 self.heap.list(all)
             }
             "at" => {
@@ -129,49 +118,54 @@ impl<'a> K6Interpreter<'a, '_> {
         arguments: &[JsValue<'a>],
     ) -> Option<JsValue<'a>> {
         Some(match name {
-            "map" | "flatMap" => {
-                let mapped = items.iter().cloned().enumerate();
-                let mapped = mapped
-                    .map(|(at, item)| self.call(function, vec![item, JsValue::Number(at as f64)]));
-                let mapped = mapped.collect();
-                self.heap.list(mapped)
-            }
+            "map" | "flatMap" => self.mapped(items.to_vec(), function),
             "filter" | "find" | "some" | "every" | "findIndex" => {
                 self.searched(items, function, name)
             }
             "reduce" => {
-                let mut items = items.iter().cloned();
-                let begin = arguments.get(1).cloned().or_else(|| items.next());
-                items.fold(begin.unwrap_or(JsValue::Undefined), |sum, item| {
-                    self.call(function, vec![sum, item])
+                let list = self.heap.list(items.to_vec());
+                let mut items = items.iter().cloned().enumerate();
+                let begin = arguments.get(1).cloned().or_else(|| Some(items.next()?.1));
+                items.fold(begin.unwrap_or(JsValue::Undefined), |sum, (at, item)| {
+                    let at = JsValue::Number(at as f64);
+                    self.call(function, vec![sum, item, at, list.clone()])
                 })
             }
             _ => return None,
         })
     }
 
-    pub(super) fn joined_items(&mut self, items: &[JsValue<'a>], sign: &str) -> JsValue<'a> {
-        let mut text = ImportedText::default();
-        for (at, item) in items.iter().enumerate() {
-            text.push(if at > 0 { sign } else { "" });
-            match self.text_of(item) {
-                Ok(part) => text.append(&part),
-                Err(what) => return JsValue::unknown(what),
-            }
-        }
-        self.bounded(text)
+    /// A list of what a function makes of each item.
+    pub(super) fn mapped(
+        &mut self,
+        items: Vec<JsValue<'a>>,
+        function: &JsValue<'a>,
+    ) -> JsValue<'a> {
+        let items = items.into_iter().enumerate();
+        let mapped =
+            items.map(|(at, item)| self.call(function, vec![item, JsValue::Number(at as f64)]));
+        let mapped = mapped.collect();
+        self.heap.list(mapped)
     }
 
-    pub(super) fn searched(
+    /// The items with those of lists in their place.
+    fn flat(&self, items: &[JsValue<'a>]) -> Vec<JsValue<'a>> {
+        let item = |item| self.heap.items(item).unwrap_or(std::slice::from_ref(item));
+        items.iter().flat_map(item).cloned().collect()
+    }
+
+    fn searched(
         &mut self,
         items: &[JsValue<'a>],
         predicate: &JsValue<'a>,
         name: &str,
     ) -> JsValue<'a> {
-        let mut tests = Vec::new();
-        for item in items {
-            tests.push(self.asked(predicate, item.clone()));
-        }
+        let list = self.heap.list(items.to_vec());
+        let tests = items.iter().enumerate().map(|(at, item)| {
+            let at = JsValue::Number(at as f64);
+            self.asked_with(predicate, vec![item.clone(), at, list.clone()])
+        });
+        let tests: Vec<K6Test<'a>> = tests.collect();
         if name == "some" || name == "every" {
             return JsValue::test(K6Test::joined(tests, name == "every"));
         }
@@ -190,7 +184,7 @@ impl<'a> K6Interpreter<'a, '_> {
         }
     }
 
-    pub(super) fn change_list(
+    fn change_list(
         &mut self,
         list: &JsValue<'a>,
         mut items: Vec<JsValue<'a>>,
@@ -210,7 +204,8 @@ impl<'a> K6Interpreter<'a, '_> {
                 JsValue::Number(items.len() as f64)
             }
             "pop" => items.pop().unwrap_or(JsValue::Undefined),
-            "shift" if !items.is_empty() => items.remove(0),
+            "shift" if items.is_empty() => JsValue::Undefined,
+            "shift" => items.remove(0),
             "reverse" => {
                 items.reverse();
                 list.clone()
@@ -219,7 +214,6 @@ impl<'a> K6Interpreter<'a, '_> {
                 items.fill(argument(arguments, 0));
                 list.clone()
             }
-            "shift" => JsValue::Undefined,
             _ => {
                 self.leave_out(format!("'{name}' of a list"));
                 return JsValue::unknown(format!("what '{name}' gives"));
@@ -232,7 +226,6 @@ impl<'a> K6Interpreter<'a, '_> {
 
 /// The first parameter of a function, as a name for what it gets.
 pub(super) fn parameter_name(function: &JsValue) -> String {
-    use super::value::FunctionCode;
     let JsValue::Function(function) = function else {
         return "item".to_owned();
     };

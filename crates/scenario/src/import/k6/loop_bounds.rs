@@ -16,6 +16,7 @@ impl<'a> K6Interpreter<'a, '_> {
         test: K6Test<'a>,
         pass: &str,
         base: f64,
+        is_do: bool,
     ) -> Result<(Option<LoopBound>, Option<K6Test<'a>>), String> {
         let parts = match test {
             K6Test::All(parts) => parts,
@@ -24,7 +25,7 @@ impl<'a> K6Interpreter<'a, '_> {
         };
         let (mut bound, mut rest) = (None, Vec::new());
         for part in parts {
-            match self.times(&part, pass, base) {
+            match self.times(&part, pass, base, is_do) {
                 Some(times) if bound.is_none() => bound = Some(times),
                 _ => rest.push(part),
             }
@@ -37,22 +38,23 @@ impl<'a> K6Interpreter<'a, '_> {
         }
     }
 
-    /// The number of passes that a comparison of the counter permits.
-    pub(super) fn times(&mut self, test: &K6Test<'a>, pass: &str, base: f64) -> Option<LoopBound> {
-        use ImportedRelation::{AtLeast, AtMost, Greater, Less, NotEqual};
+    /// The number of passes that a comparison of the counter permits. One after the pass comes
+    /// to one pass more.
+    fn times(
+        &mut self,
+        test: &K6Test<'a>,
+        pass: &str,
+        base: f64,
+        is_do: bool,
+    ) -> Option<LoopBound> {
+        use ImportedRelation::{AtMost, Less, NotEqual};
         let K6Test::Compare(left, relation, right) = test else {
             return None;
         };
         let (counter, relation, end) = match (left, right) {
             (JsValue::SessionNumber(of, from), end) if &**of == pass => (*from, *relation, end),
             (end, JsValue::SessionNumber(of, from)) if &**of == pass => {
-                let turned = match relation {
-                    Greater => Less,
-                    AtLeast => AtMost,
-                    NotEqual => NotEqual,
-                    _ => return None,
-                };
-                (*from, turned, end)
+                (*from, relation.turned()?, end)
             }
             _ => return None,
         };
@@ -65,11 +67,11 @@ impl<'a> K6Interpreter<'a, '_> {
             JsValue::Number(end) => {
                 let counter = base + counter;
                 let times = (end - counter + more).ceil();
+                let times = if is_do { times + 1.0 } else { times };
                 (1.0..=1e9).contains(&times).then_some(LoopBound::Number(times as u32))
             }
-            end if base + counter - more == 0.0 => {
-                let text = self.text_of(end).ok()?;
-                Some(LoopBound::Text(text))
+            end if !is_do && base + counter - more == 0.0 => {
+                self.text_of(end).ok().map(LoopBound::Text)
             }
             _ => None,
         }
@@ -98,14 +100,6 @@ impl<'a> K6Interpreter<'a, '_> {
         if bound.is_none() && (rest.is_some() || !breaks.is_empty()) {
             self.remark(format!("A loop without a bound is done at most {ENDLESS} times."));
         }
-        let any = |mut all: Vec<ImportedCondition>| match (all.pop(), all.is_empty()) {
-            (Some(only), true) => only,
-            (Some(last), false) => {
-                all.push(last);
-                ImportedCondition::Any(all)
-            }
-            (None, _) => ImportedCondition::Any(Vec::new()),
-        };
         Ok(match (rest, breaks.is_empty(), bound) {
             (None, true, Some(LoopBound::Text(text))) => (ImportedRepeat::Times(text), None),
             (None, true, Some(LoopBound::Number(times))) => {
@@ -114,8 +108,10 @@ impl<'a> K6Interpreter<'a, '_> {
             (None, true, None) => return Err("it has no end".to_owned()),
             (Some(rest), true, _) if !is_do => (ImportedRepeat::While(rest, most), None),
             (rest, _, _) => {
-                let end = rest.clone().map(ImportedCondition::opposite);
-                let until = any(breaks.into_iter().chain(end).collect());
+                let mut ends = breaks;
+                ends.extend(rest.clone().map(ImportedCondition::opposite));
+                let until =
+                    if ends.len() == 1 { ends.remove(0) } else { ImportedCondition::Any(ends) };
                 let begins = if is_do { None } else { rest };
                 (ImportedRepeat::Until(until, most), begins)
             }

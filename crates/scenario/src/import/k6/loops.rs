@@ -1,6 +1,7 @@
 //! Loops: as a repetition if one pass says what each does, pass by pass otherwise.
 
 use super::super::{ImportedCondition, ImportedRelation, ImportedRepeat, ImportedText};
+use super::branches::{LeftByFlag, is_set};
 use super::heap::{Slot, SlotValue};
 use super::interpreter::{K6Flow, K6Interpreter, K6Snapshot, K6Step};
 use super::loop_bounds::{LoopBound, numbered};
@@ -23,36 +24,58 @@ pub(super) enum LoopElements<'a> {
     Unknown(String),
 }
 
-type LoopTest<'b, 'a, 'r> = Option<&'b mut dyn FnMut(&mut K6Interpreter<'a, 'r>) -> K6Test<'a>>;
+type LoopTest<'b, 'a, 'r> = &'b mut dyn FnMut(&mut K6Interpreter<'a, 'r>) -> K6Test<'a>;
 type LoopBody<'b, 'a, 'r> =
     &'b mut dyn FnMut(&mut K6Interpreter<'a, 'r>, JsValue<'a>) -> K6Flow<'a>;
 
-/// A variable that changes from pass to pass.
+impl<'a> LoopElements<'a> {
+    /// The name of the variable that has an element.
+    fn name(&self) -> Option<&str> {
+        match self {
+            LoopElements::List(_, name) | LoopElements::Session(_, name) => Some(name),
+            LoopElements::None | LoopElements::Unknown(_) => None,
+        }
+    }
+
+    /// What stands for an element in a pass of any number: a variable with this name.
+    fn element(&self, variable: &str) -> JsValue<'a> {
+        self.name().map_or(JsValue::Undefined, |_| JsValue::Session(Rc::from(variable)))
+    }
+}
+
+/// The test of a loop that goes on up to its last element.
+pub(super) fn always<'a>(_: &mut K6Interpreter<'a, '_>) -> K6Test<'a> {
+    K6Test::Known(true)
+}
+
+/// How a variable changes from pass to pass.
 enum LoopVariable {
     /// It grows by 1 from this number, and is the number of the pass plus another.
-    Counter(Slot, f64, f64),
+    Counter(f64, f64),
     /// A variable of the session, and whether it is true or false.
-    Set(Slot, String, bool),
+    Set(Rc<str>, bool),
     /// A response, which is any of several.
-    Response(Slot, usize),
+    Response(usize),
     /// Anything else.
-    Other(Slot),
+    Other,
 }
 
 /// How one pass was followed.
 struct FollowedPass<'a> {
     test: K6Test<'a>,
     breaks: Vec<ImportedCondition>,
-    left: Vec<(String, K6Flow<'a>)>,
+    left: LeftByFlag<'a>,
     flow: K6Flow<'a>,
     steps: Vec<K6Step>,
+    /// The test changes a variable, once more after the last pass.
+    has_test_set: bool,
 }
 
 impl<'a, 'r> K6Interpreter<'a, 'r> {
     /// Follows a loop.
     pub(super) fn repeat(
         &mut self,
-        mut test: LoopTest<'_, 'a, 'r>,
+        test: LoopTest<'_, 'a, 'r>,
         elements: LoopElements<'a>,
         body: LoopBody<'_, 'a, 'r>,
         is_do: bool,
@@ -71,21 +94,22 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             }
             _ => {}
         }
-        if !is_do
-            && let Some(test) = test.as_mut()
-            && let K6Test::Known(false) = test(self)
-        {
-            return K6Flow::Normal;
-        }
         let before = self.snapshot();
-        let changed = self.changes(&mut test, &elements, body);
+        if !is_do {
+            if matches!(test(self), K6Test::Known(false)) {
+                return K6Flow::Normal;
+            }
+            // What the test sets belongs to the first pass.
+            self.restore(&before);
+        }
+        let changed = self.changes(test, &elements, body);
         self.restore(&before);
-        let mut is_lossless = self.as_repetition(&mut test, &elements, body, is_do, &changed, 0.0);
+        let mut is_lossless = self.as_repetition(test, &elements, body, is_do, &changed, 0.0);
         let mut lost = self.lost_since(&before);
         if is_lossless.is_err() || lost > 0 {
             // `page=${i + 1}`: the variable may be the number that is used.
             self.restore(&before);
-            let shifted = self.as_repetition(&mut test, &elements, body, is_do, &changed, 1.0);
+            let shifted = self.as_repetition(test, &elements, body, is_do, &changed, 1.0);
             if shifted.is_ok() && self.lost_since(&before) == 0 {
                 (is_lossless, lost) = (shifted, 0);
             }
@@ -96,13 +120,13 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             return flow.clone();
         }
         self.restore(&before);
-        if let Some(flow) = self.pass_by_pass(&mut test, &elements, body, is_do, &before)
+        if let Some(flow) = self.pass_by_pass(test, &elements, body, is_do, &before)
             && (is_lossless.is_err() || self.lost_since(&before) < lost)
         {
             return flow;
         }
         self.restore(&before);
-        match self.as_repetition(&mut test, &elements, body, is_do, &changed, 0.0) {
+        match self.as_repetition(test, &elements, body, is_do, &changed, 0.0) {
             Ok(flow) => flow,
             Err(what) => {
                 self.restore(&before);
@@ -116,42 +140,26 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
     /// The slots that a pass changes.
     fn changes(
         &mut self,
-        test: &mut LoopTest<'_, 'a, 'r>,
+        test: LoopTest<'_, 'a, 'r>,
         elements: &LoopElements<'a>,
         body: LoopBody<'_, 'a, 'r>,
     ) -> Vec<Slot> {
-        let (mark, extent) = (self.heap.mark(), self.heap.extent());
+        let mark = self.heap.mark();
         self.open();
         let pending = self.pending.len();
-        if let Some(test) = test.as_mut() {
-            test(self);
-        }
-        let element = self.element(elements, None);
-        body(self, element);
+        test(self);
+        body(self, elements.element(elements.name().unwrap_or_default()));
         self.flagged(pending);
         self.close();
-        let changed = self.heap.changed(mark);
-        let is_old = |slot: &Slot| match slot {
-            Slot::Variable(scope, _) => *scope < extent.0,
-            Slot::Object(object) => *object < extent.1,
-        };
-        changed.into_iter().filter(is_old).collect()
-    }
-
-    /// What stands for an element in a pass of any number.
-    fn element(&self, elements: &LoopElements<'a>, variable: Option<&str>) -> JsValue<'a> {
-        match elements {
-            LoopElements::List(_, name) | LoopElements::Session(_, name) => {
-                JsValue::Session(Rc::from(variable.unwrap_or(name)))
-            }
-            _ => JsValue::Undefined,
-        }
+        let mut changed = self.heap.changed(mark);
+        changed.retain(|slot| mark.has(slot));
+        changed
     }
 
     /// A repetition whose one pass says what each does, or why there is none.
     fn as_repetition(
         &mut self,
-        test: &mut LoopTest<'_, 'a, 'r>,
+        test: LoopTest<'_, 'a, 'r>,
         elements: &LoopElements<'a>,
         body: LoopBody<'_, 'a, 'r>,
         is_do: bool,
@@ -161,34 +169,32 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         let each = self.each_of(elements)?;
         let counter = changed.iter().find_map(|slot| self.counter(slot));
         let base = counter.as_ref().map_or(0.0, |(_, from)| from + shift);
-        let wanted = match elements {
-            LoopElements::List(_, name) | LoopElements::Session(_, name) => name.clone(),
-            _ => counter.map_or("pass".to_owned(), |(name, _)| name),
-        };
-        let pass = self.fresh(&wanted);
+        let counter = counter.as_ref().map_or("pass", |(name, _)| name.as_str());
+        let pass = self.fresh(elements.name().unwrap_or(counter));
         let variables = self.loop_variables(changed, &pass, base, each.is_some());
-        let element = self.element(elements, Some(&pass));
-        let followed = self.follow_pass(test, body, element, is_do);
-        let FollowedPass { test: asked, mut breaks, left, flow, mut steps } = followed;
-        let counts_from = variables.iter().find_map(|variable| match variable {
-            LoopVariable::Counter(_, from, _) => Some(*from),
+        let followed = self.follow_pass(test, body, elements.element(&pass), is_do)?;
+        let FollowedPass { test: asked, mut breaks, left, flow, steps, has_test_set } = followed;
+        let counts_from = variables.iter().find_map(|(_, variable)| match variable {
+            LoopVariable::Counter(from, _) => Some(*from),
             _ => None,
         });
-        self.end_variables(variables, &mut steps, &pass)?;
+        self.open();
+        self.steps = steps;
+        let is_same_in_all = self.end_variables(variables, &pass);
+        let steps = self.close();
+        is_same_in_all?;
         if matches!(flow, K6Flow::Break | K6Flow::Return(_) | K6Flow::Throw) {
             if steps.is_empty() && left.is_empty() {
                 return Ok(ended(flow));
             }
             return Err("it ends in its first pass".to_owned());
         }
-        let (bound, rest) = self.bound(asked, &pass, base)?;
-        for (flag, _) in &left {
-            self.steps.push(K6Step::Set(vec![(flag.clone(), ImportedText::default())]));
-            let value = ImportedText::value(flag.clone());
-            let one = ImportedCondition::Compare(value, ImportedRelation::Equal, "1".into());
-            breaks.push(one);
-        }
+        let (bound, rest) = self.bound(asked, &pass, base, is_do)?;
+        self.put_flags(left.iter().map(|(flag, _)| flag));
+        breaks.extend(left.iter().map(|(flag, _)| is_set(flag.clone())));
         let step = self.repetition(each, bound.clone(), rest, breaks, is_do)?;
+        let is_counted = matches!(step, (ImportedRepeat::Times(_), None)) && !has_test_set;
+        let bound = bound.filter(|_| is_counted);
         if !steps.is_empty() {
             self.put_repetition(step, steps, &pass, base)?;
         }
@@ -257,74 +263,70 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         pass: &str,
         base: f64,
         has_elements: bool,
-    ) -> Vec<LoopVariable> {
+    ) -> Vec<(Slot, LoopVariable)> {
         let mut variables = Vec::new();
         for slot in changed {
             let (Slot::Variable(_, name), Some(SlotValue::Variable(Some(value)))) =
                 (slot, self.heap.value(slot))
             else {
-                variables.push(LoopVariable::Other(slot.clone()));
+                variables.push((slot.clone(), LoopVariable::Other));
                 continue;
             };
             let (value, variable) = match value {
                 JsValue::Number(from) if !has_elements => {
                     let counter = JsValue::SessionNumber(Rc::from(pass), from - base);
-                    (counter, LoopVariable::Counter(slot.clone(), from, from - base))
+                    (counter, LoopVariable::Counter(from, from - base))
                 }
                 JsValue::Part(part) if part.place == PartPlace::Whole => {
                     let response = self.response_of(vec![part.request]);
-                    let whole = self.whole(response);
-                    (whole, LoopVariable::Response(slot.clone(), response))
+                    (self.whole(response), LoopVariable::Response(response))
                 }
-                JsValue::Bool(_) | JsValue::Test(_) => match self.flag_of(&value) {
-                    Ok(text) => {
-                        let set = self.set_variable(name, text);
-                        let variable = variable_name(&set);
-                        let yes = JsValue::text("true");
-                        let test = K6Test::Compare(set, ImportedRelation::Equal, yes);
-                        (JsValue::test(test), LoopVariable::Set(slot.clone(), variable, true))
-                    }
-                    Err(_) => continue,
-                },
-                value @ (JsValue::Text(_) | JsValue::Session(_) | JsValue::Part(_)) => {
+                JsValue::Bool(_)
+                | JsValue::Test(_)
+                | JsValue::Text(_)
+                | JsValue::Session(_)
+                | JsValue::Part(_) => {
+                    let is_flag = matches!(value, JsValue::Bool(_) | JsValue::Test(_));
                     match self.text_of(&value) {
                         Ok(text) => {
                             let set = self.set_variable(name, text);
-                            let variable = variable_name(&set);
-                            (set, LoopVariable::Set(slot.clone(), variable, false))
+                            (session_value(&set, is_flag), LoopVariable::Set(set, is_flag))
                         }
-                        Err(_) => continue,
+                        Err(_) => changed_by_loop(name),
                     }
                 }
-                _ => {
-                    let unknown = JsValue::unknown(format!("'{name}', which a loop changes"));
-                    (unknown, LoopVariable::Other(slot.clone()))
-                }
+                _ => changed_by_loop(name),
             };
             self.heap.set(slot.clone(), SlotValue::Variable(Some(value)));
-            variables.push(variable);
+            variables.push((slot.clone(), variable));
         }
         variables
     }
 
     fn follow_pass(
         &mut self,
-        test: &mut LoopTest<'_, 'a, 'r>,
+        test: LoopTest<'_, 'a, 'r>,
         body: LoopBody<'_, 'a, 'r>,
         element: JsValue<'a>,
         is_do: bool,
-    ) -> FollowedPass<'a> {
-        let ask = |own: &mut Self, test: &mut LoopTest<'_, 'a, 'r>| match test.as_mut() {
-            Some(test) => test(own),
-            None => K6Test::Known(true),
-        };
-        let mut asked = if is_do { K6Test::Known(true) } else { ask(self, test) };
+    ) -> Result<FollowedPass<'a>, String> {
+        let mark = self.heap.mark();
         self.open();
         let pending = self.pending.len();
+        let mut asked = if is_do { K6Test::Known(true) } else { test(self) };
+        let has_test_set = self.heap.has_changed(mark);
+        if !self.steps.is_empty() {
+            // `while (http.get(URL).status !== 200)`: the pass begins with the test.
+            if let Err(what) = self.leave_unless(&asked) {
+                self.close();
+                return Err(what);
+            }
+            asked = K6Test::Known(true);
+        }
         let flow = body(self, element);
         self.has_thrown = false;
         if is_do {
-            asked = ask(self, test);
+            asked = test(self);
         }
         let breaks = self.pending.iter().skip(pending);
         let breaks = breaks.filter(|branch| matches!(branch.flow, K6Flow::Break));
@@ -333,23 +335,16 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         self.end_branches(pending, ends);
         let left = self.flagged(pending);
         let steps = self.close();
-        FollowedPass { test: asked, breaks, left, flow, steps }
+        Ok(FollowedPass { test: asked, breaks, left, flow, steps, has_test_set })
     }
 
     /// Puts what a pass leaves in its variables to where the next pass has it.
     fn end_variables(
         &mut self,
-        variables: Vec<LoopVariable>,
-        steps: &mut Vec<K6Step>,
+        variables: Vec<(Slot, LoopVariable)>,
         pass: &str,
     ) -> Result<(), String> {
-        for variable in variables {
-            let slot = match &variable {
-                LoopVariable::Counter(slot, ..)
-                | LoopVariable::Set(slot, ..)
-                | LoopVariable::Response(slot, _)
-                | LoopVariable::Other(slot) => slot.clone(),
-            };
+        for (slot, variable) in variables {
             let now = match self.heap.value(&slot) {
                 Some(SlotValue::Variable(Some(value))) => value,
                 _ => JsValue::Undefined,
@@ -359,26 +354,20 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
                 Slot::Object(_) => "a list or an object".to_owned(),
             };
             match variable {
-                LoopVariable::Counter(_, _, plus) => match now {
+                LoopVariable::Counter(_, plus) => match now {
                     JsValue::SessionNumber(of, now) if &*of == pass && now == plus + 1.0 => {}
                     _ => return Err(format!("'{name}' changes by more than 1")),
                 },
-                LoopVariable::Set(_, variable, is_flag) => {
+                LoopVariable::Set(variable, is_flag) => {
                     let text = if is_flag { self.flag_of(&now) } else { self.text_of(&now) };
                     let text = text.map_err(|_| format!("'{name}' changes"))?;
-                    if text != ImportedText::value(variable.clone()) {
-                        steps.push(K6Step::Set(vec![(variable.clone(), text)]));
+                    if text != ImportedText::value(&*variable) {
+                        self.steps.push(K6Step::Set(vec![(variable.to_string(), text)]));
                     }
-                    let value = JsValue::Session(Rc::from(variable));
-                    let value = if is_flag {
-                        let yes = JsValue::text("true");
-                        JsValue::test(K6Test::Compare(value, ImportedRelation::Equal, yes))
-                    } else {
-                        value
-                    };
+                    let value = session_value(&variable, is_flag);
                     self.heap.set(slot, SlotValue::Variable(Some(value)));
                 }
-                LoopVariable::Response(_, response) => match now {
+                LoopVariable::Response(response) => match now {
                     JsValue::Part(part) if part.place == PartPlace::Whole => {
                         self.also_stands_for(response, part.request);
                         let whole = self.whole(response);
@@ -386,16 +375,16 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
                     }
                     _ => return Err(format!("'{name}' changes")),
                 },
-                LoopVariable::Other(Slot::Object(_)) => {
+                LoopVariable::Other if matches!(slot, Slot::Object(_)) => {
                     return Err(format!("{name} changes"));
                 }
-                LoopVariable::Other(_) => {}
+                LoopVariable::Other => {}
             }
         }
         Ok(())
     }
 
-    /// After the loop a counter has its end.
+    /// After the loop a counter has its end. Without a bound that is not known.
     fn end_counters(
         &mut self,
         changed: &[Slot],
@@ -422,7 +411,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
     /// All passes one after another, if they are few and it is known how many.
     fn pass_by_pass(
         &mut self,
-        test: &mut LoopTest<'_, 'a, 'r>,
+        test: LoopTest<'_, 'a, 'r>,
         elements: &LoopElements<'a>,
         body: LoopBody<'_, 'a, 'r>,
         is_do: bool,
@@ -442,9 +431,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
                 },
                 None => JsValue::Undefined,
             };
-            if let Some(test) = test.as_mut()
-                && !(is_do && pass == 0)
-            {
+            if !is_do || pass > 0 {
                 match test(self) {
                     K6Test::Known(true) => {}
                     K6Test::Known(false) => return Some(K6Flow::Normal),
@@ -482,9 +469,18 @@ fn ended(flow: K6Flow) -> K6Flow {
     }
 }
 
-fn variable_name(value: &JsValue) -> String {
-    match value {
-        JsValue::Session(name) => name.to_string(),
-        _ => String::new(),
+/// A variable that no text stands for.
+fn changed_by_loop<'a>(name: &str) -> (JsValue<'a>, LoopVariable) {
+    (JsValue::unknown(format!("'{name}', which a loop changes")), LoopVariable::Other)
+}
+
+/// A variable of the session as a text, or as what is true or false.
+fn session_value<'a>(variable: &Rc<str>, is_flag: bool) -> JsValue<'a> {
+    let value = JsValue::Session(Rc::clone(variable));
+    if is_flag {
+        let yes = JsValue::text("true");
+        JsValue::compared(value, ImportedRelation::Equal, yes)
+    } else {
+        value
     }
 }

@@ -3,8 +3,8 @@
 use super::super::ImportedText;
 use super::interpreter::{K6Interpreter, K6Step};
 use super::loops::LoopElements;
-use super::value::{JsFunction, JsValue, PartPlace, ResponsePart};
-use oxc_ast::ast::{ClassElement, MethodDefinitionKind};
+use super::value::{FunctionCode, JsValue, PartPlace, ResponsePart};
+use oxc_ast::ast::{Class, ClassElement, MethodDefinitionKind};
 use std::rc::Rc;
 
 impl<'a> K6Interpreter<'a, '_> {
@@ -58,7 +58,7 @@ impl<'a> K6Interpreter<'a, '_> {
         if let Some(value) = self.heap.entry(object, name) {
             return value.clone();
         }
-        if let Some(JsValue::Class(class, scope)) = self.heap.entry(object, "class ") {
+        if let Some(JsValue::Class(class, scope)) = self.heap.class(object) {
             let (class, scope) = (*class, *scope);
             return self.method(class, scope, name, object);
         }
@@ -68,62 +68,62 @@ impl<'a> K6Interpreter<'a, '_> {
         JsValue::Undefined
     }
 
-    /// A method of an object of a class, or of the one that it extends.
-    fn method(
+    /// A method of an object of a class, or what a getter gives.
+    pub(super) fn method(
         &mut self,
-        class: &'a oxc_ast::ast::Class<'a>,
+        class: &'a Class<'a>,
         scope: usize,
         name: &str,
         this: &JsValue<'a>,
     ) -> JsValue<'a> {
+        match self.defined(class, scope, name, this, false) {
+            Some((MethodDefinitionKind::Get, function)) => self.call(&function, Vec::new()),
+            Some((_, function)) => function,
+            None => JsValue::Undefined,
+        }
+    }
+
+    /// A method or a setter of an object of a class, or of the one that it extends.
+    pub(super) fn defined(
+        &mut self,
+        class: &'a Class<'a>,
+        scope: usize,
+        name: &str,
+        this: &JsValue<'a>,
+        is_setter: bool,
+    ) -> Option<(MethodDefinitionKind, JsValue<'a>)> {
+        let parent = class.super_class.as_ref().map(|parent| self.evaluate(parent, scope));
         for element in &class.body.body {
             let ClassElement::MethodDefinition(method) = element else {
                 continue;
             };
-            let own = method.key.static_name();
-            if own.is_some_and(|own| own == name) && !method.r#static {
-                let function = JsFunction {
-                    code: super::value::FunctionCode::Function(&method.value),
-                    scope,
-                    module: self.module,
-                    this: Some(this.clone()),
-                };
-                let function = JsValue::Function(Rc::new(function));
-                return match method.kind {
-                    MethodDefinitionKind::Get => self.call(&function, Vec::new()),
-                    _ => function,
-                };
+            let is_meant = (method.kind == MethodDefinitionKind::Set) == is_setter;
+            if is_meant && method.key.is_specific_static_name(name) && !method.r#static {
+                let inner = self.heap.scope(Some(scope));
+                if let Some(parent) = parent {
+                    self.heap.declare(inner, "super ", parent);
+                }
+                let code = FunctionCode::Function(&method.value);
+                return Some((method.kind, self.closure(code, inner, Some(this.clone()))));
             }
         }
-        if let Some(parent) = &class.super_class
-            && let JsValue::Class(parent, scope) = self.evaluate(parent, scope)
-        {
-            let or = JsValue::Undefined;
-            return self.deeper(or, |own| own.method(parent, scope, name, this));
-        }
-        JsValue::Undefined
+        let JsValue::Class(parent, scope) = parent? else {
+            return None;
+        };
+        self.deeper(None, |own| own.defined(parent, scope, name, this, is_setter))
     }
 
-    fn static_member(
-        &mut self,
-        class: &'a oxc_ast::ast::Class<'a>,
-        scope: usize,
-        name: &str,
-    ) -> JsValue<'a> {
+    fn static_member(&mut self, class: &'a Class<'a>, scope: usize, name: &str) -> JsValue<'a> {
         for element in &class.body.body {
             match element {
                 ClassElement::MethodDefinition(method)
-                    if method.r#static
-                        && method.key.static_name().is_some_and(|own| own == name) =>
+                    if method.r#static && method.key.is_specific_static_name(name) =>
                 {
-                    let code = super::value::FunctionCode::Function(&method.value);
-                    let this = Some(JsValue::Class(class, scope));
-                    let function = JsFunction { code, scope, module: self.module, this };
-                    return JsValue::Function(Rc::new(function));
+                    let code = FunctionCode::Function(&method.value);
+                    return self.closure(code, scope, Some(JsValue::Class(class, scope)));
                 }
                 ClassElement::PropertyDefinition(property)
-                    if property.r#static
-                        && property.key.static_name().is_some_and(|own| own == name) =>
+                    if property.r#static && property.key.is_specific_static_name(name) =>
                 {
                     let value = property.value.as_ref();
                     return value.map_or(JsValue::Undefined, |v| self.evaluate(v, scope));
@@ -137,10 +137,9 @@ impl<'a> K6Interpreter<'a, '_> {
     pub(super) fn builtin_member(&mut self, path: &str, name: &str) -> JsValue<'a> {
         match (path, name) {
             ("globalThis", name) => self.identifier(name, self.globals),
-            ("__ENV", name) => JsValue::Text(Rc::new(ImportedText::value(format!("env({name})")))),
+            ("__ENV", name) => JsValue::text(ImportedText::value(format!("env({name})"))),
             ("Math", "PI") => JsValue::Number(std::f64::consts::PI),
             ("Number", "MAX_SAFE_INTEGER") => JsValue::Number(9_007_199_254_740_991.0),
-            ("execution", part) => JsValue::builtin(format!("execution.{part}")),
             (
                 "execution.vu" | "execution.scenario" | "execution.instance",
                 "idInTest"
@@ -199,7 +198,7 @@ impl<'a> K6Interpreter<'a, '_> {
         let variable = self.draw_once("uuid()", "text");
         self.replaced(&variable, "random characters: uuid() in their place");
         self.characters.insert(variable.to_string());
-        JsValue::Text(Rc::new(ImportedText::value(&*variable)))
+        JsValue::text(ImportedText::value(&*variable))
     }
 
     /// The record that a session is dealt.
@@ -240,7 +239,6 @@ impl<'a> K6Interpreter<'a, '_> {
         let Some(first) = self.heap.entries(&items[0]).map(<[_]>::to_vec) else {
             return unknown;
         };
-        let mut choices: Vec<(u32, Vec<K6Step>)> = items.iter().map(|_| (1, Vec::new())).collect();
         let mut sets: Vec<Vec<(String, ImportedText)>> = vec![Vec::new(); items.len()];
         let mut entries = Vec::new();
         for (key, _) in first {
@@ -259,12 +257,8 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             entries.push((key, JsValue::Session(Rc::from(variable))));
         }
-        for ((_, steps), set) in choices.iter_mut().zip(sets) {
-            if !set.is_empty() {
-                steps.push(K6Step::Set(set));
-            }
-        }
-        self.put_choice(choices);
+        let choices = sets.into_iter().filter(|set| !set.is_empty());
+        self.put_choice(choices.map(|set| (1, vec![K6Step::Set(set)])).collect());
         self.heap.object(entries)
     }
 

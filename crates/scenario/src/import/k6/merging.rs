@@ -2,7 +2,7 @@
 
 use super::super::ImportedText;
 use super::branches::FollowedBranch;
-use super::heap::{HeapObject, Slot, SlotValue};
+use super::heap::{HeapMark, HeapObject, Slot, SlotValue};
 use super::interpreter::{K6Interpreter, K6Step};
 use super::value::{JsValue, K6Test};
 use std::rc::Rc;
@@ -24,11 +24,11 @@ impl<'a> K6Interpreter<'a, '_> {
         test: &K6Test<'a>,
         yes: &mut FollowedBranch<'a>,
         no: &mut FollowedBranch<'a>,
-        extent: (usize, usize),
+        mark: HeapMark,
     ) {
         let mut slots: Vec<Slot> = Vec::new();
         for (slot, _) in yes.held.iter().chain(&no.held) {
-            if !is_new(slot, extent) && !slots.contains(slot) {
+            if mark.has(slot) && !slots.contains(slot) {
                 slots.push(slot.clone());
             }
         }
@@ -41,10 +41,11 @@ impl<'a> K6Interpreter<'a, '_> {
             let (a, b) = (find(&yes.held).or_else(|| now.clone()), find(&no.held).or(now));
             let steps = (&mut yes.steps, &mut no.steps);
             let value = match (a, b, &slot) {
-                (Some(SlotValue::Variable(a)), Some(SlotValue::Variable(b)), slot) => {
-                    let Slot::Variable(_, name) = slot else {
-                        continue;
-                    };
+                (
+                    Some(SlotValue::Variable(a)),
+                    Some(SlotValue::Variable(b)),
+                    Slot::Variable(_, name),
+                ) => {
                     let (a, b) = (a.unwrap_or(JsValue::Undefined), b.unwrap_or(JsValue::Undefined));
                     SlotValue::Variable(Some(self.merged(test, a, b, steps.0, steps.1, name)))
                 }
@@ -57,7 +58,7 @@ impl<'a> K6Interpreter<'a, '_> {
         }
     }
 
-    pub(super) fn merged_objects(
+    fn merged_objects(
         &mut self,
         test: &K6Test<'a>,
         a: HeapObject<'a>,
@@ -146,14 +147,7 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 }
 
-pub(super) fn is_new(slot: &Slot, extent: (usize, usize)) -> bool {
-    match slot {
-        Slot::Variable(scope, _) => *scope >= extent.0,
-        Slot::Object(object) => *object >= extent.1,
-    }
-}
-
-pub(super) fn maybe<'a>(test: K6Test<'a>, value: JsValue<'a>) -> JsValue<'a> {
+fn maybe<'a>(test: K6Test<'a>, value: JsValue<'a>) -> JsValue<'a> {
     match value {
         JsValue::Maybe(inner) => {
             let test = K6Test::joined(vec![test, inner.0.clone()], true);
@@ -163,12 +157,12 @@ pub(super) fn maybe<'a>(test: K6Test<'a>, value: JsValue<'a>) -> JsValue<'a> {
     }
 }
 
-pub(super) fn is_nothing(value: &JsValue) -> bool {
+fn is_nothing(value: &JsValue) -> bool {
     matches!(value, JsValue::Undefined | JsValue::Null | JsValue::Bool(false))
 }
 
 /// Whether a value is no text and no number.
-pub(super) fn is_object(value: &JsValue) -> bool {
+fn is_object(value: &JsValue) -> bool {
     use super::value::PartPlace;
     match value {
         JsValue::Heap(_) | JsValue::Function(_) | JsValue::Maybe(_) | JsValue::Record(_) => true,
@@ -177,7 +171,7 @@ pub(super) fn is_object(value: &JsValue) -> bool {
     }
 }
 
-pub(super) fn truth_value<'a>(value: &JsValue<'a>) -> Option<K6Test<'a>> {
+fn truth_value<'a>(value: &JsValue<'a>) -> Option<K6Test<'a>> {
     match value {
         JsValue::Bool(is) => Some(K6Test::Known(*is)),
         JsValue::Test(test) => Some((**test).clone()),

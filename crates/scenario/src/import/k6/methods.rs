@@ -5,7 +5,7 @@ use super::builtins::fixed;
 use super::calls::{Arguments, argument};
 use super::interpreter::K6Interpreter;
 use super::list_methods::ends;
-use super::value::{JsValue, K6Test};
+use super::value::JsValue;
 
 impl<'a> K6Interpreter<'a, '_> {
     /// A method of a value that is no object of the script.
@@ -28,11 +28,18 @@ impl<'a> K6Interpreter<'a, '_> {
                 _ => JsValue::unknown(format!("what '{name}' makes of the records of '{set}'")),
             };
         }
+        if let (JsValue::Number(number), "toString", Some(radix)) =
+            (&value, name, argument(&arguments, 0).number())
+            && radix != 10.0
+        {
+            return in_radix(*number, radix).map_or_else(
+                || JsValue::unknown("a number with a fraction in another system"),
+                JsValue::text,
+            );
+        }
         if name == "toString" || name == "valueOf" {
-            return match self.text_of(&value) {
-                Ok(text) => self.bounded(text),
-                Err(what) => JsValue::unknown(what),
-            };
+            let text = self.text_of(&value);
+            return self.text_value(text);
         }
         match &value {
             JsValue::Text(_) | JsValue::Named(..) => self.call_text(&value, name, &arguments),
@@ -46,7 +53,7 @@ impl<'a> K6Interpreter<'a, '_> {
             JsValue::Regex(pattern) if name == "test" => {
                 let of = argument(&arguments, 0);
                 let pattern = JsValue::text(&**pattern);
-                JsValue::test(K6Test::Compare(of, ImportedRelation::Matches, pattern))
+                JsValue::compared(of, ImportedRelation::Matches, pattern)
             }
             JsValue::Regex(pattern) if name == "exec" => match argument(&arguments, 0) {
                 JsValue::Part(part) => {
@@ -74,12 +81,12 @@ impl<'a> K6Interpreter<'a, '_> {
         name: &str,
         arguments: &[JsValue<'a>],
     ) -> JsValue<'a> {
-        let first = argument(arguments, 0);
-        match (name, &first) {
-            ("includes", _) => {
-                JsValue::test(K6Test::Compare(value.clone(), ImportedRelation::Contains, first))
+        match name {
+            "includes" => {
+                let other = argument(arguments, 0);
+                JsValue::compared(value.clone(), ImportedRelation::Contains, other)
             }
-            ("trim", _) => value.clone(),
+            "trim" => value.clone(),
             _ => JsValue::unknown(format!("what '{name}' makes of a value of the session")),
         }
     }
@@ -91,27 +98,30 @@ impl<'a> K6Interpreter<'a, '_> {
         arguments: &[JsValue<'a>],
     ) -> JsValue<'a> {
         let (first, second) = (argument(arguments, 0), argument(arguments, 1));
+        if name == "concat" {
+            let text = self.concatenated(value, arguments);
+            return self.text_value(text);
+        }
         let Some(text) = value.literal() else {
-            if name == "concat" {
-                return self.concatenated(value, arguments);
-            }
             return self.call_session_text(value, name, arguments);
         };
         self.burn(text.len() / 64);
+        let most = second.number().map_or(usize::MAX, |most| most as usize);
         let other = first.literal();
         if let Some(value) = plain_method(text, name, other) {
             return value;
         }
         match (name, other) {
             ("split", Some("")) => {
-                let parts = text.chars().map(|c| JsValue::text(c.to_string())).collect();
+                let parts = text.chars().map(|c| JsValue::text(c.to_string()));
+                let parts = parts.take(most).collect();
                 self.heap.list(parts)
             }
             ("split", Some(other)) => {
-                let parts = text.split(other).map(JsValue::text).collect();
+                let parts = text.split(other).map(JsValue::text).take(most).collect();
                 self.heap.list(parts)
             }
-            ("replace" | "replaceAll", Some(other)) => match self.text_of(&second) {
+            ("replace" | "replaceAll", Some(other)) => match self.replacement(&second, other) {
                 Ok(by) => {
                     let most = if name == "replace" { 1 } else { usize::MAX };
                     let mut replaced = ImportedText::default();
@@ -147,20 +157,34 @@ impl<'a> K6Interpreter<'a, '_> {
                 let at = first.number().unwrap_or(0.0) as usize;
                 JsValue::text(text.chars().nth(at).map(String::from).unwrap_or_default())
             }
-            ("concat", _) => self.concatenated(value, arguments),
             _ => JsValue::unknown(format!("what '{name}' makes of a text")),
         }
     }
 
-    fn concatenated(&mut self, value: &JsValue<'a>, more: &[JsValue<'a>]) -> JsValue<'a> {
-        let mut text = ImportedText::default();
-        for part in std::iter::once(value).chain(more) {
-            match self.text_of(part) {
-                Ok(part) => text.append(&part),
-                Err(what) => return JsValue::unknown(what),
-            }
+    /// What stands in the place of a text: `$&` is that text, `$$` a sign alone.
+    fn replacement(&mut self, by: &JsValue<'a>, replaced: &str) -> Result<ImportedText, String> {
+        let text = self.text_of(by)?;
+        let Some(literal) = text.literal().filter(|literal| literal.contains('$')) else {
+            return Ok(text);
+        };
+        if literal.contains("$`") || literal.contains("$'") {
+            return Err("a text with what stands beside a part of it".to_owned());
         }
-        self.bounded(text)
+        let parts: Vec<String> =
+            literal.split("$$").map(|part| part.replace("$&", replaced)).collect();
+        Ok(parts.join("$").into())
+    }
+
+    fn concatenated(
+        &mut self,
+        value: &JsValue<'a>,
+        more: &[JsValue<'a>],
+    ) -> Result<ImportedText, String> {
+        let mut text = self.text_of(value)?;
+        for part in more {
+            text.append(&self.text_of(part)?);
+        }
+        Ok(text)
     }
 
     /// A method that an object of the script does not have itself.
@@ -208,8 +232,32 @@ fn part_of<'a>(text: &str, name: &str, from: &JsValue<'a>, to: &JsValue<'a>) -> 
         let begin = ends(chars.len(), from, &JsValue::Undefined)[0];
         let length = to.number().unwrap_or(chars.len() as f64).max(0.0) as usize;
         [begin, (begin + length).min(chars.len())]
+    } else if name == "substring" {
+        let place = |value: &JsValue, or: usize| {
+            value.number().map_or(or, |at| at.max(0.0) as usize).min(chars.len())
+        };
+        let (from, to) = (place(from, 0), place(to, chars.len()));
+        [from.min(to), from.max(to)]
     } else {
         ends(chars.len(), from, to)
     };
     JsValue::text(chars.get(from..to).unwrap_or_default().iter().collect::<String>())
+}
+
+/// A whole number in a system of 2 to 36 digits.
+fn in_radix(number: f64, radix: f64) -> Option<String> {
+    let is_whole = number.fract() == 0.0 && number.abs() < 9e15;
+    if !is_whole || !(2.0..=36.0).contains(&radix) {
+        return None;
+    }
+    let (radix, mut rest) = (radix as u64, number.abs() as u64);
+    let mut digits = Vec::new();
+    while rest > 0 || digits.is_empty() {
+        digits.push(char::from_digit((rest % radix) as u32, radix as u32)?);
+        rest /= radix;
+    }
+    if number < 0.0 {
+        digits.push('-');
+    }
+    Some(digits.into_iter().rev().collect())
 }

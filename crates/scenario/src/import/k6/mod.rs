@@ -35,7 +35,7 @@ mod value;
 
 use super::collect::Collector;
 use super::data::ReadFile;
-use super::{Imported, ImportedStep, as_text};
+use super::{Imported, ImportedStep, ImportedText, as_text};
 use heap::Slot;
 use interpreter::{K6Interpreter, K6Note, K6Phase, K6Request, K6Step};
 use knee_load::quantity::ParseError;
@@ -57,9 +57,9 @@ pub fn k6(bytes: &[u8], read: ReadFile) -> Result<Imported, ParseError> {
     let allocator = Allocator::default();
     let mut script = K6Interpreter::new(&allocator, read);
     script.load("", text)?;
-    if uses_requests(&script.steps) {
+    if script.steps.iter().any(K6Step::sends) {
         script.leave_out("requests outside of the functions that k6 calls");
-        script.steps.retain(|step| !uses_requests(std::slice::from_ref(step)));
+        script.steps.retain(|step| !step.sends());
     }
     script.prologue = std::mem::take(&mut script.steps);
     script.prologue_taken = script.taken.clone();
@@ -72,7 +72,7 @@ pub fn k6(bytes: &[u8], read: ReadFile) -> Result<Imported, ParseError> {
     let (mut sessions, mut sending) = (Vec::new(), Vec::new());
     for scenario in scenarios {
         let steps = script.follow_export(&scenario.exec, K6Phase::Session, data.clone()).1;
-        if uses_requests(&steps) {
+        if steps.iter().any(K6Step::sends) {
             sessions.push(steps);
             sending.push(scenario);
         } else {
@@ -100,19 +100,24 @@ pub fn k6(bytes: &[u8], read: ReadFile) -> Result<Imported, ParseError> {
     let urls = script.requests.iter().filter(|request| request.phase == K6Phase::Session);
     all.set_target_of(urls.map(|request| &request.draft.url));
     all.begin_once();
-    put(&setup, &script.requests, &mut all);
+    put(setup, &script.requests, &mut all);
     all.end_setup();
     let weights = options::settle(&sending, &mut all);
     for ((scenario, steps), weight) in sending.iter().zip(lists).zip(weights) {
-        put(&steps, &script.requests, &mut all);
+        put(steps, &script.requests, &mut all);
         all.end_session(&scenario.name, weight);
     }
     all.begin_once();
-    put(&teardown, &script.requests, &mut all);
+    put(teardown, &script.requests, &mut all);
     all.end_teardown();
     let names: Vec<String> = sending.iter().map(|scenario| scenario.name.clone()).collect();
     thresholds::put(&thresholds, &names, &mut all);
     all.finish("the script has no request that a scenario can have")
+}
+
+/// A variable of the setup, as sessions name it.
+fn of_setup(variable: &str) -> Rc<str> {
+    Rc::from(format!("setup.{variable}"))
 }
 
 impl<'a> K6Interpreter<'a, '_> {
@@ -126,7 +131,7 @@ impl<'a> K6Interpreter<'a, '_> {
         let Some(function) = self.exported(0, name) else {
             return (JsValue::Undefined, Vec::new());
         };
-        let (mark, extent) = (self.heap.mark(), self.heap.extent());
+        let mark = self.heap.mark();
         self.phase = phase;
         self.steps.clone_from(&self.prologue);
         self.taken.clone_from(&self.prologue_taken);
@@ -134,13 +139,16 @@ impl<'a> K6Interpreter<'a, '_> {
         let value = self.call(&function, vec![data]);
         self.end_branches(0, |_| true);
         self.has_thrown = false;
+        if phase == K6Phase::Setup {
+            let given = self.copied(&value, "data", Self::given);
+            return (given, std::mem::take(&mut self.steps));
+        }
         if phase == K6Phase::Session {
             self.go_to_export(name);
-            for slot in self.heap.changed(mark) {
+            for slot in self.heap.changed(mark).into_iter().filter(|slot| mark.has(slot)) {
                 let what = match slot {
-                    Slot::Variable(scope, name) if scope < extent.0 => format!("variable '{name}'"),
-                    Slot::Object(object) if object < extent.1 => "list or object".to_owned(),
-                    _ => continue,
+                    Slot::Variable(_, name) => format!("variable '{name}'"),
+                    Slot::Object(_) => "list or object".to_owned(),
                 };
                 self.leave_out(format!(
                     "a {what} that k6 keeps from one iteration to the next: each session begins \
@@ -150,6 +158,42 @@ impl<'a> K6Interpreter<'a, '_> {
             self.heap.undo(mark);
         }
         (value, std::mem::take(&mut self.steps))
+    }
+
+    /// A value that `setup` returned as the other functions have it, with the names that sessions
+    /// use. `key`: its name in the script.
+    fn given(&mut self, value: &JsValue<'a>, key: &str) -> JsValue<'a> {
+        match value {
+            JsValue::Session(of) => JsValue::Session(of_setup(of)),
+            JsValue::SessionNumber(of, plus) if self.taken.contains(&**of) => {
+                JsValue::SessionNumber(of_setup(of), *plus)
+            }
+            JsValue::SessionNumber(..) => match self.text_of(value) {
+                Ok(text) => JsValue::SessionNumber(self.given_text(&text, key), 0.0),
+                Err(why) => JsValue::unknown(&why),
+            },
+            JsValue::Text(text) if text.literal().is_none() => {
+                JsValue::text(ImportedText::value(&*self.given_text(text, key)))
+            }
+            JsValue::Named(text, name) if text.literal().is_none() => {
+                let text = ImportedText::value(&*self.given_text(text, key));
+                JsValue::Named(Rc::new(text), Rc::clone(name))
+            }
+            JsValue::Maybe(held) => {
+                let (test, value) = &**held;
+                JsValue::Maybe(Rc::new((test.clone(), self.copied(value, key, Self::given))))
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// The name that sessions have for a text of the setup, which becomes a variable unless it is
+    /// one.
+    fn given_text(&mut self, text: &ImportedText, key: &str) -> Rc<str> {
+        match text.only_value() {
+            Some(variable) if self.taken.contains(variable) => of_setup(variable),
+            _ => of_setup(&self.set_variable(key, text.clone())),
+        }
     }
 
     /// What the options say of all requests.
@@ -180,16 +224,9 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 }
 
-/// Whether a request is in these steps.
-fn uses_requests(steps: &[K6Step]) -> bool {
-    steps.iter().any(|step| {
-        matches!(step, K6Step::Request(_)) || step.inner().into_iter().any(|s| uses_requests(s))
-    })
-}
-
 /// Gives the collector steps, with their requests.
-fn put(steps: &[K6Step], requests: &[Rc<K6Request>], all: &mut Collector) {
-    let inner = |steps: &[K6Step], all: &mut Collector| {
+fn put(steps: Vec<K6Step>, requests: &[Rc<K6Request>], all: &mut Collector) {
+    let inner = |steps: Vec<K6Step>, all: &mut Collector| {
         all.open();
         put(steps, requests, all);
         all.close()
@@ -197,35 +234,30 @@ fn put(steps: &[K6Step], requests: &[Rc<K6Request>], all: &mut Collector) {
     for step in steps {
         let step = match step {
             K6Step::Request(number) => {
-                if let Some(request) = requests.get(*number) {
+                if let Some(request) = requests.get(number) {
                     all.request(request.draft.clone());
                 }
                 continue;
             }
             K6Step::Think(law) => {
-                all.think_law(law);
+                all.think_law(&law);
                 continue;
             }
-            K6Step::Set(variables) => ImportedStep::Set(variables.clone()),
+            K6Step::Set(variables) => ImportedStep::Set(variables),
             K6Step::Repeat { times, variable, steps } => {
-                if let Some(name) = variable {
-                    all.know(name);
-                }
-                let (times, variable) = (times.clone(), variable.clone());
+                variable.iter().for_each(|name| all.know(name));
                 ImportedStep::Repeat { times, variable, steps: inner(steps, all) }
             }
             K6Step::When { condition, steps, otherwise } => {
-                let steps = inner(steps, all);
-                let otherwise = inner(otherwise, all);
-                ImportedStep::When { condition: condition.clone(), steps, otherwise }
+                let (steps, otherwise) = (inner(steps, all), inner(otherwise, all));
+                ImportedStep::When { condition, steps, otherwise }
             }
             K6Step::Choose(choices) => {
-                let choices = choices.iter().map(|(weight, steps)| (*weight, inner(steps, all)));
+                let choices =
+                    choices.into_iter().map(|(weight, steps)| (weight, inner(steps, all)));
                 ImportedStep::Choose(choices.collect())
             }
-            K6Step::Group(name, steps) => {
-                ImportedStep::Group { name: name.clone(), steps: inner(steps, all) }
-            }
+            K6Step::Group { name, steps } => ImportedStep::Group { name, steps: inner(steps, all) },
             K6Step::Parallel(steps) => ImportedStep::Parallel(inner(steps, all)),
         };
         all.push(step);

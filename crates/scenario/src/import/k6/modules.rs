@@ -1,5 +1,6 @@
 //! Modules: scripts as trees, and what each imports and exports.
 
+use super::super::grammar::LineStarts;
 use super::super::wrong;
 use super::interpreter::K6Interpreter;
 use super::value::{FunctionCode, JsValue};
@@ -19,59 +20,35 @@ const NESTING_MAX: usize = 40_000;
 /// The bytes of stack that scripts need: 4.2 KiB were measured for each call of the parser.
 pub const K6_STACK: usize = (64 << 20) + NESTING_MAX * (5 << 10);
 
-/// A script as a tree, with where its lines begin.
-pub(super) struct ParsedScript<'a> {
-    pub(super) program: &'a Program<'a>,
-    line_starts: Vec<usize>,
-}
-
-impl<'a> ParsedScript<'a> {
-    /// Reads JavaScript, or TypeScript if it is not that.
-    ///
-    /// # Errors
-    /// One line: the first mistake with its line.
-    pub(super) fn read(text: &str, allocator: &'a Allocator) -> Result<Self, ParseError> {
-        if text.len() > SCRIPT_MAX {
-            return Err(wrong("the script is larger than 2 MiB"));
-        }
-        if nesting(text) > NESTING_MAX || depth(text) > DEPTH_MAX {
-            return Err(wrong(
-                "the script is nested too deeply, or has too many brackets and signs",
-            ));
-        }
-        let text: &'a str = allocator.alloc_str(text);
-        let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let line_starts = starts.map(|(at, _)| at + 1).collect();
-        let mut first = None;
-        for kind in [SourceType::mjs(), SourceType::ts()] {
-            let options = ParseOptions { preserve_parens: false, ..ParseOptions::default() };
-            let read = Parser::new(allocator, text, kind).with_options(options).parse();
-            if read.errors.is_empty() && !read.panicked {
-                let program = allocator.alloc(read.program);
-                return Ok(ParsedScript { program, line_starts });
-            }
-            first = first.or(read.errors.into_iter().next());
-        }
-        let script = ParsedScript { program: allocator.alloc(empty(allocator)), line_starts };
-        let label = first.as_ref().and_then(|e| e.labels.as_ref()?.first().map(|l| l.offset()));
-        let line = script.line(label.unwrap_or(0));
-        let what = first.map_or_else(String::new, |e| format!(": {}", e.message));
-        Err(wrong(format!("line {line}: the script is no JavaScript or TypeScript{what}")))
+/// Reads JavaScript, or TypeScript if it is not that.
+///
+/// # Errors
+/// One line: the first mistake with its line.
+fn parsed<'a>(
+    text: &str,
+    lines: &LineStarts,
+    allocator: &'a Allocator,
+) -> Result<&'a Program<'a>, ParseError> {
+    if text.len() > SCRIPT_MAX {
+        return Err(wrong("the script is larger than 2 MiB"));
     }
-
-    /// Its bytes.
-    pub(super) fn length(&self) -> usize {
-        self.program.source_text.len()
+    if nesting(text) > NESTING_MAX || depth(text) > DEPTH_MAX {
+        return Err(wrong("the script is nested too deeply, or has too many brackets and signs"));
     }
-
-    /// The number of the line with this byte.
-    pub(super) fn line(&self, at: usize) -> usize {
-        self.line_starts.partition_point(|start| *start <= at) + 1
+    let text: &'a str = allocator.alloc_str(text);
+    let mut first = None;
+    for kind in [SourceType::mjs(), SourceType::ts()] {
+        let options = ParseOptions { preserve_parens: false, ..ParseOptions::default() };
+        let read = Parser::new(allocator, text, kind).with_options(options).parse();
+        if read.errors.is_empty() && !read.panicked {
+            return Ok(allocator.alloc(read.program));
+        }
+        first = first.or(read.errors.into_iter().next());
     }
-}
-
-fn empty(allocator: &Allocator) -> Program<'_> {
-    Parser::new(allocator, "", SourceType::mjs()).parse().program
+    let label = first.as_ref().and_then(|e| e.labels.as_ref()?.first().map(|l| l.offset()));
+    let line = lines.line(label.unwrap_or(0));
+    let what = first.map_or_else(String::new, |e| format!(": {}", e.message));
+    Err(wrong(format!("line {line}: the script is no JavaScript or TypeScript{what}")))
 }
 
 /// At most how often the parser calls itself inside a call of itself.
@@ -129,7 +106,8 @@ const BYTES_MAX: usize = 2 << 20;
 pub(super) struct K6Module<'a> {
     /// Below the folder of the script.
     pub(super) path: String,
-    script: ParsedScript<'a>,
+    program: &'a Program<'a>,
+    lines: LineStarts,
     /// With where each is exported.
     exports: Vec<(String, JsValue<'a>, u32)>,
 }
@@ -137,7 +115,7 @@ pub(super) struct K6Module<'a> {
 impl K6Module<'_> {
     /// The line of a place in it.
     pub(super) fn line(&self, at: u32) -> usize {
-        self.script.line(at as usize)
+        self.lines.line(at as usize)
     }
 }
 
@@ -147,11 +125,11 @@ impl<'a> K6Interpreter<'a, '_> {
     /// # Errors
     /// One line: it is no script.
     pub(super) fn load(&mut self, path: &str, text: &str) -> Result<usize, ParseError> {
-        let script = ParsedScript::read(text, self.allocator)?;
-        let program = script.program;
+        let lines = LineStarts::of(text);
+        let program = parsed(text, &lines, self.allocator)?;
         let scope = self.heap.scope(Some(self.globals));
         let (path, exports) = (path.to_owned(), Vec::new());
-        self.modules.push(K6Module { path, script, exports });
+        self.modules.push(K6Module { path, program, lines, exports });
         let number = self.modules.len() - 1;
         let (module, at) = (self.module, self.at);
         self.module = number;
@@ -161,24 +139,6 @@ impl<'a> K6Interpreter<'a, '_> {
             }
         }
         self.hoist(&program.body, scope);
-        for statement in &program.body {
-            let exported = match statement {
-                Statement::ExportNamedDeclaration(of) => match &of.declaration {
-                    Some(Declaration::FunctionDeclaration(function)) => Some(&**function),
-                    _ => None,
-                },
-                Statement::ExportDefaultDeclaration(of) => match &of.declaration {
-                    ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
-                        Some(&**function)
-                    }
-                    _ => None,
-                },
-                _ => None,
-            };
-            if let Some(function) = exported {
-                self.declare_function(function, scope);
-            }
-        }
         for statement in &program.body {
             self.at = oxc_span::GetSpan::span(statement).start;
             match statement {
@@ -264,7 +224,7 @@ impl<'a> K6Interpreter<'a, '_> {
     fn export_default(&mut self, of: &'a ExportDefaultDeclaration<'a>, scope: usize) {
         let value = match &of.declaration {
             ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
-                self.closure(FunctionCode::Function(function), scope)
+                self.closure(FunctionCode::Function(function), scope, None)
             }
             ExportDefaultDeclarationKind::ClassDeclaration(class) => JsValue::Class(class, scope),
             other => match other.as_expression() {
@@ -310,8 +270,7 @@ impl<'a> K6Interpreter<'a, '_> {
     /// A name of a module that k6 has.
     fn builtin_of(&mut self, module: &str, name: &str) -> JsValue<'a> {
         match (module, name) {
-            ("k6", name) => JsValue::builtin(name),
-            ("data", name) => JsValue::builtin(name),
+            ("k6" | "data", name) => JsValue::builtin(name),
             ("http", "http") | ("execution", "exec") => JsValue::builtin(module),
             ("utils" | "faker", "v4") => JsValue::builtin("utils.uuidv4"),
             (module, name) => JsValue::builtin(format!("{module}.{name}")),
@@ -351,7 +310,8 @@ impl<'a> K6Interpreter<'a, '_> {
         for path in paths {
             match (self.read)(&path) {
                 Ok(bytes) => {
-                    let before: usize = self.modules.iter().map(|m| m.script.length()).sum();
+                    let before: usize =
+                        self.modules.iter().map(|m| m.program.source_text.len()).sum();
                     if before + bytes.len() > BYTES_MAX {
                         return Err("all modules together have more than 2 MiB".to_owned());
                     }
@@ -389,17 +349,7 @@ impl<'a> K6Interpreter<'a, '_> {
 /// The short name of a module that k6 or a library has.
 fn builtin_module(source: &str) -> String {
     let name = match source {
-        "k6" => "k6",
-        "k6/http" => "http",
-        "k6/data" => "data",
-        "k6/metrics" => "metrics",
-        "k6/execution" => "execution",
-        "k6/encoding" => "encoding",
-        "k6/crypto" => "crypto",
-        "k6/html" => "html",
-        "k6/ws" | "k6/websockets" | "k6/experimental/websockets" => "ws",
-        "k6/net/grpc" | "k6/experimental/grpc" => "grpc",
-        "k6/browser" | "k6/experimental/browser" => "browser",
+        "k6/websockets" | "k6/experimental/websockets" => "ws",
         source if source.contains("k6-utils") || source.contains("uuid") => "utils",
         source if source.contains("papaparse") => "papaparse",
         source => {

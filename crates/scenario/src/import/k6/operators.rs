@@ -13,12 +13,16 @@ impl<'a> K6Interpreter<'a, '_> {
         operator: BinaryOperator,
         right: JsValue<'a>,
     ) -> JsValue<'a> {
-        let (left, right) = (left.certain(), right.certain());
+        let is_sum = operator == BinaryOperator::Addition;
+        let [left, right] = [left, right].map(|value| match value {
+            value if is_sum => self.without_doubt(value),
+            value => value.certain(),
+        });
         match operator {
             BinaryOperator::Addition => self.added(&left, &right),
-            BinaryOperator::Subtraction => match (&left, right.number()) {
-                (_, Some(by)) => self.plus(&left, -by),
-                _ => unknown_number(),
+            BinaryOperator::Subtraction => match right.number() {
+                Some(by) => self.plus(&left, -by),
+                None => unknown_number(),
             },
             BinaryOperator::Multiplication if self.is_sequence(&left) => left,
             BinaryOperator::Multiplication if self.is_sequence(&right) => right,
@@ -94,14 +98,16 @@ impl<'a> K6Interpreter<'a, '_> {
     /// A value as a number.
     pub(super) fn as_number(&mut self, value: JsValue<'a>) -> JsValue<'a> {
         match value.certain() {
-            JsValue::Undefined => JsValue::Number(f64::NAN),
-            JsValue::Null => JsValue::Number(0.0),
-            JsValue::Bool(is) => JsValue::Number(f64::from(u8::from(is))),
-            JsValue::Text(text) => match text.literal() {
-                Some(text) => JsValue::Number(parsed(text)),
-                // A value of the session stays what it is.
-                None => JsValue::Text(text),
+            known @ (JsValue::Undefined | JsValue::Null | JsValue::Bool(_)) => {
+                JsValue::Number(numeric(&known))
+            }
+            text @ JsValue::Text(_) if text.literal().is_some() => JsValue::Number(numeric(&text)),
+            JsValue::Session(of) => JsValue::SessionNumber(of, 0.0),
+            JsValue::Text(text) => match text.only_value() {
+                Some(of) => JsValue::SessionNumber(Rc::from(of), 0.0),
+                None => unknown_number(),
             },
+            // A part of a response stays what it is.
             other => other,
         }
     }
@@ -191,13 +197,10 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// Whether a value is random characters and nothing else.
     fn is_characters(&self, value: &JsValue<'a>) -> bool {
-        match value {
-            JsValue::Text(text) => match text.parts() {
-                [super::super::TextPart::Value(of)] => self.characters.contains(of),
-                _ => false,
-            },
-            _ => false,
-        }
+        let JsValue::Text(text) = value else {
+            return false;
+        };
+        text.only_value().is_some_and(|of| self.characters.contains(of))
     }
 
     /// A part of a response as a value.
@@ -219,10 +222,7 @@ fn calculated<'a>(
     right: &JsValue<'a>,
     of: impl Fn(f64, f64) -> f64,
 ) -> JsValue<'a> {
-    let is_plain = |value: &JsValue| {
-        matches!(value, JsValue::Number(_) | JsValue::Bool(_)) || value.literal().is_some()
-    };
-    if is_plain(left) && is_plain(right) {
+    if left.is_plain() && right.is_plain() {
         JsValue::Number(of(numeric(left), numeric(right)))
     } else {
         unknown_number()
@@ -270,6 +270,22 @@ fn parsed(text: &str) -> f64 {
             text.parse().ok().filter(|_| is_plain).unwrap_or(f64::NAN)
         }
     }
+}
+
+/// The whole number that a text begins with in a system of 2 to 36 digits.
+pub(super) fn leading_digits(text: &str, radix: u32) -> f64 {
+    let text = text.trim_start();
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let hexadecimal = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
+    let digits = hexadecimal.filter(|_| radix == 16).unwrap_or(digits);
+    let mut digits = digits.chars().map_while(|c| c.to_digit(radix)).peekable();
+    if digits.peek().is_none() {
+        return f64::NAN;
+    }
+    sign * digits.fold(0.0, |sum, digit| sum * f64::from(radix) + f64::from(digit))
 }
 
 /// The number that a text begins with, as `parseInt` and `parseFloat` read it.

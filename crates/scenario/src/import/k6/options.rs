@@ -1,52 +1,41 @@
 //! The load that the options of a script ask for.
 
-use super::super::ImportedStage;
 use super::super::collect::Collector;
+use super::super::{ImportedLoad, ImportedStage};
 use super::interpreter::K6Interpreter;
 use super::value::{JsValue, number_text};
 use knee_load::time::Nanos;
 
-/// Options that change nothing in what is sent, or that are used elsewhere.
-const WITHOUT_EFFECT: [&str; 3] = ["maxRedirects", "thresholds", "userAgent"];
+/// The options that are used, here or elsewhere.
+const USED: [&str; 8] = [
+    "vus",
+    "duration",
+    "iterations",
+    "stages",
+    "scenarios",
+    "maxRedirects",
+    "thresholds",
+    "userAgent",
+];
 
 /// A scenario of the options, or the function that there is without any.
-#[derive(Clone, Debug)]
 pub(super) struct K6Scenario {
     pub(super) name: String,
     pub(super) exec: String,
-    load: K6Load,
+    load: ImportedLoad,
     starts_after: Nanos,
 }
 
-/// How often or by how many a scenario is done.
-#[derive(Clone, Debug, Default)]
-struct K6Load {
-    rate_per_s: Option<f64>,
-    vusers: Option<u32>,
-    duration: Option<Nanos>,
-    stages: Vec<ImportedStage>,
-    stages_of_users: bool,
-}
-
-impl K6Load {
-    /// Its greatest number of users or rate, and whether it is of users.
-    fn most(&self) -> Option<(f64, bool)> {
-        if !self.stages.is_empty() {
-            let ends = self.stages.iter().flat_map(|stage| [stage.from, stage.to]);
-            return Some((ends.fold(0.0, f64::max), self.stages_of_users));
-        }
-        match (self.rate_per_s, self.vusers) {
-            (Some(rate), _) => Some((rate, false)),
-            (None, Some(users)) => Some((f64::from(users), true)),
-            _ => None,
-        }
+/// The greatest number of users or rate of a load, and whether it is of users.
+fn most(load: &ImportedLoad) -> Option<(f64, bool)> {
+    if !load.stages.is_empty() {
+        let ends = load.stages.iter().flat_map(|stage| [stage.from, stage.to]);
+        return Some((ends.fold(0.0, f64::max), load.stages_of_users));
     }
-
-    fn length(&self) -> Option<Nanos> {
-        if self.stages.is_empty() {
-            return self.duration;
-        }
-        Some(self.stages.iter().fold(Nanos::ZERO, |sum, stage| sum + stage.length))
+    match (load.rate_per_s, load.vusers) {
+        (Some(rate), _) => Some((rate, false)),
+        (None, Some(users)) => Some((f64::from(users), true)),
+        _ => None,
     }
 }
 
@@ -64,12 +53,10 @@ impl<'a> K6Interpreter<'a, '_> {
             if !matches!(options, JsValue::Undefined) {
                 self.leave_out("options: they are not known");
             }
-            return vec![whole(K6Load::default())];
+            return vec![whole(ImportedLoad::default())];
         };
-        const OF_LOAD: [&str; 5] = ["vus", "duration", "iterations", "stages", "scenarios"];
         for (name, value) in &entries {
-            let is_used = OF_LOAD.contains(&&**name) || WITHOUT_EFFECT.contains(&&**name);
-            if !is_used && !matches!(value, JsValue::Undefined) {
+            if !USED.contains(&&**name) && !matches!(value, JsValue::Undefined) {
                 self.leave_out(format!("option {name}"));
             }
         }
@@ -84,10 +71,10 @@ impl<'a> K6Interpreter<'a, '_> {
         let scenarios = scenarios.into_iter();
         let scenarios: Vec<K6Scenario> =
             scenarios.map(|(name, value)| self.scenario(&name, &value.certain())).collect();
-        if scenarios.is_empty() { vec![whole(K6Load::default())] } else { scenarios }
+        if scenarios.is_empty() { vec![whole(ImportedLoad::default())] } else { scenarios }
     }
 
-    fn entry(&self, object: &JsValue<'a>, name: &str) -> JsValue<'a> {
+    pub(super) fn entry(&self, object: &JsValue<'a>, name: &str) -> JsValue<'a> {
         let value = self.heap.entry(object, name).cloned();
         value.unwrap_or(JsValue::Undefined).certain()
     }
@@ -99,8 +86,7 @@ impl<'a> K6Interpreter<'a, '_> {
             JsValue::Number(number) if number.is_finite() => Some(number),
             JsValue::Number(_) => None,
             other => {
-                let text = self.text_of(&other).map_or_else(|what| what, |text| text.template());
-                self.leave_out(format!("option {name}: {text}"));
+                self.leave_out_option(name, &other);
                 None
             }
         }
@@ -110,15 +96,19 @@ impl<'a> K6Interpreter<'a, '_> {
         let value = self.entry(of, name);
         let time = duration(&value);
         if time.is_none() && !matches!(value, JsValue::Undefined | JsValue::Null) {
-            let text = self.text_of(&value).map_or_else(|what| what, |text| text.template());
-            self.leave_out(format!("option {name}: {text}"));
+            self.leave_out_option(name, &value);
         }
         time
     }
 
+    fn leave_out_option(&mut self, name: &str, value: &JsValue<'a>) {
+        let text = self.text_of(value).map_or_else(|what| what, |text| text.template());
+        self.leave_out(format!("option {name}: {text}"));
+    }
+
     /// `vus`, `duration`, `iterations` and `stages`.
-    fn plain_load(&mut self, options: &JsValue<'a>) -> K6Load {
-        let mut load = K6Load { stages_of_users: true, ..K6Load::default() };
+    fn plain_load(&mut self, options: &JsValue<'a>) -> ImportedLoad {
+        let mut load = ImportedLoad { stages_of_users: true, ..ImportedLoad::default() };
         let vus = self.option_number(options, "vus");
         load.vusers = vus.filter(|vus| (1.0..=1e6).contains(vus)).map(|vus| vus as u32);
         load.duration = self.option_time(options, "duration");
@@ -130,7 +120,7 @@ impl<'a> K6Interpreter<'a, '_> {
         load
     }
 
-    fn iterations(&mut self, options: &JsValue<'a>, load: &mut K6Load) {
+    fn iterations(&mut self, options: &JsValue<'a>, load: &mut ImportedLoad) {
         if let Some(count) = self.option_number(options, "iterations") {
             let count = number_text(count);
             self.leave_out(format!(
@@ -196,8 +186,8 @@ impl<'a> K6Interpreter<'a, '_> {
         K6Scenario { name: name.to_owned(), exec, load, starts_after }
     }
 
-    fn scenario_load(&mut self, name: &str, executor: &str, of: &JsValue<'a>) -> K6Load {
-        let mut load = K6Load::default();
+    fn scenario_load(&mut self, name: &str, executor: &str, of: &JsValue<'a>) -> ImportedLoad {
+        let mut load = ImportedLoad::default();
         let unit = self.option_time(of, "timeUnit").unwrap_or(Nanos::from_secs(1)).as_secs_f64();
         let stages = self.entry(of, "stages");
         match executor {
@@ -238,7 +228,7 @@ pub(super) fn settle(scenarios: &[K6Scenario], all: &mut Collector) -> Vec<u32> 
         put_load(&first.load, 1.0, all);
         return vec![1];
     }
-    let most: Vec<Option<(f64, bool)>> = scenarios.iter().map(|s| s.load.most()).collect();
+    let most: Vec<Option<(f64, bool)>> = scenarios.iter().map(|s| most(&s.load)).collect();
     let of_users = most.first().copied().flatten().is_some_and(|(_, of_users)| of_users);
     let is_one_kind = most.iter().all(|m| m.is_some_and(|(m, users)| users == of_users && m > 0.0));
     if !is_one_kind {
@@ -251,9 +241,8 @@ pub(super) fn settle(scenarios: &[K6Scenario], all: &mut Collector) -> Vec<u32> 
     }
     let shares: Vec<f64> = most.iter().map(|m| m.map_or(0.0, |(most, _)| most)).collect();
     let sum: f64 = shares.iter().sum();
-    let is_constant = |s: &K6Scenario| s.load.stages.is_empty();
-    let length = first.load.length();
-    let is_same = scenarios.iter().all(|s| is_constant(s) && s.load.length() == length);
+    let duration = first.load.duration;
+    let is_same = scenarios.iter().all(|s| s.load.stages.is_empty() && s.load.duration == duration);
     put_load(&first.load, sum / shares.first().copied().unwrap_or(sum), all);
     if !is_same {
         all.leave_out(format!(
@@ -272,7 +261,7 @@ pub(super) fn settle(scenarios: &[K6Scenario], all: &mut Collector) -> Vec<u32> 
 }
 
 /// Takes a load, several times as large.
-fn put_load(load: &K6Load, factor: f64, all: &mut Collector) {
+fn put_load(load: &ImportedLoad, factor: f64, all: &mut Collector) {
     let rounded = |value: f64| (value * 1e6).round() / 1e6;
     all.load.rate_per_s = load.rate_per_s.map(|rate| rounded(rate * factor));
     let users = load.vusers.map(|users| (f64::from(users) * factor).round());

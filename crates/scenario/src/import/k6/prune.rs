@@ -1,7 +1,7 @@
 //! Variables that nothing uses are not set: scripts have many for their logs alone.
 
-use super::super::{ImportedText, TextPart};
-use super::interpreter::{K6Interpreter, K6Phase, K6Request, K6Step};
+use super::super::{ImportedExtract, ImportedText};
+use super::interpreter::{K6Interpreter, K6Phase, K6Request, K6Step, texts_in};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -21,16 +21,13 @@ impl K6Interpreter<'_, '_> {
                 is_done &= !unset(list, &used, before);
             }
             for request in &mut self.requests {
-                let name = |name: &str| match request.phase {
-                    K6Phase::Setup => {
-                        used.contains(&format!("setup.{name}")) || used.contains(name)
-                    }
-                    _ => used.contains(name),
+                let of_setup = request.phase == K6Phase::Setup;
+                let is_used = |extract: &ImportedExtract| {
+                    let name = &extract.name;
+                    used.contains(name) || (of_setup && used.contains(&format!("setup.{name}")))
                 };
-                if request.draft.extract.iter().any(|extract| !name(&extract.name)) {
-                    let kept = request.draft.extract.clone().into_iter();
-                    let kept = kept.filter(|extract| name(&extract.name)).collect();
-                    Rc::make_mut(request).draft.extract = kept;
+                if !request.draft.extract.iter().all(is_used) {
+                    Rc::make_mut(request).draft.extract.retain(is_used);
                     is_done = false;
                 }
             }
@@ -57,13 +54,11 @@ fn inline(
     let mut at = 0;
     while at < steps.len() {
         let drawn = match &steps[at] {
-            K6Step::Set(set) if set.len() == 1 && is_used_once(&set[0].0) => match set[0].1.parts()
-            {
-                [TextPart::Value(drawn)] if drawn.contains('(') => {
-                    Some((set[0].0.clone(), drawn.clone()))
-                }
-                _ => None,
-            },
+            K6Step::Set(set) if set.len() == 1 && is_used_once(&set[0].0) => {
+                let (name, text) = &set[0];
+                let drawn = text.only_value().filter(|drawn| drawn.contains('('));
+                drawn.map(|drawn| (name.clone(), drawn.to_owned()))
+            }
             _ => None,
         };
         let is_inlined = drawn.is_some_and(|(name, drawn)| {
@@ -87,8 +82,7 @@ fn inline(
 
 /// The names that steps use, each as often as they do.
 fn names<'s>(lists: &'s [Vec<K6Step>], requests: &'s [Rc<K6Request>]) -> Vec<&'s str> {
-    let mut texts = Vec::new();
-    lists.iter().flatten().for_each(|step| step.texts(requests, &mut texts));
+    let texts = texts_in(lists.iter().flatten(), requests);
     texts.into_iter().flat_map(ImportedText::names).collect()
 }
 

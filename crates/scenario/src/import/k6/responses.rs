@@ -3,8 +3,11 @@
 use super::super::grammar::{is_token, pointer_part};
 use super::super::{ImportedExtract, ImportedRelation, ImportedSource};
 use super::calls::argument;
-use super::interpreter::{K6Flow, K6Interpreter, K6Phase, K6Request, K6Step};
-use super::value::{JsValue, K6Test, PartPlace, ResponsePart};
+use super::interpreter::{K6Flow, K6Interpreter, K6Phase, K6Request, K6Step, texts_in};
+use super::loops::always;
+use super::of_setup;
+use super::value::{JsValue, PartPlace, ResponsePart};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 impl<'a> K6Interpreter<'a, '_> {
@@ -52,18 +55,34 @@ impl<'a> K6Interpreter<'a, '_> {
             return;
         }
         if let Some(own) = self.requests.get_mut(response) {
-            let own = Rc::make_mut(own);
             if own.stands_for.contains(&other) {
                 return;
             }
-            own.stands_for.push(other);
+            Rc::make_mut(own).stands_for.push(other);
         }
         let named = self.names.iter().filter(|(part, _)| part.request == response);
         let mut named: Vec<_> = named.map(|(part, name)| (part.clone(), name.clone())).collect();
         named.sort_by(|a, b| a.1.cmp(&b.1));
         for (part, name) in named {
-            self.extract(other, &part.place, &name, 0);
+            self.extract(other, &part.place, &name);
         }
+    }
+
+    /// The requests that a response is of: its own, or all that it stands for.
+    pub(super) fn requests_of(&self, response: usize) -> Vec<usize> {
+        let (mut seen, mut open, mut all) = (HashSet::new(), vec![response], Vec::new());
+        while let Some(number) = open.pop() {
+            match self.requests.get(number) {
+                Some(request) if seen.insert(number) => {
+                    if request.stands_for.is_empty() {
+                        all.push(number);
+                    }
+                    open.extend(&request.stands_for);
+                }
+                _ => {}
+            }
+        }
+        all
     }
 
     /// A part of one response or of another.
@@ -84,7 +103,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 let hint = self.hints.get(part).cloned().unwrap_or_else(|| wanted(&part.place));
                 let name = self.fresh(&hint);
                 self.names.insert(part.clone(), name.clone());
-                self.extract(part.request, &part.place, &name, 0);
+                self.extract(part.request, &part.place, &name);
                 name
             }
         };
@@ -92,31 +111,22 @@ impl<'a> K6Interpreter<'a, '_> {
             // It is asked for only under a condition: elsewhere it may not be there.
             self.may_lack(part);
         }
-        let of_setup = self.requests.get(part.request).map(|r| r.phase) == Some(K6Phase::Setup);
+        let is_of_setup = self.requests.get(part.request).map(|r| r.phase) == Some(K6Phase::Setup);
         let is_later = self.phase != K6Phase::Setup;
-        Ok(if of_setup && is_later { format!("setup.{name}") } else { name })
+        Ok(if is_of_setup && is_later { of_setup(&name).to_string() } else { name })
     }
 
     /// Has a variable extracted from a response, or from all that it stands for.
-    fn extract(&mut self, request: usize, place: &PartPlace, name: &str, depth: usize) {
-        let Some(own) = self.requests.get_mut(request) else {
-            return;
-        };
-        if !own.stands_for.is_empty() {
-            for other in own.stands_for.clone() {
-                if depth < 20 {
-                    self.extract(other, place, name, depth + 1);
-                }
-            }
-            return;
-        }
+    fn extract(&mut self, response: usize, place: &PartPlace, name: &str) {
         let Ok(source) = source(place) else {
             return;
         };
         let extract = ImportedExtract { name: name.to_owned(), source, default: None };
-        let extracts = &mut Rc::make_mut(own).draft.extract;
-        if !extracts.iter().any(|other| other.name == name) {
-            extracts.push(extract);
+        for request in self.requests_of(response) {
+            let extracts = &mut Rc::make_mut(&mut self.requests[request]).draft.extract;
+            if !extracts.iter().any(|other| other.name == name) {
+                extracts.push(extract.clone());
+            }
         }
     }
 
@@ -128,27 +138,30 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// A part may not be there: it is an empty text then, and its step does not fail.
     pub(super) fn may_lack(&mut self, part: &ResponsePart) {
-        if let Some(name) = self.names.get(part).cloned() {
-            self.defaulted(part.request, &name, 0);
+        let Some(name) = self.names.get(part).cloned() else {
+            return;
+        };
+        for request in self.requests_of(part.request) {
+            let extracts = &mut Rc::make_mut(&mut self.requests[request]).draft.extract;
+            for extract in extracts.iter_mut().filter(|extract| extract.name == name) {
+                let always =
+                    matches!(extract.source, ImportedSource::Status | ImportedSource::Body);
+                if !always {
+                    extract.default = Some(String::new());
+                }
+            }
         }
     }
 
-    fn defaulted(&mut self, request: usize, name: &str, depth: usize) {
-        let Some(own) = self.requests.get_mut(request) else {
-            return;
-        };
-        let own = Rc::make_mut(own);
-        for extract in own.draft.extract.iter_mut().filter(|extract| extract.name == name) {
-            let always = matches!(extract.source, ImportedSource::Status | ImportedSource::Body);
-            if !always {
-                extract.default = Some(String::new());
-            }
+    /// The same value without the doubt whether there is one: a part may not be there then.
+    pub(super) fn without_doubt(&mut self, value: JsValue<'a>) -> JsValue<'a> {
+        if let JsValue::Maybe(maybe) = &value
+            && let JsValue::Part(part) = &maybe.1
+            && self.variable_of(part).is_ok()
+        {
+            self.may_lack(part);
         }
-        for other in own.stands_for.clone() {
-            if depth < 20 {
-                self.defaulted(other, name, depth + 1);
-            }
-        }
+        value.certain()
     }
 }
 
@@ -201,8 +214,7 @@ fn wanted(place: &PartPlace) -> String {
 
 /// Whether a variable is used in steps.
 pub(super) fn uses(steps: &[K6Step], requests: &[Rc<K6Request>], name: &str) -> bool {
-    let mut texts = Vec::new();
-    steps.iter().for_each(|step| step.texts(requests, &mut texts));
+    let texts = texts_in(steps.iter(), requests);
     texts.into_iter().any(|text| text.names().contains(&name))
 }
 
@@ -243,8 +255,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 Some(name),
             ) => {
                 let value = self.response_member(part, name);
-                let relation = ImportedRelation::NotEqual;
-                JsValue::test(K6Test::Compare(value, relation, JsValue::Undefined))
+                JsValue::compared(value, ImportedRelation::NotEqual, JsValue::Undefined)
             }
             (PartPlace::Whole | PartPlace::Headers | PartPlace::Cookies, ..) => unknown(),
             (_, "forEach", _) => {
@@ -254,7 +265,7 @@ impl<'a> K6Interpreter<'a, '_> {
                     own.call(&first, vec![element, at]);
                     K6Flow::Normal
                 };
-                self.repeat(None, elements, &mut body, false);
+                self.repeat(&mut always, elements, &mut body, false);
                 JsValue::Undefined
             }
             _ => self.call_text_of(part, name, &first),
@@ -266,7 +277,7 @@ impl<'a> K6Interpreter<'a, '_> {
         use ImportedRelation::{Contains, Matches};
         let whole = JsValue::Part(part.clone());
         let own = |place: PartPlace| self.part(part.request, place);
-        let test = |relation, other| JsValue::test(K6Test::Compare(whole.clone(), relation, other));
+        let test = |relation, other| JsValue::compared(whole.clone(), relation, other);
         match (&part.place, name, first, first.literal()) {
             (_, "toString" | "trim" | "valueOf", ..) => whole,
             (PartPlace::Json(_), "includes", ..) => {

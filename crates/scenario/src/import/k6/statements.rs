@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::interpreter::{K6Flow, K6Interpreter};
-use super::loops::LoopElements;
+use super::loops::{LoopElements, always};
 use super::value::{FunctionCode, JsFunction, JsValue, K6Test};
 use oxc_ast::ast::*;
 use oxc_span::GetSpan;
@@ -23,25 +23,37 @@ impl<'a> K6Interpreter<'a, '_> {
         K6Flow::Normal
     }
 
-    /// Functions are there before the statements above them.
+    /// Functions are there before the statements above them, also those that are exported.
     pub(super) fn hoist(&mut self, list: &'a [Statement<'a>], scope: usize) {
         for statement in list {
-            if let Statement::FunctionDeclaration(function) = statement {
-                self.declare_function(function, scope);
+            let function = match statement {
+                Statement::FunctionDeclaration(function) => Some(function),
+                Statement::ExportNamedDeclaration(of) => match &of.declaration {
+                    Some(Declaration::FunctionDeclaration(function)) => Some(function),
+                    _ => None,
+                },
+                Statement::ExportDefaultDeclaration(of) => match &of.declaration {
+                    ExportDefaultDeclarationKind::FunctionDeclaration(function) => Some(function),
+                    _ => None,
+                },
+                _ => None,
+            };
+            if let Some(function) = function
+                && let Some(id) = &function.id
+            {
+                let value = self.closure(FunctionCode::Function(function), scope, None);
+                self.heap.declare(scope, id.name.as_str(), value);
             }
         }
     }
 
-    pub(super) fn declare_function(&mut self, function: &'a Function<'a>, scope: usize) {
-        if let Some(id) = &function.id {
-            let value = self.closure(FunctionCode::Function(function), scope);
-            self.heap.declare(scope, id.name.as_str(), value);
-        }
-    }
-
-    pub(super) fn closure(&self, code: FunctionCode<'a>, scope: usize) -> JsValue<'a> {
-        let function = JsFunction { code, scope, module: self.module, this: None };
-        JsValue::Function(Rc::new(function))
+    pub(super) fn closure(
+        &self,
+        code: FunctionCode<'a>,
+        scope: usize,
+        this: Option<JsValue<'a>>,
+    ) -> JsValue<'a> {
+        JsValue::Function(Rc::new(JsFunction { code, scope, module: self.module, this }))
     }
 
     pub(super) fn statement(&mut self, statement: &'a Statement<'a>, scope: usize) -> K6Flow<'a> {
@@ -148,6 +160,9 @@ impl<'a> K6Interpreter<'a, '_> {
             BindingPatternKind::AssignmentPattern(of) => {
                 let value = match value {
                     JsValue::Undefined => self.evaluate(&of.right, scope),
+                    part @ JsValue::Part(_) if part.truth().is_none() => {
+                        self.with_default(part, &of.right, scope)
+                    }
                     value => value,
                 };
                 self.bind(&of.left, value, scope);
@@ -161,9 +176,8 @@ impl<'a> K6Interpreter<'a, '_> {
                     taken.push(name);
                 }
                 if let Some(rest) = &of.rest {
-                    let entries = self.heap.entries(&value).unwrap_or_default().to_vec();
-                    let others = entries.into_iter().filter(|(key, _)| !taken.contains(key));
-                    let others = others.collect();
+                    let mut others = self.spread_entries(&value);
+                    others.retain(|(key, _)| !taken.contains(key));
                     let others = self.heap.object(others);
                     self.bind(&rest.argument, others, scope);
                 }
@@ -176,8 +190,11 @@ impl<'a> K6Interpreter<'a, '_> {
                     }
                 }
                 if let Some(rest) = &of.rest {
-                    let items = self.heap.items(&value).unwrap_or_default();
-                    let others = items.iter().skip(of.elements.len()).cloned().collect();
+                    let others = match (self.heap.items(&value), &value) {
+                        (Some(items), _) => items.iter().skip(of.elements.len()).cloned().collect(),
+                        (None, JsValue::Undefined | JsValue::Null) => Vec::new(),
+                        (None, _) => vec![JsValue::unknown("the rest of a list")],
+                    };
                     let others = self.heap.list(others);
                     self.bind(&rest.argument, others, scope);
                 }
@@ -199,8 +216,8 @@ impl<'a> K6Interpreter<'a, '_> {
         from: usize,
         scope: usize,
     ) -> K6Flow<'a> {
-        let tested = of.cases.iter().enumerate().skip(from);
-        let next = tested.into_iter().find_map(|(at, case)| Some((at, case.test.as_ref()?)));
+        let mut tested = of.cases.iter().enumerate().skip(from);
+        let next = tested.find_map(|(at, case)| Some((at, case.test.as_ref()?)));
         let Some((at, test)) = next else {
             let default = of.cases.iter().position(|case| case.test.is_none());
             return default.map_or(K6Flow::Normal, |at| self.case_body(of, at, scope));
@@ -208,10 +225,8 @@ impl<'a> K6Interpreter<'a, '_> {
         let other = self.evaluate(test, scope);
         let test = self.compare(value.clone(), BinaryOperator::StrictEquality, other);
         let mut then = |own: &mut Self| own.case_body(of, at, scope);
-        let mut otherwise = |own: &mut Self| {
-            let or = K6Flow::Throw;
-            own.deeper(or, |own| own.case(of, value, at + 1, scope))
-        };
+        let mut otherwise =
+            |own: &mut Self| own.deeper(K6Flow::Throw, |own| own.case(of, value, at + 1, scope));
         self.branch(test, &mut then, &mut otherwise)
     }
 
@@ -232,9 +247,12 @@ impl<'a> K6Interpreter<'a, '_> {
 
     fn attempt(&mut self, of: &'a TryStatement<'a>, scope: usize) -> K6Flow<'a> {
         let pending = self.pending.len();
+        if of.finalizer.is_some() {
+            self.open();
+        }
         let mut flow = self.block(&of.block.body, scope);
-        let caught = self.end_branches(pending, |flow| matches!(flow, K6Flow::Throw));
         if let Some(handler) = &of.handler {
+            let caught = self.end_branches(pending, |flow| matches!(flow, K6Flow::Throw));
             let is_quiet = handler.body.body.iter().all(is_quiet);
             self.at = handler.span.start;
             if matches!(flow, K6Flow::Throw) {
@@ -249,13 +267,34 @@ impl<'a> K6Interpreter<'a, '_> {
                 self.leave_out("a 'catch' block: what it does after an error is left out");
             }
         }
-        if let Some(finalizer) = &of.finalizer {
-            match self.block(&finalizer.body, scope) {
-                K6Flow::Normal => {}
-                other => flow = other,
-            }
+        match &of.finalizer {
+            Some(finalizer) => self.finally(finalizer, pending, flow, scope),
+            None => flow,
         }
-        flow
+    }
+
+    /// Ends the steps of a `try` that ended by `flow`, and follows its `finally`, which is done
+    /// however these were left.
+    fn finally(
+        &mut self,
+        finalizer: &'a BlockStatement<'a>,
+        pending: usize,
+        flow: K6Flow<'a>,
+        scope: usize,
+    ) -> K6Flow<'a> {
+        let left = self.flagged(pending);
+        let steps = self.close();
+        self.put_flags(left.iter().map(|(flag, _)| flag));
+        self.steps.extend(steps);
+        let has_thrown = std::mem::take(&mut self.has_thrown);
+        match self.block(&finalizer.body, scope) {
+            K6Flow::Normal => {
+                self.leave_by_flags(left);
+                self.has_thrown = has_thrown;
+                flow
+            }
+            other => other,
+        }
     }
 
     fn for_loop(&mut self, of: &'a ForStatement<'a>, scope: usize) -> K6Flow<'a> {
@@ -293,7 +332,7 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             flow
         };
-        self.repeat(Some(&mut test), LoopElements::None, &mut body, is_do)
+        self.repeat(&mut test, LoopElements::None, &mut body, is_do)
     }
 
     fn each(
@@ -327,7 +366,7 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             own.statement(body, inner)
         };
-        self.repeat(None, elements, &mut body, false)
+        self.repeat(&mut always, elements, &mut body, false)
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::{
 use super::checks::{EMPTY, length_matches};
 use super::interpreter::{K6Interpreter, K6Step};
 use super::operators::number_template;
-use super::value::{JsValue, K6Test, PartPlace, number_text};
+use super::value::{JsValue, K6Test, PartPlace, ResponsePart, number_text};
 use std::rc::Rc;
 
 /// The deepest JSON.
@@ -27,10 +27,16 @@ impl<'a> K6Interpreter<'a, '_> {
             JsValue::SessionNumber(of, plus) => number_template(of, *plus)?,
             JsValue::Session(of) => ImportedText::value(&**of),
             JsValue::Part(part) => ImportedText::value(self.variable_of(part)?),
-            JsValue::Maybe(maybe) => return self.text_of(&maybe.1.clone()),
+            JsValue::Maybe(_) => {
+                let value = self.without_doubt(value.clone());
+                return self.text_of(&value);
+            }
             JsValue::Test(_) => self.flag_of(value)?,
             JsValue::Uniform { .. } => return Err("a random number with a fraction".to_owned()),
-            JsValue::Heap(_) => self.list_text(value)?,
+            JsValue::Heap(_) => match self.heap.items(value).map(<[_]>::to_vec) {
+                Some(items) => self.joined_items(&items, ",")?,
+                None => "[object Object]".into(),
+            },
             JsValue::File(file) => match self.file_text(&Rc::clone(file)) {
                 Some(text) => text.into(),
                 None => return Err(format!("the content of the file {file}")),
@@ -48,15 +54,16 @@ impl<'a> K6Interpreter<'a, '_> {
         })
     }
 
-    /// `a,b` of a list.
-    fn list_text(&mut self, value: &JsValue<'a>) -> Result<ImportedText, String> {
-        let Some(items) = self.heap.items(value).map(<[_]>::to_vec) else {
-            return Ok("[object Object]".into());
-        };
+    /// `a,b` of the items of a list.
+    pub(super) fn joined_items(
+        &mut self,
+        items: &[JsValue<'a>],
+        sign: &str,
+    ) -> Result<ImportedText, String> {
         self.burn(items.len());
         let mut text = ImportedText::default();
         for (at, item) in items.iter().enumerate() {
-            text.push(if at > 0 { "," } else { "" });
+            text.push(if at > 0 { sign } else { "" });
             if !matches!(item, JsValue::Undefined | JsValue::Null) {
                 let or = Err("a list in many lists".to_owned());
                 text.append(&self.deeper(or, |own| own.text_of(item))?);
@@ -193,10 +200,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 _ => return Err("a length".to_owned()),
             });
         }
-        Ok(match (all.pop(), all.is_empty()) {
-            (Some(only), true) => only,
-            (last, _) => ImportedCondition::All(all.into_iter().chain(last).collect()),
-        })
+        Ok(if all.len() == 1 { all.remove(0) } else { ImportedCondition::All(all) })
     }
 
     /// A list has an element behind this many others, and a text a character.
@@ -236,11 +240,7 @@ impl<'a> K6Interpreter<'a, '_> {
         {
             return name.clone();
         }
-        let variable = self.set_variable("draw", ImportedText::value("random(0,999999)"));
-        let name = match variable {
-            JsValue::Session(name) => name.to_string(),
-            _ => String::new(),
-        };
+        let name = self.set_variable("draw", ImportedText::value("random(0,999999)")).to_string();
         if let Some(own) = self.draws.get_mut(draw) {
             *own = Some(name.clone());
         }
@@ -266,20 +266,23 @@ impl<'a> K6Interpreter<'a, '_> {
                 ImportedJson::Plain(number_text(*number))
             }
             JsValue::Number(_) => ImportedJson::Plain("null".to_owned()),
-            JsValue::Maybe(maybe) => return self.json_of(&maybe.1.clone(), depth),
-            JsValue::SessionNumber(..) => ImportedJson::Value(self.text_of(value)?),
-            JsValue::Session(_) => ImportedJson::Value(self.text_of(value)?),
-            JsValue::Part(part) if matches!(part.place, PartPlace::Json(_)) => {
+            JsValue::Maybe(_) => {
+                let value = self.without_doubt(value.clone());
+                return self.json_of(&value, depth);
+            }
+            JsValue::SessionNumber(..)
+            | JsValue::Session(_)
+            | JsValue::Test(_)
+            | JsValue::Part(ResponsePart { place: PartPlace::Status, .. }) => {
+                ImportedJson::Value(self.text_of(value)?)
+            }
+            JsValue::Part(ResponsePart { place: PartPlace::Json(_), .. }) => {
                 self.remark(
                     "Values of responses in JSON are numbers, true, false, null or texts: write \
                      ${raw(name)} for a list or an object.",
                 );
                 ImportedJson::Value(self.text_of(value)?)
             }
-            JsValue::Part(part) if matches!(part.place, PartPlace::Status) => {
-                ImportedJson::Value(self.text_of(value)?)
-            }
-            JsValue::Test(_) => ImportedJson::Value(self.text_of(value)?),
             JsValue::Record(set) => {
                 return Err(format!("a whole record of '{set}', whose columns are not known"));
             }
@@ -327,11 +330,6 @@ fn is_of_text(value: &JsValue) -> bool {
 
 /// JSON as text, without blanks or on several lines.
 fn put_json(json: &ImportedJson, indent: usize, depth: usize, into: &mut ImportedText) {
-    let line = |depth: usize| match indent {
-        0 => String::new(),
-        indent => format!("\n{}", " ".repeat(indent * depth)),
-    };
-    let colon = if indent > 0 { ": " } else { ":" };
     let string = |text: &str| serde_json::to_string(text).unwrap_or_default();
     match json {
         ImportedJson::Plain(text) => into.push(text),
@@ -346,26 +344,36 @@ fn put_json(json: &ImportedJson, indent: usize, depth: usize, into: &mut Importe
         }
         ImportedJson::Value(value) => into.append(value),
         ImportedJson::List(list) => {
-            into.push("[");
-            for (at, item) in list.iter().enumerate() {
-                into.push(if at > 0 { "," } else { "" });
-                into.push(&line(depth + 1));
-                put_json(item, indent, depth + 1, into);
-            }
-            into.push(&if list.is_empty() { String::new() } else { line(depth) });
-            into.push("]");
+            let items: Vec<_> = list.iter().map(|item| (String::new(), item)).collect();
+            put_items(["[", "]"], &items, indent, depth, into);
         }
         ImportedJson::Object(pairs) => {
-            into.push("{");
-            for (at, (name, value)) in pairs.iter().enumerate() {
-                into.push(if at > 0 { "," } else { "" });
-                into.push(&line(depth + 1));
-                into.push(&string(name));
-                into.push(colon);
-                put_json(value, indent, depth + 1, into);
-            }
-            into.push(&if pairs.is_empty() { String::new() } else { line(depth) });
-            into.push("}");
+            let colon = if indent > 0 { ": " } else { ":" };
+            let items = pairs.iter().map(|(name, value)| (string(name) + colon, value));
+            let items: Vec<_> = items.collect();
+            put_items(["{", "}"], &items, indent, depth, into);
         }
     }
+}
+
+/// A list or an object, with what stands before each item.
+fn put_items(
+    [begin, end]: [&str; 2],
+    items: &[(String, &ImportedJson)],
+    indent: usize,
+    depth: usize,
+    into: &mut ImportedText,
+) {
+    let line = |depth: usize| match indent {
+        0 => String::new(),
+        indent => format!("\n{}", " ".repeat(indent * depth)),
+    };
+    into.push(begin);
+    for (at, (before, item)) in items.iter().enumerate() {
+        into.push(if at > 0 { "," } else { "" });
+        into.push(&(line(depth + 1) + before));
+        put_json(item, indent, depth + 1, into);
+    }
+    into.push(&if items.is_empty() { String::new() } else { line(depth) });
+    into.push(end);
 }

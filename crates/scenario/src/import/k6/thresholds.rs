@@ -13,8 +13,7 @@ pub(super) struct K6Threshold {
 impl<'a> K6Interpreter<'a, '_> {
     /// The thresholds of the options, each alone.
     pub(super) fn thresholds(&mut self, options: &JsValue<'a>) -> Vec<K6Threshold> {
-        let thresholds = self.heap.entry(options, "thresholds").cloned();
-        let thresholds = thresholds.unwrap_or(JsValue::Undefined).certain();
+        let thresholds = self.entry(options, "thresholds");
         let Some(entries) = self.heap.entries(&thresholds).map(<[_]>::to_vec) else {
             if !matches!(thresholds, JsValue::Undefined) {
                 self.leave_out("option thresholds: they are not known");
@@ -23,11 +22,8 @@ impl<'a> K6Interpreter<'a, '_> {
         };
         let mut all = Vec::new();
         for (metric, value) in entries {
-            let list = match self.heap.items(&value).map(<[_]>::to_vec) {
-                Some(items) => items,
-                None => vec![value],
-            };
-            for item in list {
+            let list = self.heap.items(&value).map(<[_]>::to_vec);
+            for item in list.unwrap_or_else(|| vec![value]) {
                 let inner = self.heap.entry(&item, "threshold").cloned();
                 if self.heap.entry(&item, "abortOnFail").and_then(JsValue::truth) == Some(true) {
                     self.leave_out(format!("threshold of {metric}: abortOnFail"));

@@ -134,7 +134,7 @@ impl<'a> K6Test<'a> {
 
     /// All of these, or any: what is known is decided.
     pub(super) fn joined(tests: Vec<K6Test<'a>>, is_all: bool) -> K6Test<'a> {
-        let mut open = Vec::new();
+        let mut open: Vec<K6Test<'a>> = Vec::new();
         for test in tests {
             match test {
                 K6Test::Known(is) if is == is_all => {}
@@ -145,13 +145,11 @@ impl<'a> K6Test<'a> {
         if let Some(unknown) = open.iter().find(|test| matches!(test, K6Test::Unknown(_))) {
             return unknown.clone();
         }
-        match (open.pop(), open.is_empty()) {
-            (None, _) => K6Test::Known(is_all),
-            (Some(only), true) => only,
-            (Some(last), false) => {
-                open.push(last);
-                if is_all { K6Test::All(open) } else { K6Test::Any(open) }
-            }
+        match open.len() {
+            0 => K6Test::Known(is_all),
+            1 => open.remove(0),
+            _ if is_all => K6Test::All(open),
+            _ => K6Test::Any(open),
         }
     }
 }
@@ -159,6 +157,15 @@ impl<'a> K6Test<'a> {
 impl<'a> JsValue<'a> {
     pub(super) fn text(text: impl Into<ImportedText>) -> JsValue<'a> {
         JsValue::Text(Rc::new(text.into()))
+    }
+
+    /// Whether a comparison holds that is made in the session.
+    pub(super) fn compared(
+        left: JsValue<'a>,
+        relation: ImportedRelation,
+        right: JsValue<'a>,
+    ) -> JsValue<'a> {
+        JsValue::Test(Rc::new(K6Test::Compare(left, relation, right)))
     }
 
     pub(super) fn unknown(what: impl AsRef<str>) -> JsValue<'a> {
@@ -185,12 +192,26 @@ impl<'a> JsValue<'a> {
         }
     }
 
+    /// Whether it is, or has in its text, a variable of the session.
+    pub(super) fn has_variable(&self, variable: &str) -> bool {
+        match self {
+            JsValue::SessionNumber(of, _) | JsValue::Session(of) => &**of == variable,
+            JsValue::Text(text) | JsValue::Named(text, _) => text.names().contains(&variable),
+            _ => false,
+        }
+    }
+
     /// The text of a literal.
     pub(super) fn literal(&self) -> Option<&str> {
         match self {
             JsValue::Text(text) | JsValue::Named(text, _) => text.literal(),
             _ => None,
         }
+    }
+
+    /// Whether it is a known number, truth value or text.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, JsValue::Number(_) | JsValue::Bool(_)) || self.literal().is_some()
     }
 
     pub(super) fn number(&self) -> Option<f64> {

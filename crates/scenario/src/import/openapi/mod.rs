@@ -20,7 +20,8 @@ const METHODS: [&str; 8] = ["get", "head", "options", "post", "put", "patch", "d
 /// How deep references are followed.
 const DEPTH_MAX: usize = 12;
 
-/// Imports each operation as a step. `target` takes the place of the servers that it names.
+/// Imports each operation as a step. `target` takes the place of the servers that it names. Where
+/// it has no path, it gets the description's base path.
 ///
 /// # Errors
 /// One line: neither JSON nor YAML, no paths, no server.
@@ -37,7 +38,7 @@ pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseErro
     let description = ApiDescription { root: &root };
     let mut all = Collector::default();
     let server = match target {
-        Some(target) => target.trim_end_matches('/').to_owned(),
+        Some(target) => description.target(target.trim_end_matches('/'), &mut all)?,
         None => description.server(&mut all)?,
     };
     all.set_target(Url::parse(&server)?);
@@ -68,43 +69,66 @@ struct ApiDescription<'a> {
 }
 
 impl<'a> ApiDescription<'a> {
+    /// The given target with its own path, or else with the description's base path.
+    fn target(&self, target: &str, all: &mut Collector) -> Result<String, ParseError> {
+        let base = self.base_path();
+        if base.is_empty() || Url::parse(target)?.path() != "/" {
+            return Ok(target.to_owned());
+        }
+        all.remark(format!("Paths begin with the description's {base}."));
+        Ok(format!("{target}{base}"))
+    }
+
     /// The first server with its base path.
     fn server(&self, all: &mut Collector) -> Result<String, ParseError> {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let servers = self.root.get("servers").and_then(Value::as_array);
-        let servers = servers.map(Vec::as_slice).unwrap_or_default();
-        for server in servers {
-            let url = server.get("url").and_then(text).unwrap_or_default();
-            let url = self.with_variables(url, server, all);
+        for server in self.servers() {
+            let (url, remarks) = url_of(server);
             if url.contains("://") {
-                if servers.len() > 1 {
-                    let count = servers.len();
+                remarks.into_iter().for_each(|remark| all.remark(remark));
+                if self.servers().len() > 1 {
+                    let count = self.servers().len();
                     all.remark(format!("The target is the first of {count} servers."));
                 }
                 return Ok(url.trim_end_matches('/').to_owned());
             }
         }
-        let Some(host) = self.root.get("host").and_then(text) else {
-            return error("the description names no server: give --target URL");
-        };
-        let base = self.root.get("basePath").and_then(text).unwrap_or_default();
-        let scheme = self.root.pointer("/schemes/0").and_then(text);
-        let scheme = scheme.unwrap_or_else(|| "https".to_owned());
-        Ok(format!("{scheme}://{host}{}", base.trim_end_matches('/')))
+        let base = self.base_path();
+        match self.text("/host") {
+            Some(host) => {
+                let scheme = self.text("/schemes/0").unwrap_or("https");
+                Ok(format!("{scheme}://{host}{base}"))
+            }
+            None if base.is_empty() => error("the description names no server: give --target URL"),
+            None => error(format!(
+                "the description's server is only the path {base}: give --target URL"
+            )),
+        }
     }
 
-    fn with_variables(&self, mut url: String, server: &Value, all: &mut Collector) -> String {
-        let variables = server.get("variables").and_then(Value::as_object);
-        for (name, variable) in variables.into_iter().flatten() {
-            let first = variable.get("enum").and_then(|list| list.get(0));
-            let value = variable.get("default").or(first).map(plain).unwrap_or_default();
-            let place = format!("{{{name}}}");
-            if url.contains(&place) {
-                all.remark(format!("The variable {name} of the server is '{value}'."));
-                url = url.replace(&place, &value);
-            }
-        }
-        url
+    /// The path of the first server, or that of Swagger 2, without a slash at its end.
+    fn base_path(&self) -> String {
+        let first = self.servers().first().map(|server| url_of(server).0);
+        let url = first.or_else(|| self.text("/basePath").map(str::to_owned)).unwrap_or_default();
+        let after_host = url.split_once("://").map(|(_, rest)| rest);
+        let path = match after_host.or_else(|| url.strip_prefix("//")) {
+            Some(rest) => rest.find('/').map_or("", |slash| &rest[slash..]),
+            None => &url,
+        };
+        let path = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+        // Where the description itself lies is unknown: a relative path counts from the root.
+        let path = if path.starts_with('/') { path } else { path.trim_start_matches(['.', '/']) };
+        let slash = if path.is_empty() || path.starts_with('/') { "" } else { "/" };
+        percent::url(&format!("{slash}{path}"))
+    }
+
+    fn servers(&self) -> &'a [Value] {
+        let servers = self.root.get("servers").and_then(Value::as_array);
+        servers.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The text at a place of the description.
+    fn text(&self, pointer: &str) -> Option<&'a str> {
+        self.root.pointer(pointer).and_then(Value::as_str)
     }
 
     /// What a reference within the file refers to.
@@ -144,21 +168,9 @@ impl<'a> ApiDescription<'a> {
         let first = first.and_then(|example| self.resolved(example).get("value"));
         of.get("example").or(first).cloned()
     }
-}
 
-/// A value as a part of a URL or of a header.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(","),
-        other => other.to_string(),
-    }
-}
-
-impl<'a> ApiDescription<'a> {
     /// The kinds of credentials by their names.
-    pub(super) fn schemes(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    fn schemes(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
         let schemes = self.root.pointer("/components/securitySchemes");
         let schemes = schemes.or_else(|| self.root.get("securityDefinitions"));
         schemes.and_then(Value::as_object).into_iter().flatten()
@@ -189,6 +201,33 @@ impl<'a> ApiDescription<'a> {
                 None => all.leave_out(format!("security '{name}': it is not described")),
             }
         }
+    }
+}
+
+/// The URL of a server with the values of its variables, and a remark about each of them.
+fn url_of(server: &Value) -> (String, Vec<String>) {
+    let mut url = server.get("url").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let variables = server.get("variables").and_then(Value::as_object);
+    let mut remarks = Vec::new();
+    for (name, variable) in variables.into_iter().flatten() {
+        let first = variable.get("enum").and_then(|list| list.get(0));
+        let value = variable.get("default").or(first).map(plain).unwrap_or_default();
+        let place = format!("{{{name}}}");
+        if url.contains(&place) {
+            remarks.push(format!("The variable {name} of the server is '{value}'."));
+            url = url.replace(&place, &value);
+        }
+    }
+    (url, remarks)
+}
+
+/// A value as a part of a URL or of a header.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
     }
 }
 

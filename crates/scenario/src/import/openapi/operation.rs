@@ -39,7 +39,8 @@ impl<'a> ApiOperation<'a> {
         if self.operation.get("servers").or(self.item.get("servers")).is_some() {
             all.leave_out(format!("{}: servers of its own", self.told()));
         }
-        let (mut path, mut query, mut form) = (self.path.to_owned(), Vec::new(), Vec::new());
+        let mut path = self.path.to_owned();
+        let (mut query, mut form, mut headers) = (Vec::new(), Vec::new(), Vec::new());
         let mut optional = 0_usize;
         for parameter in self.parameters() {
             let text = |key: &str| parameter.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -62,8 +63,8 @@ impl<'a> ApiOperation<'a> {
                 }
                 "body" => self.json("application/json", value, &mut draft),
                 "query" => query.extend(style.pairs(name, &value)),
-                "formData" => form.push((parameter, value)),
-                "header" => draft.header(name, style.text(name, &value, false)),
+                "formData" => form.push((name, parameter, value)),
+                "header" => headers.push((name, style.text(name, &value, false))),
                 "cookie" => draft.header("Cookie", style.pairs(name, &value).join("; ")),
                 other => all.leave_out(format!("parameter '{name}' in {other}")),
             }
@@ -80,8 +81,41 @@ impl<'a> ApiOperation<'a> {
         self.form_data(form, &mut draft);
         self.body(&mut draft, all);
         self.description.authorize(self.operation, &mut draft, schemes, all);
+        self.headers(headers, &mut draft, all);
         draft.expect.status = self.statuses();
         draft
+    }
+
+    /// Adds the parameters that are headers, before the headers of the body and of the credentials.
+    /// Those take the place of parameters with their names.
+    fn headers(
+        &self,
+        parameters: Vec<(&str, String)>,
+        draft: &mut SourceRequest,
+        all: &mut Collector,
+    ) {
+        let is_swagger = self.description.root.get("swagger").is_some();
+        let others = std::mem::take(&mut draft.headers);
+        let has_parts = draft.content != ImportedBody::None;
+        for (name, value) in parameters {
+            let lower = name.to_ascii_lowercase();
+            let is_given = others.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+            match lower.as_str() {
+                _ if is_given => {}
+                "content-type" if has_parts => {}
+                "authorization" => {
+                    let value = ImportedText::value("env(AUTHORIZATION)");
+                    let told = value.template();
+                    all.remark(format!("Header {told}: set it to the value of Authorization."));
+                    draft.header(name, value);
+                }
+                "accept" | "content-type" if !is_swagger => {
+                    all.leave_out(format!("parameter '{name}' in header: OpenAPI 3 ignores it"));
+                }
+                _ => draft.header(name, value),
+            }
+        }
+        draft.headers.extend(others);
     }
 
     fn told(&self) -> String {
@@ -139,29 +173,26 @@ impl<'a> ApiOperation<'a> {
     }
 
     /// The form of Swagger 2.
-    fn form_data(&self, form: Vec<(&'a Value, Value)>, draft: &mut SourceRequest) {
+    fn form_data(&self, form: Vec<(&'a str, &'a Value, Value)>, draft: &mut SourceRequest) {
         if form.is_empty() {
             return;
         }
         let kinds = self.operation.get("consumes").or(self.description.root.get("consumes"));
-        let kinds = kinds.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        let is_file =
-            |(parameter, _): &(&Value, Value)| parameter.get("type") == Some(&"file".into());
-        let is_multipart =
-            kinds.clone().next() == Some("multipart/form-data") || form.iter().any(is_file);
+        let first =
+            kinds.and_then(Value::as_array).and_then(|kinds| kinds.iter().find_map(Value::as_str));
+        let is_file = |parameter: &Value| parameter.get("type") == Some(&"file".into());
+        let is_multipart = first == Some("multipart/form-data")
+            || form.iter().any(|(_, parameter, _)| is_file(parameter));
         if !is_multipart {
-            let pairs = form.iter().flat_map(|(parameter, value)| {
-                let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default();
+            let pairs = form.iter().flat_map(|(name, parameter, value)| {
                 ApiStyle::of(parameter, "query").pairs(name, value)
             });
             return draft.form(&pairs.collect::<Vec<_>>());
         }
-        let part = |(parameter, value): &(&Value, Value)| {
-            let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default();
-            let is_file = parameter.get("type") == Some(&"file".into());
-            (name.to_owned(), part(name, value, is_file, None))
-        };
-        draft.content = ImportedBody::Multipart(form.iter().map(part).collect());
+        let parts = form.iter().map(|(name, parameter, value)| {
+            ((*name).to_owned(), part(name, value, is_file(parameter), None))
+        });
+        draft.content = ImportedBody::Multipart(parts.collect());
     }
 
     /// The body of OpenAPI 3.
@@ -322,7 +353,12 @@ impl<'a> ApiStyle<'a> {
     }
 
     fn encoded(self, text: &str) -> String {
-        if self.allow_reserved { percent::url(text) } else { percent::component(text.as_bytes()) }
+        if self.allow_reserved {
+            // Here a URL would end.
+            percent::url(text).replace('#', "%23")
+        } else {
+            percent::component(text.as_bytes())
+        }
     }
 
     /// Names and values of a query or a form, encoded.

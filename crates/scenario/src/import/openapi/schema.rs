@@ -39,6 +39,11 @@ impl<'a> ApiSchemas<'a> {
         self.get(key).and_then(Value::as_u64)
     }
 
+    /// The schema of a property of the object.
+    fn property(&self, name: &str) -> Option<&'a Value> {
+        self.0.iter().find_map(|schema| schema.get("properties")?.get(name))
+    }
+
     /// The type; of several the first that is not `null`. Without one, what the other keys say.
     fn kind(&self) -> &'a str {
         let own = self.get("type").map(|kind| match kind {
@@ -90,9 +95,13 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
     pub(super) fn property(&self, schema: &'a Value, name: &str) -> Option<&'a Value> {
         let mut schemas = ApiSchemas(Vec::new());
         self.gather(schema, &mut schemas, 0);
-        let properties = schemas.0.iter().filter_map(|schema| schema.get("properties"));
-        let mut own = properties.filter_map(|properties| properties.get(name));
-        own.next().map(|property| self.description.resolved(property))
+        schemas.property(name).map(|property| self.description.resolved(property))
+    }
+
+    /// Whether a schema is a reference that the value lies in.
+    fn is_around(&self, schema: &Value) -> bool {
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        reference.is_some_and(|reference| self.within.contains(&reference))
     }
 
     /// Puts all schemas that hold for a value: itself, the parts of `allOf`, and one of several.
@@ -153,7 +162,7 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
             "number" => self.number(schemas, false),
             "boolean" => json!(true),
             "null" => Value::Null,
-            "array" => self.list(schemas),
+            "array" => Value::Array(self.list(schemas)),
             "object" => {
                 let mut object = self.object(schemas);
                 // Examples of the parts, as far as they have no such value.
@@ -213,19 +222,17 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         Number::from_f64(value).map_or(json!(1), Value::Number)
     }
 
-    fn list(&mut self, schemas: &ApiSchemas<'a>) -> Value {
+    fn list(&mut self, schemas: &ApiSchemas<'a>) -> Vec<Value> {
         let mut list = Vec::new();
         for item in schemas.get("prefixItems").and_then(Value::as_array).into_iter().flatten() {
             list.push(self.made(item));
         }
         let Some(items) = schemas.get("items") else {
-            return Value::Array(list);
+            return list;
         };
         // What has itself in it ends where it may.
-        let reference = items.get("$ref").and_then(Value::as_str);
-        let is_own = reference.is_some_and(|reference| self.within.contains(&reference));
-        if is_own && schemas.count("minItems").unwrap_or(0) == 0 {
-            return Value::Array(list);
+        if self.is_around(items) && schemas.count("minItems").unwrap_or(0) == 0 {
+            return list;
         }
         let most = schemas.count("maxItems").unwrap_or(LENGTH_MAX);
         let wanted = schemas.count("minItems").unwrap_or(1).max(1).min(most).min(LENGTH_MAX);
@@ -243,16 +250,13 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
             let value = if is_unique { another(value, list.len()) } else { value };
             list.push(value);
         }
-        Value::Array(list)
+        list
     }
 
     fn object(&mut self, schemas: &ApiSchemas<'a>) -> Map<String, Value> {
         let mut object = Map::new();
-        let required = |name: &str| {
-            let lists = schemas.0.iter().filter_map(|schema| schema.get("required"));
-            let mut lists = lists.filter_map(Value::as_array);
-            lists.any(|list| list.iter().any(|one| one.as_str() == Some(name)))
-        };
+        let lists = schemas.0.iter().filter_map(|schema| schema.get("required")?.as_array());
+        let required: Vec<&str> = lists.flatten().filter_map(Value::as_str).collect();
         for schema in &schemas.0 {
             let properties = schema.get("properties").and_then(Value::as_object);
             for (name, property) in properties.into_iter().flatten() {
@@ -262,25 +266,15 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
                     continue;
                 }
                 // What has itself in it ends where it may.
-                let reference = property.get("$ref").and_then(Value::as_str);
-                let is_own = reference.is_some_and(|reference| self.within.contains(&reference));
-                if is_own && !required(name) {
+                if self.is_around(property) && !required.contains(&name.as_str()) {
                     continue;
                 }
                 let value = self.made(property);
                 object.insert(name.clone(), value);
             }
         }
-        let lists = schemas.0.iter().filter_map(|schema| schema.get("required"));
-        let names = lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str);
-        let is_described = |name: &str| {
-            schemas
-                .0
-                .iter()
-                .any(|schema| schema.get("properties").is_some_and(|p| p.get(name).is_some()))
-        };
         let more = schemas.get("additionalProperties").filter(|more| more.is_object());
-        for name in names.filter(|name| !is_described(name)) {
+        for name in required.into_iter().filter(|name| schemas.property(name).is_none()) {
             let value = more.map_or(json!("text"), |more| self.made(more));
             object.insert(name.to_owned(), value);
         }
@@ -295,7 +289,7 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
     fn text(&mut self, schemas: &ApiSchemas<'a>) -> String {
         let least = schemas.count("minLength").unwrap_or(0).min(LENGTH_MAX) as usize;
         let most = schemas.count("maxLength").unwrap_or(LENGTH_MAX) as usize;
-        let format = schemas.get("format").and_then(Value::as_str);
+        let format = schemas.get("format").and_then(Value::as_str).unwrap_or_default();
         if let Some(pattern) = schemas.get("pattern").and_then(Value::as_str) {
             match text_of(pattern, least) {
                 Some(text) if text.chars().count() <= most => return text,
@@ -305,11 +299,9 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
                 }
             }
         }
-        let text = of_format(format.unwrap_or_default());
+        let text = of_format(format);
         let length = text.chars().count();
-        if format.is_some_and(|format| of_format(format) != "text")
-            || (least..=most).contains(&length)
-        {
+        if text != "text" || (least..=most).contains(&length) {
             return text.to_owned();
         }
         text.chars().cycle().take(length.clamp(least, most)).collect()

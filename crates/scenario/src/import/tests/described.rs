@@ -96,6 +96,36 @@ fn json_and_another_target() {
 }
 
 #[test]
+fn a_target_without_a_path_gets_the_base_path() {
+    let paths = r#""paths": {"/a": {"get": {}}}"#;
+    let variables = r#""variables": {"v": {"default": "v3"}}"#;
+    for (base, target, path) in [
+        (r#""servers": [{"url": "/api/v3"}]"#, "http://127.0.0.1:1", "/api/v3/a"),
+        (r#""servers": [{"url": "/api/v3/"}]"#, "http://127.0.0.1:1/", "/api/v3/a"),
+        (r#""servers": [{"url": "https://api.test/v1"}, {"url": "/v2"}]"#, "h:1", "/v1/a"),
+        (r#""servers": [{"url": "//api.test/v1?x"}]"#, "h:1", "/v1/a"),
+        (&format!(r#""servers": [{{"url": "/api/{{v}}", {variables}}}]"#), "h:1", "/api/v3/a"),
+        (r#""servers": [{"url": "../v1"}]"#, "h:1", "/v1/a"),
+        (r#""servers": [{"url": "/ü b"}]"#, "h:1", "/%C3%BC%20b/a"),
+        (r#""swagger": "2.0", "host": "other", "basePath": "/v2""#, "http://h", "/v2/a"),
+        (r#""swagger": "2.0", "basePath": "/v2/""#, "http://h", "/v2/a"),
+        // It has its own, or there is none.
+        (r#""servers": [{"url": "/api/v3"}]"#, "http://h/base", "/base/a"),
+        (r#""swagger": "2.0", "basePath": "/v2""#, "http://h/base/", "/base/a"),
+        (r#""swagger": "2.0", "basePath": "/""#, "http://h", "/a"),
+        (r#""servers": [{"url": "https://api.test"}]"#, "http://h", "/a"),
+        (r#""servers": [{"url": "./"}]"#, "http://h", "/a"),
+        (r#""x-no": 1"#, "http://h", "/a"),
+    ] {
+        let imported = openapi(format!("{{{base}, {paths}}}").as_bytes(), Some(target)).unwrap();
+        assert_eq!(requests(&imported)[0].path, path, "{base} {target}");
+        let remark = format!("# Paths begin with the description's {}.", &path[..path.len() - 2]);
+        let has_remark = imported.to_yaml("a test").contains(&remark);
+        assert_eq!(has_remark, path.len() > 2 && !path.starts_with("/base"), "{base} {target}");
+    }
+}
+
+#[test]
 fn what_is_no_description_is_refused() {
     for (text, wrong) in [
         ("", "the file is empty"),
@@ -103,6 +133,14 @@ fn what_is_no_description_is_refused() {
         ("a: [", "the file is neither JSON nor YAML"),
         ("a: 1", "the file is no OpenAPI description"),
         ("paths: {}", "the description names no server: give --target URL"),
+        (
+            "paths: {}\nservers: [{url: /api/v3}]",
+            "the description's server is only the path /api/v3: give --target URL",
+        ),
+        (
+            "paths: {}\nbasePath: /v2",
+            "the description's server is only the path /v2: give --target URL",
+        ),
         ("paths: {}\nhost: h", "the description has no operation"),
         ("a: &x [1]\nb: *x", "the file is no OpenAPI description"),
         ("a: &x [*x]", "line 1: an alias within what it names"),
@@ -147,6 +185,8 @@ fn lists_in_parameters_are_joined_by_their_style() {
         asked(&format!("{object}, \"style\": \"deepObject\""), "query"),
         "/a?p%5Ba%5D=1&p%5Bb%5D=c%20d"
     );
+    let reserved = r#""allowReserved": true, "example": "/x?#1""#;
+    assert_eq!(asked(reserved, "query"), "/a?p=/x?%231");
     // Swagger 2 has the type beside the name.
     let old = r#""type": "array", "items": {"type": "string", "enum": ["a", "b"]}"#;
     assert_eq!(asked(old, "query"), "/a?p=a");
@@ -292,6 +332,36 @@ fn operations_ask_for_what_they_need() {
 }
 
 #[test]
+fn headers_of_bodies_and_credentials_stay_alone() {
+    let header = |name: &str| {
+        let default = r#""default": "application/json""#;
+        format!(r#"{{"name": "{name}", "in": "header", "required": true, {default}}}"#)
+    };
+    let headers = ["Authorization", "Content-Type", "X-Key"].map(header).join(", ");
+    let schemes = SCHEMES.replace("cookie", "header").replace("sid", "x-key");
+    let body = r#""requestBody": {"content": {"application/json": {}}}"#;
+    for (kind, body, more, scheme, sent) in [
+        ("openapi", body, "", "token", "Bearer"),
+        ("swagger", r#""x-no": 1"#, r#", {"name": "b", "in": "body"}"#, "basic", "Basic"),
+    ] {
+        let text = format!(
+            "{{\"{kind}\": \"\", \"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a\": \
+             {{\"post\": {{\"security\": [{{\"{scheme}\": [], \"session\": []}}], {body}, \
+             \"parameters\": [{headers}{more}]}}}}}}{schemes}}}"
+        );
+        let imported = openapi(text.as_bytes(), None).unwrap();
+        let request = &requests(&imported)[0];
+        let values = |name: &str| {
+            let headers = request.headers.iter().filter(|h| h.0.eq_ignore_ascii_case(name));
+            headers.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(values("authorization"), [format!("{sent} http://h")]);
+        assert_eq!(values("content-type"), ["application/json"]);
+        assert_eq!(values("x-key"), ["http://h"]);
+    }
+}
+
+#[test]
 fn forms_of_swagger_2() {
     let of = |parameters: &str, consumes: &str| {
         let text = format!(
@@ -310,7 +380,22 @@ fn forms_of_swagger_2() {
     let file = r#"{"in": "formData", "name": "f", "type": "file"}"#;
     let yaml = of(file, "multipart/form-data");
     assert!(yaml.contains("\"f\": {text: \"text\", type:"), "{yaml}");
+    let of_headers = |name: &str, more: &str| {
+        let header = |name: &str| format!(r#"{{"in": "header", "name": "{name}", {VALUE}}}"#);
+        of(&format!("{}{more}", header(name)), "multipart/form-data")
+    };
+    let yaml = of_headers("Authorization", "");
+    assert!(yaml.contains("Authorization: \"${env(AUTHORIZATION)}\"\n"), "{yaml}");
+    for name in ["Accept", "Content-Type"] {
+        let yaml = of_headers(name, "");
+        assert!(yaml.contains(&format!("{name}: \"a/b\"\n")), "{yaml}");
+    }
+    let yaml = of_headers("Content-Type", &format!(", {file}"));
+    assert!(!yaml.contains("a/b"), "{yaml}");
 }
+
+/// The value of a parameter that an operation needs.
+const VALUE: &str = r#""required": true, "type": "string", "default": "a/b""#;
 
 #[test]
 fn aliases_and_merges_are_what_they_name() {

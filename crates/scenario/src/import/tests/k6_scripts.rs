@@ -105,6 +105,18 @@ fn cases_become_what_they_say() {
 }
 
 #[test]
+fn responses_of_many_branches_are_checked() {
+    let branch = |n: usize| format!("if (a.json('n') > {n}) {{ r = http.get('http://h/{n}'); }}\n");
+    let branches: String = (1..=25).map(branch).collect();
+    let script = format!(
+        "{BEFORE_BODY}const a = http.get('http://h/a'); let r = http.get('http://h/0');\n{branches}\
+         check(r, {{ ok: (r) => r.status === 200 }});\n}}\n"
+    );
+    let yaml = imported(script).unwrap().to_yaml("a test");
+    assert_eq!(yaml.matches("status: 200").count(), 26, "{yaml}");
+}
+
+#[test]
 fn loads_that_are_not_known_are_named() {
     for options in ["f()", "{vus: -1, duration: 'soon'}", "{stages: 1}", "{scenarios: {a: 1}}"] {
         let script = format!(
@@ -140,6 +152,8 @@ fn scripts_that_would_not_end_do() {
     let doubled: String = (0..200).map(doubled).collect();
     let nested = (0..8).map(|n| format!("for (let i{n} = 0; i{n} < 1000; i{n}++) {{"));
     let nested: String = nested.collect();
+    let entries: String = (0..30_000).map(|n| format!("k{n}: {n}, ")).collect();
+    let list = "Array.from({ length: 10000 }, (_, i) => `k${i}`)";
     for script in [
         "http.get(".repeat(50_000),
         "[".repeat(39_000),
@@ -152,6 +166,8 @@ fn scripts_that_would_not_end_do() {
         body(&format!("const a0 = ['x'];\n{doubled}")),
         body("function f() { f(); f(); } f();"),
         body("let s = 'x'; for (;;) { s += s; }"),
+        body(&format!("const a = {{ {entries} }}; http.get(`http://h/${{a.k29999}}`);")),
+        body(&format!("const a = {list}.reduce((o, k) => {{ o[k] = k; return o; }}, {{}});")),
         body("const l = [1]; for (const x of l) { l.push(x, x); } while (l) l.push(l);"),
         body(&format!("{nested} http.get('http://h/' + i7 * i6); {}", "}".repeat(8))),
         body("let r = http.get('http://h/'); for (;;) { if (r.json('a')) { continue; } break; }"),

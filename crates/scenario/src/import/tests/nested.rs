@@ -65,7 +65,10 @@ fn all() -> Imported {
     let mut all = Collector::default();
     assert!(all.request(SourceRequest { extract: login().extract, ..get("http://h/a".into()) }));
     all.end_setup();
-    assert_eq!(all.data("users", "../users.csv", Deal::Random).as_deref(), Some("users.csv"));
+    assert_eq!(
+        all.data("users", "../users.csv", Deal::Random),
+        Some(("users".into(), "users.csv".into()))
+    );
     all.open();
     assert!(all.request(login()));
     all.open();

@@ -88,7 +88,7 @@ fn offered(trial: &LatencyTrial, achieved_per_s: f64) -> OfferedReport {
         achieved_per_s,
         arrival: "constant".to_owned(),
         pacing_error_ns: quantiles(&trial.tcp.pacing_error),
-        stall_ns_max: trial.tcp.pacing_error.max().0,
+        stall_ns_max: trial.tcp.stall().0,
         ..OfferedReport::default()
     }
 }
@@ -104,10 +104,7 @@ fn broken(trial: &LatencyTrial) -> Vec<(Clause, String)> {
         open_loop: true,
         attempted: trial.tcp.sent,
         started: trial.tcp.sent,
-        pacing_error_ns: PacingQuantiles {
-            max: trial.tcp.pacing_error.max().0,
-            ..PacingQuantiles::default()
-        },
+        pacing_error_ns: PacingQuantiles { max: trial.tcp.stall().0, ..PacingQuantiles::default() },
         ..ValidityEvidence::default()
     })
 }

@@ -211,6 +211,18 @@ fn a_late_pinger_is_invalid_and_a_busy_worker_is_not() {
 }
 
 #[test]
+fn a_stall_longer_than_any_pacing_error_is_invalid() {
+    let mut trial = measured();
+    trial.tcp.held_back = 40;
+    assert_eq!(assess(&trial).verdict, Verdict::Valid, "held back by the path");
+    trial.tcp.stall_max = Nanos::from_millis(400);
+    let stalled = assess(&trial);
+    assert_eq!(stalled.verdict, Verdict::Invalid);
+    assert!(stalled.invalid_because[0].contains("stalled for 400 ms"), "{stalled:?}");
+    assert_eq!(stalled.offered.stall_ns_max, 400_000_000);
+}
+
+#[test]
 fn processor_time_is_of_both_ends() {
     let mut trial = measured();
     trial.flows.iter_mut().for_each(|f| f.received_bytes = 1 << 30);

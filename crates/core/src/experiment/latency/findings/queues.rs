@@ -40,7 +40,7 @@ const SHOWN_FACTOR: f64 = 2.0;
 
 impl LatencyDiagnosis<'_> {
     pub(super) fn bloated(&self) -> Option<Finding> {
-        let added = |s: &MeasuredScenario<'_>| added_latency_ns(&[s.row], ScenarioRow::by_ping);
+        let added = |s: &MeasuredScenario<'_>| added_latency_ns(&[&s.row], ScenarioRow::by_ping);
         let all = self.scenarios.iter().filter_map(|s| Some((s, added(s)?)));
         let bloated = || all.clone().filter(|(_, added)| *added >= BLOATED_NS);
         let (worst, added_ns) = bloated().max_by_key(|(_, added)| *added)?;
@@ -61,7 +61,7 @@ impl LatencyDiagnosis<'_> {
             format!(
                 "the path is bloated: with {} the median ping takes {} instead of {} (grade {}); \
                  the longest ping takes {} ({} Hz){inside}; {} of {} scenarios are bloated",
-                self.name(worst.row),
+                self.name(&worst.row),
                 time(idle_ns + added_ns as f64),
                 time(idle_ns),
                 grade(Nanos(added_ns)),
@@ -71,7 +71,7 @@ impl LatencyDiagnosis<'_> {
                 exact(self.scenarios.len() as f64)
             ),
             evidence(
-                worst.row,
+                &worst.row,
                 [
                     ("added_latency_ns", added_ns as f64),
                     ("idle_ns", idle_ns),
@@ -91,14 +91,14 @@ impl LatencyDiagnosis<'_> {
     /// Where the two kinds differ most.
     pub(super) fn probes_disagree(&self) -> Option<Finding> {
         let differing = self.scenarios.iter().filter_map(|scenario| {
-            let trial = scenario.trial?;
+            let trial = scenario.trial;
             let (tcp, udp) = median_ping_ns(trial).zip(median_probe_ns(trial))?;
             let (less, more) = (tcp.min(udp), tcp.max(udp));
             let differ = more - less >= DISAGREE_NS && more as f64 >= DISAGREE_FACTOR * less as f64;
             differ.then_some((more - less, scenario, tcp, udp))
         });
         let (_, worst, tcp, udp) = differing.max_by_key(|(apart, ..)| *apart)?;
-        let row = worst.row;
+        let row = &worst.row;
         let held_back = worst.flows().map_or(0, |f| f.tcp.held_back);
         let why = match (tcp > udp, held_back > 0) {
             (true, _) => {
@@ -168,7 +168,7 @@ impl LatencyDiagnosis<'_> {
 
     /// Only where nobody asked for it: who does knows.
     pub(super) fn may_hide_bloat(&self) -> Option<Finding> {
-        let rows: Vec<&ScenarioRow> = self.scenarios.iter().map(|s| s.row).collect();
+        let rows: Vec<&ScenarioRow> = self.scenarios.iter().map(|s| &s.row).collect();
         let asked = rows.iter().any(|row| !row.congestion_control.is_empty());
         let flows = self.scenarios.iter().filter_map(MeasuredScenario::flows);
         let mut flows = flows.flat_map(|f| &f.flows).peekable();

@@ -1,7 +1,6 @@
 use super::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::analysis::tests::path;
 use crate::experiment::latency::analysis::{assess, row};
-use crate::experiment::latency::report::ScenarioRow;
 use crate::finding::{Finding, Severity};
 use crate::trial::report::TrialReport;
 use knee_load::experiment::latency::{FlowLost, LatencyTrial, ScenarioEnd, ScenarioEnded, Settle};
@@ -34,14 +33,14 @@ fn found_with(scenarios: &[(LatencyTrial, Option<&str>)]) -> Vec<Finding> {
     let idle = assess(&trial(0, 0, 10.0, &[]));
     let reports: Vec<TrialReport> = scenarios.iter().map(|(trial, _)| assess(trial)).collect();
     let names = scenarios.iter().map(|(_, name)| *name);
-    let rows: Vec<ScenarioRow> = reports
+    let scenarios: Vec<MeasuredScenario<'_>> = reports
         .iter()
         .zip(names)
-        .map(|(report, name)| row(report, Some(&idle), name).expect("a scenario"))
+        .map(|(trial, name)| {
+            let row = row(trial, Some(&idle), name).expect("a scenario");
+            MeasuredScenario { row, trial }
+        })
         .collect();
-    let each = rows.iter().zip(&reports);
-    let scenarios: Vec<MeasuredScenario<'_>> =
-        each.map(|(row, trial)| MeasuredScenario { row, trial: Some(trial) }).collect();
     let past: Vec<&TrialReport> = std::iter::once(&idle).chain(&reports).collect();
     latency_findings(&past, Some(&idle), &scenarios)
 }

@@ -1,11 +1,12 @@
 use super::distorted::REPEATS_MAX;
 use super::*;
+use crate::consistency::Said;
 use crate::experiment::latency::analysis::tests::path;
 use crate::experiment::latency::analysis::{PathFigures, assess, grade};
 use crate::experiment::latency::parse_classic;
 use crate::experiment::{Conducted, EndReason, conduct};
 use crate::finding::Finding;
-use crate::report::contradictions::assert_consistent;
+use crate::report::contradictions::{assert_consistent, contradictions};
 use knee_load::experiment::latency::{FlowLost, LatencyTrial, ScenarioEnded};
 use knee_sim::fixture;
 use knee_sim::simulate_flows;
@@ -154,9 +155,12 @@ fn a_service_that_dies_ends_it_with_what_there_is() {
     let dies = |trial: usize, measured: &mut LatencyTrial| {
         if trial == 2 {
             measured.ended = ScenarioEnded::Aborted("the service closed the control".to_owned());
+            lose_half(measured);
         }
     };
     let conducted = run(plan(&[(1, 0), (0, 1), (1, 1)], &[]), 50, dies);
+    let outcomes = &conducted.trials[2].outcomes;
+    assert!(3 * outcomes.errors() > outcomes.total(), "{outcomes:?}");
     assert_eq!(conducted.trials.len(), 3, "the third scenario is not run");
     let EndReason::Doomed(reason) = &conducted.ended else {
         panic!("{:?}", conducted.ended);
@@ -166,6 +170,30 @@ fn a_service_that_dies_ends_it_with_what_there_is() {
     let stopped = &conducted.findings[0];
     assert_eq!(stopped.code, "stopped_early");
     assert!(stopped.next_step.contains("knee latency 127.0.0.1:7008 --scenarios 1/0"));
+}
+
+/// The pings of the second half do not come back.
+fn lose_half(measured: &mut LatencyTrial) {
+    let probes = &mut measured.tcp.probes;
+    let half = probes.len() / 2;
+    probes[half..].iter_mut().for_each(|ping| ping.back = None);
+}
+
+/// Pings may be lost without a finding only where their scenario was aborted.
+#[test]
+fn pings_lost_in_a_whole_scenario_need_a_finding() {
+    let mut measured =
+        simulate_flows(&fixture::flows(1, 0, Nanos::from_secs(4)), &path(Nanos::from_millis(50)));
+    lose_half(&mut measured);
+    let lines = |measured: &LatencyTrial| {
+        let trials = [assess(measured)];
+        let said = Said { verdict: Verdict::Valid, trials: &trials, findings: &[] };
+        contradictions(said, &LatencyConclusion::default())
+    };
+    let unnamed = |lines: &[String]| lines.iter().any(|line| line.contains("no finding says how"));
+    assert!(unnamed(&lines(&measured)));
+    measured.ended = ScenarioEnded::Aborted("the service is gone".to_owned());
+    assert!(!unnamed(&lines(&measured)));
 }
 
 #[test]

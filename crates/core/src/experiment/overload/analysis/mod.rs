@@ -15,7 +15,7 @@ use knee_load::measure::{Outcome, SynSource};
 use knee_load::spec::CloseKind;
 use knee_load::time::Nanos;
 use point::count_between;
-pub use point::{LevelScheme, OverloadPoint, SYN_AGAIN, ServerObservation};
+pub use point::{OverloadPoint, SYN_AGAIN, ServerObservation};
 use std::borrow::Cow;
 pub use stop::{ServerStop, Silence, StopEnd};
 pub use summary::{BeyondCapacity, LineFit, OverloadSummary, PRESSED_FACTOR, most_served_per_s};

@@ -23,17 +23,6 @@ const EDGE_OPERATIONS: f64 = 10.0;
 /// An unanswered SYN is sent again after this long at first (RFC 6298).
 pub const SYN_AGAIN: Nanos = Nanos::from_secs(1);
 
-/// Who started the connections of a trial.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LevelScheme {
-    /// A number of simple clients.
-    Simple(u32),
-    /// S-Clients with a number of descriptors.
-    SClients(u32),
-    /// A schedule, with its starts per second.
-    Scheduled(f64),
-}
-
 /// An observation of the server's host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServerObservation {
@@ -73,9 +62,7 @@ fn moved(kernel: &BTreeMap<String, i64>, name: &str) -> u64 {
 /// What one trial shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverloadPoint {
-    /// Who started the connections.
-    pub scheme: LevelScheme,
-    /// The trial's level.
+    /// The trial's level: simple clients, descriptors of S-Clients, or the rate of a schedule.
     pub level: Level,
     /// What counted the SYNs.
     pub source: SynSource,
@@ -95,8 +82,6 @@ pub struct OverloadPoint {
     pub served_ci95_per_s: Option<[f64; 2]>,
     /// What is known of it where it is not determined.
     pub served_range_per_s: Option<RateRange>,
-    /// Bounds of it: the interval of confidence, or the range.
-    pub served_bounds_per_s: Option<[f64; 2]>,
     /// Whether its attempts are sessions.
     pub of_sessions: bool,
     /// Datagrams that found their port closed on the generator's host, in the whole trial.
@@ -136,14 +121,9 @@ pub struct OverloadPoint {
 impl OverloadPoint {
     /// What the trial shows; `None` of one that is no overload, or had no window.
     pub fn of(trial: &TrialReport, setting: &OverloadSetting) -> Option<OverloadPoint> {
-        let scheme = match trial.level {
-            Level::Clients(n) => LevelScheme::Simple(n),
-            Level::Descriptors(d) => LevelScheme::SClients(d),
-            Level::RatePerS(rate) => LevelScheme::Scheduled(rate),
-            Level::Vusers(_) | Level::Flows { .. } => return None,
-        };
         let seconds = trial.duration_ns as f64 / 1e9;
-        if seconds <= 0.0 {
+        let is_overload = !matches!(trial.level, Level::Vusers(_) | Level::Flows { .. });
+        if !is_overload || seconds <= 0.0 {
             return None;
         }
         let outcomes = trial.attempts();
@@ -151,7 +131,7 @@ impl OverloadPoint {
         let started_per_s = trial.offered.achieved_per_s * sent_share;
         let of_sessions = trial.sessions().is_some_and(|s| s.attempts.is_some());
         let (attempts_per_s, established_per_s) = connects(trial, started_per_s, seconds);
-        let waits = matches!(scheme, LevelScheme::Simple(_)) || setting.patience >= SYN_AGAIN;
+        let waits = matches!(trial.level, Level::Clients(_)) || setting.patience >= SYN_AGAIN;
         let is_of_datagrams = setting.is_of_datagrams();
         let syns = SynRates::of(trial, attempts_per_s, waits);
         let server = trial.observed().map(|seen| ServerObservation::of(seen, is_of_datagrams));
@@ -161,7 +141,6 @@ impl OverloadPoint {
         let silence = Silence::of(trial).filter(|_| shows_stops);
         let (served_per_s, served_ci95_per_s) = served(trial, silence);
         let served_range_per_s = served_range(trial).filter(|_| silence.is_none());
-        let bounds = |r: &RateRange| [r.at_least, r.at_most.unwrap_or(f64::INFINITY)];
         let later_per_s = (attempts_per_s - started_per_s).max(0.0);
         let (taken_per_s, answered_per_s) = if of_sessions {
             (established_per_s + later_per_s, established_per_s)
@@ -171,11 +150,10 @@ impl OverloadPoint {
             (served_per_s, trial.responses_per_s())
         };
         let rates = [syns.first_per_s, taken_per_s];
-        let (offered_per_s, due_per_s) = offered_and_due(trial, scheme, rates, setting);
+        let (offered_per_s, due_per_s) = offered_and_due(trial, rates, setting);
         let g = &trial.generator;
         let busy_percent = g.busiest_worker_percent - g.busiest_worker_spin_percent;
         Some(OverloadPoint {
-            scheme,
             level: trial.level,
             source: syns.source,
             first_syn_per_s: syns.first_per_s,
@@ -184,7 +162,6 @@ impl OverloadPoint {
             established_per_s,
             served_per_s,
             served_ci95_per_s,
-            served_bounds_per_s: served_ci95_per_s.or(served_range_per_s.as_ref().map(bounds)),
             served_range_per_s,
             of_sessions,
             closed_port_datagrams: moved(&trial.kernel, "UdpNoPorts"),
@@ -227,11 +204,17 @@ impl OverloadPoint {
         }
     }
 
-    /// Bounds of what was served, per second: with 95 % confidence, or for certain. Where
-    /// neither is known, it is taken to vary as independent arrivals do.
+    /// Bounds of what was served, per second: the interval of confidence, or the range.
+    pub fn served_bounds_per_s(&self) -> Option<[f64; 2]> {
+        let range = self.served_range_per_s.as_ref();
+        let bounds = range.map(|r| [r.at_least, r.at_most.unwrap_or(f64::INFINITY)]);
+        self.served_ci95_per_s.or(bounds)
+    }
+
+    /// The same. Where neither is known, it is taken to vary as independent arrivals do.
     pub fn served_between(&self) -> [f64; 2] {
         let by_count = || count_between(self.served_per_s * self.seconds, self.seconds);
-        self.served_bounds_per_s.unwrap_or_else(by_count)
+        self.served_bounds_per_s().unwrap_or_else(by_count)
     }
 
     /// SYNs that arrived per second, repeated ones included.
@@ -251,14 +234,14 @@ impl OverloadPoint {
 
     /// Whether connections are started whatever the server does.
     pub fn is_pressing(&self) -> bool {
-        !matches!(self.scheme, LevelScheme::Simple(_))
+        self.clients().is_none()
     }
 
     /// How many simple clients there were; `None` where there were none.
     pub fn clients(&self) -> Option<u32> {
-        match self.scheme {
-            LevelScheme::Simple(clients) => Some(clients),
-            LevelScheme::SClients(_) | LevelScheme::Scheduled(_) => None,
+        match self.level {
+            Level::Clients(clients) => Some(clients),
+            _ => None,
         }
     }
 
@@ -311,21 +294,20 @@ impl OverloadPoint {
 /// Attempts per second that the level stands for, and that should have been started.
 fn offered_and_due(
     trial: &TrialReport,
-    scheme: LevelScheme,
     [first_syn_per_s, taken_per_s]: [f64; 2],
     setting: &OverloadSetting,
 ) -> (f64, f64) {
     let intended_per_s = trial.attempts().total() as f64 * 1e9 / trial.duration_ns as f64;
-    match scheme {
-        // Its clients offer what they start, and that is all.
-        LevelScheme::Simple(_) => (first_syn_per_s, trial.offered.achieved_per_s),
-        LevelScheme::SClients(d) => {
+    match trial.level {
+        Level::Descriptors(d) => {
             (taken_per_s + f64::from(d) / setting.patience.as_secs_f64(), intended_per_s)
         }
-        LevelScheme::Scheduled(rate) => {
+        Level::RatePerS(rate) => {
             let asked = trial.offered.asked_per_s.unwrap_or(rate);
             (asked, asked.max(intended_per_s))
         }
+        // Simple clients offer what they start, and that is all.
+        _ => (first_syn_per_s, trial.offered.achieved_per_s),
     }
 }
 

@@ -1,11 +1,12 @@
 //! All trials of an overload together.
 
-use super::{LevelScheme, OverloadPoint, OverloadSetting, ServerStop, recovery};
+use super::{OverloadPoint, OverloadSetting, ServerStop, recovery};
 use crate::experiment::overload::report::{
     OverloadConclusion, Recovery, SClientRow, SimpleRow, parted,
 };
 use crate::trial::report::TrialReport;
 use knee_load::measure::SynSource;
+use knee_load::spec::Level;
 
 /// A level that serves this share of the most is saturated.
 const SATURATED_SHARE: f64 = 0.97;
@@ -66,9 +67,9 @@ impl OverloadSummary {
         let fitted: Vec<(f64, &OverloadPoint)> = points
             .iter()
             .filter(|p| p.past_saturation && p.counts())
-            .filter_map(|p| match p.scheme {
-                LevelScheme::SClients(d) => Some((f64::from(d), p)),
-                LevelScheme::Simple(_) | LevelScheme::Scheduled(_) => None,
+            .filter_map(|p| match p.level {
+                Level::Descriptors(d) => Some((f64::from(d), p)),
+                _ => None,
             })
             .collect();
         let line = |y: fn(&OverloadPoint) -> f64| {
@@ -154,13 +155,13 @@ impl OverloadSummary {
     }
 
     fn is_certainly_less(&self, least: &OverloadPoint) -> bool {
-        let Some([_, high]) = least.served_bounds_per_s else {
+        let Some([_, high]) = least.served_bounds_per_s() else {
             let served = least.served() as f64;
             let at_most = served + 4.0 * (served + 1.0).sqrt();
             return at_most < HALVED_SHARE * self.capacity_per_s * least.seconds;
         };
         let counted = self.points.iter().filter(|p| p.counts());
-        let lows = counted.filter_map(|p| p.served_bounds_per_s).map(|[low, _]| low);
+        let lows = counted.filter_map(OverloadPoint::served_bounds_per_s).map(|[low, _]| low);
         high < lows.fold(0.0, f64::max)
     }
 
@@ -244,10 +245,10 @@ fn simple_row(p: &OverloadPoint) -> Option<SimpleRow> {
 }
 
 fn sclient_row(p: &OverloadPoint, setting: &OverloadSetting) -> Option<SClientRow> {
-    let descriptors = match p.scheme {
-        LevelScheme::SClients(d) => d,
-        LevelScheme::Scheduled(_) => setting.scheduled_descriptors,
-        LevelScheme::Simple(_) => return None,
+    let descriptors = match p.level {
+        Level::Descriptors(d) => d,
+        Level::RatePerS(_) => setting.scheduled_descriptors,
+        _ => return None,
     };
     Some(SClientRow {
         descriptors,

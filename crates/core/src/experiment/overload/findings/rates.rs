@@ -143,12 +143,17 @@ pub(super) fn captures_disagree(
 pub(super) fn not_overloaded(summary: &OverloadSummary) -> Option<Finding> {
     let offered_per_s = summary.most_offered_per_s()?;
     let capacity_per_s = summary.capacity_per_s;
+    // What is served leaves out how the server came to its pace, so that it may be a little more.
+    let served = if capacity_per_s < offered_per_s {
+        format!("{}/s are served", number(capacity_per_s))
+    } else {
+        "all of them were served".to_owned()
+    };
     (capacity_per_s > 0.0 && !summary.is_overloaded()).then(|| {
         NOT_OVERLOADED.warning(
             format!(
-                "nothing was overloaded: at most {}/s were offered, and {}/s are served",
-                number(offered_per_s),
-                number(capacity_per_s)
+                "nothing was overloaded: at most {}/s were offered, and {served}",
+                number(offered_per_s)
             ),
             [("offered_per_s", offered_per_s), ("capacity_per_s", capacity_per_s)],
             "offer more: a higher --descriptors, or a shorter --connect-timeout",

@@ -195,13 +195,12 @@ pub(super) fn unanswered_datagrams(summary: &OverloadSummary) -> Option<Finding>
 /// Whether a server that answers nothing accepts connections.
 fn silence(fullest: &OverloadPoint) -> (Code, String) {
     match (fullest.accepts(), queue(fullest)) {
-        (AcceptState::No, Some((most, limit))) => (
+        (AcceptState::No, Some(held)) => (
             NEVER_ACCEPTS,
             format!(
-                "the server does not accept them: its accept queue held {} of {} (the kernel \
+                "the server does not accept them: its accept queue held {} (the kernel \
                  establishes connections until that queue is full)",
-                exact(f64::from(most)),
-                exact(f64::from(limit))
+                of_limit(held)
             ),
         ),
         (AcceptState::No, None) => (
@@ -215,11 +214,7 @@ fn silence(fullest: &OverloadPoint) -> (Code, String) {
             format!(
                 "the server accepts them, as its accept queue {}, and does not answer",
                 match held {
-                    Some((most, limit)) => format!(
-                        "held at most {} of {}",
-                        exact(f64::from(most)),
-                        exact(f64::from(limit))
-                    ),
+                    Some(held) => format!("held at most {}", of_limit(held)),
                     None => "cannot hold them all".to_owned(),
                 }
             ),
@@ -239,6 +234,11 @@ fn queue(p: &OverloadPoint) -> Option<(u32, u32)> {
     server.accept_queue_max.zip(server.accept_queue_limit)
 }
 
+/// `129 of 128`: the accept queue at the most, and its limit.
+fn of_limit((most, limit): (u32, u32)) -> String {
+    format!("{} of {}", exact(f64::from(most)), exact(f64::from(limit)))
+}
+
 fn timed_out(summary: &OverloadSummary) -> Option<(&OverloadPoint, f64, f64)> {
     worst_of(summary, Outcome::ConnectTimeout, OverloadPoint::percent, WORTH_PERCENT)
 }
@@ -246,16 +246,16 @@ fn timed_out(summary: &OverloadSummary) -> Option<(&OverloadPoint, f64, f64)> {
 pub(super) fn unanswered(summary: &OverloadSummary) -> Option<Finding> {
     let (p, count, share) = timed_out(summary)?;
     let drops = p.server.and_then(|s| s.queue_drops);
-    let why = unanswered_because(p, drops.unwrap_or(0));
+    let (code, because, next_step) = unanswered_because(p, drops.unwrap_or(0));
+    let severity = if code == NO_SYN_ACK { Severity::Warning } else { Severity::Info };
     let (queue_max, queue_limit) = queue(p).unzip();
-    Some(why.code.finding(
-        why.severity,
+    Some(code.finding(
+        severity,
         format!(
-            "{} connects with {} ({}) received no answer: {}",
+            "{} connects with {} ({}) received no answer: {because}",
             exact(count),
             one(p.level),
-            percent(share),
-            why.because
+            percent(share)
         ),
         [
             ("count", count),
@@ -265,50 +265,28 @@ pub(super) fn unanswered(summary: &OverloadSummary) -> Option<Finding> {
             ("accept_queue_max", known(queue_max)),
             ("accept_queue_limit", known(queue_limit)),
         ],
-        why.next_step,
+        next_step,
     ))
 }
 
-/// Why connects were not answered.
-struct Unanswered {
-    code: Code,
-    severity: Severity,
-    because: String,
-    next_step: &'static str,
-}
-
-fn unanswered_because(p: &OverloadPoint, drops: u64) -> Unanswered {
+/// Why connects were not answered, and the next step.
+fn unanswered_because(p: &OverloadPoint, drops: u64) -> (Code, String, &'static str) {
     const REACH: &str = "check whether the target can be reached: `nc -vz HOST PORT`, `ip route \
                          get`, and the firewalls on the path; `knee observe --port P` on the \
                          server's host counts what arrives";
-    let no_syn_ack = |because: String, next_step| Unanswered {
-        code: NO_SYN_ACK,
-        severity: Severity::Warning,
-        because,
-        next_step,
-    };
     match p.why_unanswered() {
-        UnansweredCause::QueueFull => Unanswered {
-            code: ACCEPT_QUEUE_FULL,
-            severity: Severity::Info,
-            because: {
-                let full =
-                    queue(p).map_or("or the queue of requests was full".into(), |(most, limit)| {
-                        format!(
-                            "was full ({} of {})",
-                            exact(f64::from(most)),
-                            exact(f64::from(limit))
-                        )
-                    });
-                let dropped = match drops {
-                    0 => String::new(),
-                    n => format!(", and the server's kernel dropped {}", exact(n as f64)),
-                };
-                format!("the accept queue {full}{dropped}")
-            },
-            next_step: "",
-        },
-        UnansweredCause::DroppedThere => no_syn_ack(
+        UnansweredCause::QueueFull => {
+            let full = queue(p).map_or("or the queue of requests was full".into(), |held| {
+                format!("was full ({})", of_limit(held))
+            });
+            let dropped = match drops {
+                0 => String::new(),
+                n => format!(", and the server's kernel dropped {}", exact(n as f64)),
+            };
+            (ACCEPT_QUEUE_FULL, format!("the accept queue {full}{dropped}"), "")
+        }
+        UnansweredCause::DroppedThere => (
+            NO_SYN_ACK,
             format!(
                 "the server's listening sockets dropped {}; something else drops SYNs or their \
                  answers, such as a packet filter",
@@ -320,7 +298,8 @@ fn unanswered_because(p: &OverloadPoint, drops: u64) -> Unanswered {
             "check on the server's host: `nft list ruleset` or `iptables -vnL`, whose counters \
              tell which rule drops",
         ),
-        UnansweredCause::DroppedBefore => no_syn_ack(
+        UnansweredCause::DroppedBefore => (
+            NO_SYN_ACK,
             format!(
                 "only {}/s SYNs reached the server; something on the path drops them, such as a \
                  firewall",
@@ -328,20 +307,19 @@ fn unanswered_because(p: &OverloadPoint, drops: u64) -> Unanswered {
             ),
             REACH,
         ),
-        UnansweredCause::Silent => no_syn_ack(
+        UnansweredCause::Silent => (
+            NO_SYN_ACK,
             "a firewall drops SYNs, no host has this address, or the accept queue was full from \
              the start; the server was not observed"
                 .to_owned(),
             REACH,
         ),
-        UnansweredCause::Unknown => Unanswered {
-            code: CONNECTS_UNANSWERED,
-            severity: Severity::Info,
-            because: "the accept queue was full, or something drops SYNs; the server was not \
-                      observed"
+        UnansweredCause::Unknown => (
+            CONNECTS_UNANSWERED,
+            "the accept queue was full, or something drops SYNs; the server was not observed"
                 .to_owned(),
-            next_step: "to tell which, run `knee observe --port P` on the server's host, and name \
-                        it with --observe",
-        },
+            "to tell which, run `knee observe --port P` on the server's host, and name it with \
+             --observe",
+        ),
     }
 }

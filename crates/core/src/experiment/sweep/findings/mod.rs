@@ -3,25 +3,19 @@
 mod time;
 mod uncertainty;
 
-use crate::experiment::sweep::bound::BOUND_UNREACHABLE;
 use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis, fails, interpolate};
-use crate::experiment::sweep::open_loop::CLOSED_LOOP_HIDES_PAUSES;
 use crate::experiment::sweep::table::LevelPoint;
-use crate::finding::{Code, Finding, Severity};
+use crate::experiment::sweep::{bound, open_loop};
+use crate::finding::{Code, Finding, codes};
 use crate::trial::findings::FIND_THE_FAILURES;
-use crate::words::{estimate, exact, levels, number, percent, ratio, users, value};
+use crate::words::{estimate, exact, levels, number, percent, ratio, users};
 use knee_load::spec::Level;
 use knee_load::stats::sample::share_interval;
 pub(crate) use time::host_speed_differs;
-use time::{
-    DRIFTS_OVER_TIME, HOST_SPEED_DIFFERS, HOST_SPEED_VARIED, REGIME_CHANGE, THROUGHPUT_VARIES,
-};
 pub(super) use time::{
     drifts_over_time, host_speed_varied, outages, regime_change, throughput_varies,
 };
-use uncertainty::{
-    CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, TIME_NOT_SEPARATED, disagreement,
-};
+use uncertainty::disagreement;
 pub(super) use uncertainty::{confidence, time_not_separated};
 
 /// Multiple of the response time at the knee from which a level is past it, …
@@ -29,27 +23,10 @@ const COSTLY: f64 = 3.0;
 /// … for at most this gain of throughput, as a share.
 const LITTLE_GAIN: f64 = 0.1;
 
-/// The codes of these findings.
-pub const CODES: &[Code] = &[
-    CLOSED_LOOP_HIDES_PAUSES,
-    BOUND_UNREACHABLE,
-    TOO_FEW_LEVELS,
-    SATURATED_BELOW_RANGE,
-    NOT_SATURATED,
-    KNEE_NOT_BRACKETED,
-    PAST_KNEE,
-    KNEE_METHODS_DISAGREE,
-    RETROGRADE,
-    CONFIDENCE_NOT_REACHED,
-    ERRORS_RISE,
-    REGIME_CHANGE,
-    DRIFTS_OVER_TIME,
-    HOST_SPEED_VARIED,
-    HOST_SPEED_DIFFERS,
-    THROUGHPUT_VARIES,
-    IDLE_USERS,
-    TIME_NOT_SEPARATED,
-];
+/// All kinds of findings of a sweep.
+pub(super) fn codes() -> Vec<Code> {
+    [open_loop::CODES, bound::CODES, CODES, uncertainty::CODES, time::CODES].concat()
+}
 
 /// Quantity that a sweep varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +90,7 @@ pub fn users_findings(
     failure: Option<&str>,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
-    found.extend(shape(&analysis.rows, analysis, points));
+    found.extend(shape(analysis, points));
     if let CurveShape::Bent(knee) = &analysis.shape {
         if knee.range.is_none() {
             found.extend(past_knee(&analysis.rows, knee, recommended));
@@ -124,26 +101,53 @@ pub fn users_findings(
     found
 }
 
-const TOO_FEW_LEVELS: Code = Code {
-    name: "too_few_levels",
-    cause: "One level alone shows no knee: nothing is known of how throughput goes with the load.",
-    remedy: "Measure several levels, or let knee choose them: --vusers auto.",
-};
+codes! {
+    TOO_FEW_LEVELS = "too_few_levels":
+        cause "One level alone shows no knee: nothing is known of how throughput goes with the \
+               load.",
+        remedy "Measure several levels, or let knee choose them: --vusers auto.";
+    SATURATED_BELOW_RANGE = "saturated_below_range":
+        cause "Every level measured is already past saturation: more load brings no more \
+               throughput, so the knee lies below the lowest level.",
+        remedy "Start at a lower level.";
+    NOT_SATURATED = "not_saturated":
+        cause "Throughput still rises at the highest level measured, so neither the maximum nor \
+               the knee was reached.",
+        remedy "Go on to higher levels.";
+    KNEE_NOT_BRACKETED = "knee_not_bracketed":
+        cause "Throughput already bends at the lowest level, so only an upper bound of the knee is \
+               known.",
+        remedy "Start at one user.";
+    PAST_KNEE = "past_knee":
+        cause "Levels beyond the knee cost many times its response time for little or no more \
+               throughput: their users wait in a queue.",
+        remedy "Use the recommended number of users.";
+    RETROGRADE = "retrograde":
+        cause "Throughput falls significantly beyond its maximum: more load makes the server do \
+               less, as contention for locks or memory, or retries, make it.",
+        remedy "Keep the load at or below the maximum, and look for what the users contend for.";
+    ERRORS_RISE = "errors_rise":
+        cause "Failures grow with the load: the target rejects or loses what it cannot serve.",
+        remedy "Find the level at which failures begin, and read them by kind in `outcomes`.";
+    IDLE_USERS = "idle_users":
+        cause "Throughput times response time accounts for fewer users than the table says there \
+               were. The others paused, or had no connection or no response.",
+        remedy "Count the connections that the server accepted, and the requests without a \
+                response.";
+}
 
-fn shape(points: &[LevelPoint], analysis: &KneeAnalysis, all: &[LevelPoint]) -> Option<Finding> {
-    let axis = AxisKind::Vusers;
-    let (first, last) = (points.first()?.level, points.last()?.level);
+fn shape(analysis: &KneeAnalysis, all: &[LevelPoint]) -> Option<Finding> {
+    let (first, last) = (analysis.rows.first()?.level, analysis.rows.last()?.level);
     match analysis.shape {
-        CurveShape::OneLevel => Some(TOO_FEW_LEVELS.finding(
-            Severity::Warning,
-            format!("a single level, {}, shows no knee", axis.amount(first)),
+        CurveShape::OneLevel => Some(TOO_FEW_LEVELS.warning(
+            format!("a single level, {}, shows no knee", users(first)),
             [("level", first)],
             "let the levels be found: --vusers auto",
         )),
         // A peak at the lowest level is not past saturation: `retrograde` says what it is.
         CurveShape::SaturatedBelow { .. } if analysis.fallen.is_some() => None,
         CurveShape::SaturatedBelow { lowest } => {
-            Some(saturated_below(axis, [lowest, last], analysis.x_max_per_s))
+            Some(saturated_below(AxisKind::Vusers, [lowest, last], analysis.x_max_per_s))
         }
         CurveShape::Rising { at_least, gain_percent, before } => {
             let failing = all.iter().find(|p| p.level > last && fails(p));
@@ -159,13 +163,6 @@ fn shape(points: &[LevelPoint], analysis: &KneeAnalysis, all: &[LevelPoint]) -> 
     }
 }
 
-const SATURATED_BELOW_RANGE: Code = Code {
-    name: "saturated_below_range",
-    cause: "Every level measured is already past saturation: more load brings no more throughput, \
-            so the knee lies below the lowest level.",
-    remedy: "Start at a lower level.",
-};
-
 /// Every level of `range`, from the lowest to the highest, is past saturation.
 pub(super) fn saturated_below(
     axis: AxisKind,
@@ -176,8 +173,7 @@ pub(super) fn saturated_below(
         AxisKind::Vusers => "1",
         AxisKind::Rate => "a hundredth of it",
     };
-    SATURATED_BELOW_RANGE.finding(
-        Severity::Warning,
+    SATURATED_BELOW_RANGE.warning(
         format!(
             "every level is past saturation: the knee is below {}; start at {start}",
             axis.amount(range[0])
@@ -190,13 +186,6 @@ pub(super) fn saturated_below(
         axis.lower_levels(range[0]),
     )
 }
-
-const NOT_SATURATED: Code = Code {
-    name: "not_saturated",
-    cause: "Throughput still rises at the highest level measured, so neither the maximum nor the \
-            knee was reached.",
-    remedy: "Go on to higher levels.",
-};
 
 /// Throughput still rises at the last level. `at_least` is a lower bound of the knee; `failing` is
 /// a level beyond with failures, if they ended the rise.
@@ -211,8 +200,7 @@ fn users_not_saturated(
     let knee = at_least.map_or("the knee lies beyond".to_owned(), |n| {
         format!("the knee is at {} or beyond", users(n.round()))
     });
-    NOT_SATURATED.finding(
-        Severity::Warning,
+    NOT_SATURATED.warning(
         format!(
             "throughput still rises at the last level{served}, {} ({} over {}): {knee}",
             users(last),
@@ -236,8 +224,7 @@ fn users_not_saturated(
 
 /// The highest rate is served.
 pub(super) fn rate_not_saturated(last: f64) -> Finding {
-    NOT_SATURATED.finding(
-        Severity::Warning,
+    NOT_SATURATED.warning(
         format!(
             "the highest rate, {}/s, is still served without a growing queue: the limit lies \
              beyond it",
@@ -248,16 +235,8 @@ pub(super) fn rate_not_saturated(last: f64) -> Finding {
     )
 }
 
-const KNEE_NOT_BRACKETED: Code = Code {
-    name: "knee_not_bracketed",
-    cause: "Throughput already bends at the lowest level, so only an upper bound of the knee is \
-            known.",
-    remedy: "Start at one user.",
-};
-
 fn knee_not_bracketed(at_most: f64, lowest: f64) -> Finding {
-    KNEE_NOT_BRACKETED.finding(
-        Severity::Warning,
+    KNEE_NOT_BRACKETED.warning(
         format!(
             "throughput already bends at the lowest level, {}: the knee is at most {} users",
             users(lowest),
@@ -267,13 +246,6 @@ fn knee_not_bracketed(at_most: f64, lowest: f64) -> Finding {
         AxisKind::Vusers.lower_levels(lowest),
     )
 }
-
-const PAST_KNEE: Code = Code {
-    name: "past_knee",
-    cause: "Levels beyond the knee cost many times its response time for little or no more \
-            throughput: their users wait in a queue.",
-    remedy: "Use the recommended number of users.",
-};
 
 /// Levels above the knee with many times its response time, for little more throughput than the
 /// level before them.
@@ -302,8 +274,7 @@ fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Op
         [lo, hi] if lo == hi => lo,
         [lo, hi] => format!("{lo} to {hi}"),
     };
-    Some(PAST_KNEE.finding(
-        Severity::Info,
+    Some(PAST_KNEE.info(
         format!(
             "{} are past the knee of {}: {gained} than {}, and responses take {span} times as long \
              as at the knee",
@@ -325,25 +296,16 @@ fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Op
     ))
 }
 
-const RETROGRADE: Code = Code {
-    name: "retrograde",
-    cause: "Throughput falls significantly beyond its maximum: more load makes the server do less, \
-            as contention for locks or memory, or retries, make it.",
-    remedy: "Keep the load at or below the maximum, and look for what the users contend for.",
-};
-
 /// Throughput at the last level is significantly below the maximum.
 pub(super) fn retrograde(analysis: &KneeAnalysis) -> Option<Finding> {
     let last = analysis.fallen.as_ref()?;
     let (peak, most) = (*analysis.plateau.last()?, analysis.x_max_per_s);
-    let axis = AxisKind::Vusers;
-    Some(RETROGRADE.finding(
-        Severity::Warning,
+    Some(RETROGRADE.warning(
         format!(
             "throughput falls beyond {}: {}/s at {}, {} less than the most, {}/s",
-            axis.amount(peak),
+            users(peak),
             number(last.throughput_per_s),
-            axis.amount(last.level),
+            users(last.level),
             percent(100.0 * (1.0 - last.throughput_per_s / most)),
             number(most)
         ),
@@ -356,7 +318,7 @@ pub(super) fn retrograde(analysis: &KneeAnalysis) -> Option<Finding> {
         format!(
             "keep the load at or below {}, and look for what more users contend for (locks, \
              memory, retries)",
-            axis.amount(peak)
+            users(peak)
         ),
     ))
 }
@@ -366,12 +328,6 @@ const IDLE_MIN: f64 = 0.1;
 /// Rise of the failures from the lowest to the highest level, as a share, beyond the binomial
 /// intervals of both.
 const ERRORS_RISE_SHARE: f64 = 0.01;
-
-pub(in crate::experiment::sweep) const ERRORS_RISE: Code = Code {
-    name: "errors_rise",
-    cause: "Failures grow with the load: the target rejects or loses what it cannot serve.",
-    remedy: "Find the level at which failures begin, and read them by kind in `outcomes`.",
-};
 
 /// Levels with more failures than the lowest one has; `failure` is their most frequent kind.
 pub(in crate::experiment::sweep) fn errors_rise(
@@ -391,31 +347,20 @@ pub(in crate::experiment::sweep) fn errors_rise(
     // Failures at levels in the middle alone do not rise with the load.
     risen.iter().find(|p| p.level == last.level)?;
     let worst = risen.iter().map(|p| p.error_share).fold(0.0, f64::max);
-    let mut at: Vec<Level> = risen.iter().map(|p| axis.level(p.level)).collect();
-    at.sort_by(|a, b| value(*a).total_cmp(&value(*b)));
+    let at: Vec<Level> = risen.iter().map(|p| axis.level(p.level)).collect();
     let kind = failure.map_or(String::new(), |kind| format!(", most of them with `{kind}`"));
-    (!at.is_empty()).then(|| {
-        ERRORS_RISE.finding(
-            Severity::Warning,
-            format!(
-                "failures rise with the load: {} of the operations at the lowest level, up to {} \
-                 at {}{kind}",
-                percent(100.0 * lowest),
-                percent(100.0 * worst),
-                levels(&at)
-            ),
-            [("lowest_level_error_percent", 100.0 * lowest), ("error_percent", 100.0 * worst)],
-            FIND_THE_FAILURES,
-        )
-    })
+    Some(ERRORS_RISE.warning(
+        format!(
+            "failures rise with the load: {} of the operations at the lowest level, up to {} at \
+             {}{kind}",
+            percent(100.0 * lowest),
+            percent(100.0 * worst),
+            levels(&at)
+        ),
+        [("lowest_level_error_percent", 100.0 * lowest), ("error_percent", 100.0 * worst)],
+        FIND_THE_FAILURES,
+    ))
 }
-
-const IDLE_USERS: Code = Code {
-    name: "idle_users",
-    cause: "Throughput times response time accounts for fewer users than the table says there \
-            were. The others paused, or had no connection or no response.",
-    remedy: "Count the connections that the server accepted, and the requests without a response.",
-};
 
 /// Levels of a table at which throughput times response time accounts for fewer users than there
 /// were. The pause of the level with the shortest one is allowed for.
@@ -431,8 +376,7 @@ pub(in crate::experiment::sweep) fn idle_users(points: &[LevelPoint]) -> Option<
         found.iter().max_by(|a, b| (idle(a) / a.0.level).total_cmp(&(idle(b) / b.0.level)))?;
     let at: Vec<Level> = found.iter().map(|r| AxisKind::Vusers.level(r.0.level)).collect();
     let (all, active) = (worst.0.level, worst.0.level - idle(worst));
-    Some(IDLE_USERS.finding(
-        Severity::Warning,
+    Some(IDLE_USERS.warning(
         format!(
             "at {}: throughput times mean response time accounts for {} of {}; the others paused, \
              or had no connection or no response",

@@ -2,25 +2,39 @@
 
 use crate::experiment::sweep::answer::{at, changed};
 use crate::experiment::sweep::report::{EarlierHostSpeed, RegimeChange, SweepOutage};
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, codes};
 use crate::trial::findings::OUTAGE;
 use crate::words::{levels, number, percent, time};
 
 /// Difference between rounds from which the host's speed varies, in percent.
 const HOST_PERCENT: f64 = 5.0;
 
-pub(super) const REGIME_CHANGE: Code = Code {
-    name: "regime_change",
-    cause: "Throughput changed for good during the sweep, whatever the load: the target or its \
-            host \
-            is in another state since then. No mean of the two states is stated.",
-    remedy: "See with knee recover whether the target comes back by itself after that load.",
-};
+codes! {
+    REGIME_CHANGE = "regime_change":
+        cause "Throughput changed for good during the sweep, whatever the load: the target or its \
+               host is in another state since then. No mean of the two states is stated.",
+        remedy "See with knee recover whether the target comes back by itself after that load.";
+    DRIFTS_OVER_TIME = "drifts_over_time":
+        cause "Throughput at the same load rose or fell over the rounds: the target or its host \
+               changes with time.",
+        remedy "Let the target settle with a longer --warmup, and look for what grows in it.";
+    HOST_SPEED_VARIED = "host_speed_varied":
+        cause "The generator's processor time per operation differed between rounds at the same \
+               load. Other guests or programs let the host run faster and slower.",
+        remedy "Compare with results of the same minutes, or use a host of its own.";
+    HOST_SPEED_DIFFERS = "host_speed_differs":
+        cause "The generator's processor time per operation differs from that in earlier runs of \
+               the same sweep on this host. So the host is slower or faster now.",
+        remedy "Repeat it later, or compare targets in turns with knee compare --live.";
+    THROUGHPUT_VARIES = "throughput_varies":
+        cause "Slices of the same level differ by more than 10 % beyond what their rounds explain, \
+               so that the maximum is not determined within 5 %.",
+        remedy "Measure for longer with a larger --budget, on a quieter host.";
+}
 
 /// A lasting change of the throughput.
 pub(in crate::experiment::sweep) fn regime_change(change: &RegimeChange) -> Finding {
-    REGIME_CHANGE.finding(
-        Severity::Warning,
+    REGIME_CHANGE.warning(
         format!("throughput {}", changed(change)),
         [
             ("before_per_s", change.before_per_s),
@@ -32,18 +46,10 @@ pub(in crate::experiment::sweep) fn regime_change(change: &RegimeChange) -> Find
     )
 }
 
-pub(super) const DRIFTS_OVER_TIME: Code = Code {
-    name: "drifts_over_time",
-    cause: "Throughput at the same load rose or fell over the rounds: the target or its host \
-            changes with time.",
-    remedy: "Let the target settle with a longer --warmup, and look for what grows in it.",
-};
-
 /// A drift from begin to end, in percent.
 pub(in crate::experiment::sweep) fn drifts_over_time(drift_percent: f64) -> Finding {
     let way = if drift_percent < 0.0 { "fell" } else { "rose" };
-    DRIFTS_OVER_TIME.finding(
-        Severity::Warning,
+    DRIFTS_OVER_TIME.warning(
         format!(
             "throughput at the same load {way} by {} over the rounds",
             percent(drift_percent.abs())
@@ -71,8 +77,7 @@ pub(in crate::experiment::sweep) fn outages(all: &[SweepOutage]) -> Option<Findi
         n => format!(" ({n} such times)"),
     };
     let failures: u64 = all.iter().map(|o| o.failures).sum();
-    Some(OUTAGE.finding(
-        Severity::Error,
+    Some(OUTAGE.error(
         format!(
             "no good response came {when}, at {}{more}; {failures} operations failed",
             levels(&longest.levels)
@@ -89,13 +94,6 @@ pub(in crate::experiment::sweep) fn outages(all: &[SweepOutage]) -> Option<Findi
     ))
 }
 
-pub(super) const HOST_SPEED_VARIED: Code = Code {
-    name: "host_speed_varied",
-    cause: "The generator's processor time per operation differed between rounds at the same \
-            load. Other guests or programs let the host run faster and slower.",
-    remedy: "Compare with results of the same minutes, or use a host of its own.",
-};
-
 /// The host's speed varied between rounds.
 pub(in crate::experiment::sweep) fn host_speed_varied(
     by_round: &[f64],
@@ -106,8 +104,7 @@ pub(in crate::experiment::sweep) fn host_speed_varied(
     let varied = 100.0 * (most / least - 1.0);
     let differ = varied.max(2.0 * half_percent);
     (varied > HOST_PERCENT).then(|| {
-        HOST_SPEED_VARIED.finding(
-            Severity::Info,
+        HOST_SPEED_VARIED.info(
             format!(
                 "the host's speed varied by {} between rounds: results of other minutes may differ \
                  by as much",
@@ -119,13 +116,6 @@ pub(in crate::experiment::sweep) fn host_speed_varied(
     })
 }
 
-pub(super) const HOST_SPEED_DIFFERS: Code = Code {
-    name: "host_speed_differs",
-    cause: "The generator's processor time per operation differs from that in earlier runs of the \
-            same sweep on this host. So the host is slower or faster now.",
-    remedy: "Repeat it later, or compare targets in turns with knee compare --live.",
-};
-
 /// The host is not as fast as it was in earlier runs.
 pub(crate) fn host_speed_differs(of: &EarlierHostSpeed) -> Option<Finding> {
     let [more, slower, lower] =
@@ -136,8 +126,7 @@ pub(crate) fn host_speed_differs(of: &EarlierHostSpeed) -> Option<Finding> {
         n => format!("the median of {n} earlier runs"),
     };
     (differ.abs() > HOST_PERCENT).then(|| {
-        HOST_SPEED_DIFFERS.finding(
-            Severity::Info,
+        HOST_SPEED_DIFFERS.info(
             format!(
                 "an operation cost the generator {} {more} processor time than in {runs} of this \
                  sweep, so the host is {slower} now: throughput may be {lower} by as much",
@@ -148,13 +137,6 @@ pub(crate) fn host_speed_differs(of: &EarlierHostSpeed) -> Option<Finding> {
         )
     })
 }
-
-pub(super) const THROUGHPUT_VARIES: Code = Code {
-    name: "throughput_varies",
-    cause: "Slices of the same level differ by more than 10 % beyond what their rounds explain, so \
-            that the maximum is not determined within 5 %.",
-    remedy: "Measure for longer with a larger --budget, on a quieter host.",
-};
 
 /// Slices of the same level had throughputs in this range.
 pub(in crate::experiment::sweep) fn throughput_varies(
@@ -167,8 +149,7 @@ pub(in crate::experiment::sweep) fn throughput_varies(
     } else {
         "neither the host's speed nor the order explains it"
     };
-    THROUGHPUT_VARIES.finding(
-        Severity::Warning,
+    THROUGHPUT_VARIES.warning(
         format!(
             "throughput at the same level varied between {} and {}/s ({} beyond what rounds \
              explain): {because}",

@@ -1,28 +1,30 @@
 //! Findings about uncertainty: methods that disagree, wide intervals, tables without rounds.
 
-use crate::experiment::sweep::knee::{CurveShape, DISAGREEMENT, Knee, KneeAnalysis};
-use crate::finding::{Code, Finding, Severity};
+use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis};
+use crate::finding::{Finding, Severity, codes};
 use crate::words::{between_users, list, percent, users};
 
-/// Target half width of the intervals of the maximum and of the knee, in percent.
-const CONFIDENCE_PERCENT: [f64; 2] = [2.0, 10.0];
-
-pub(super) const KNEE_METHODS_DISAGREE: Code = Code {
-    name: "knee_methods_disagree",
-    cause: "Asymptotes, Kneedle and maximum power put the knee at different levels, or the curve \
-            contradicts the asymptotes. Throughput bends gradually, or the levels are far apart.",
-    remedy: "Measure more levels between the two ends of the range.",
-};
+codes! {
+    KNEE_METHODS_DISAGREE = "knee_methods_disagree":
+        cause "Asymptotes, Kneedle and maximum power put the knee at different levels, or the \
+               curve contradicts the asymptotes. Throughput bends gradually, or the levels are far \
+               apart.",
+        remedy "Measure more levels between the two ends of the range.";
+    CONFIDENCE_NOT_REACHED = "confidence_not_reached":
+        cause "The rounds ended before the maximum was known within 2 % and the knee within 10 %, \
+               usually because the host or the target is noisy.",
+        remedy "Measure more rounds with a longer --budget, or use a quieter host.";
+    TIME_NOT_SEPARATED = "time_not_separated":
+        cause "Each level of the table was measured at one time, so a server that changed \
+               meanwhile looks like one that changes with the load.",
+        remedy "Measure all levels in several rounds, each round in another order, and give one \
+                line for each measurement in the order they were made.";
+}
 
 /// Other methods put the knee elsewhere, or the measured curve contradicts the asymptotes.
 pub(super) fn disagreement(knee: &Knee, analysis: &KneeAnalysis) -> Option<Finding> {
-    let far = |level: f64| (level / knee.level).max(knee.level / level) > DISAGREEMENT;
-    let others: Vec<(&'static str, f64)> =
-        [("kneedle", knee.kneedle), ("max_power", knee.max_power)]
-            .into_iter()
-            .filter_map(|(method, level)| Some((method, level?)))
-            .filter(|(_, level)| knee.range.is_some() || far(*level))
-            .collect();
+    let counts = |&(_, level): &(&str, f64)| knee.range.is_some() || knee.is_far_from(level);
+    let others: Vec<(&'static str, f64)> = knee.alternatives().filter(counts).collect();
     if knee.range.is_none() && others.is_empty() {
         return None;
     }
@@ -77,14 +79,7 @@ fn levels_between([lo, hi]: [f64; 2]) -> String {
     format!("measure between them: --vusers {}", steps.join(","))
 }
 
-pub(super) const CONFIDENCE_NOT_REACHED: Code = Code {
-    name: "confidence_not_reached",
-    cause: "The rounds ended before the maximum was known within 2 % and the knee within 10 %, \
-            usually because the host or the target is noisy.",
-    remedy: "Measure more rounds with a longer --budget, or use a quieter host.",
-};
-
-/// The intervals of the answer are wide or missing. A knee with a range has none.
+/// The intervals of the answer are wide or missing.
 pub(in crate::experiment::sweep) fn confidence(
     analysis: &KneeAnalysis,
     rounds: usize,
@@ -92,20 +87,17 @@ pub(in crate::experiment::sweep) fn confidence(
     let CurveShape::Bent(knee) = &analysis.shape else {
         return None;
     };
+    if analysis.is_precise() {
+        return None;
+    }
     let half = |half: Option<f64>| half.map(|h| 100.0 * h);
     let throughput_percent = half(analysis.x_max_half_width);
     let knee_percent = half(knee.half_width).filter(|_| knee.range.is_none());
-    let is_narrow = |p: Option<f64>, limit: f64| p.is_some_and(|p| p <= limit);
-    let knee_known = knee.range.is_some() || is_narrow(knee_percent, CONFIDENCE_PERCENT[1]);
-    if is_narrow(throughput_percent, CONFIDENCE_PERCENT[0]) && knee_known {
-        return None;
-    }
     let within = |half: Option<f64>| match half {
         Some(half) => format!("within {}", percent(half)),
         None => "without a confidence interval".to_owned(),
     };
-    Some(CONFIDENCE_NOT_REACHED.finding(
-        Severity::Info,
+    Some(CONFIDENCE_NOT_REACHED.info(
         format!(
             "after {rounds} rounds the maximum throughput is known {} and the knee {}; wanted are \
              2 % and 10 %",
@@ -121,19 +113,10 @@ pub(in crate::experiment::sweep) fn confidence(
     ))
 }
 
-pub(super) const TIME_NOT_SEPARATED: Code = Code {
-    name: "time_not_separated",
-    cause: "Each level of the table was measured at one time, so a server that changed meanwhile \
-            looks like one that changes with the load.",
-    remedy: "Measure all levels in several rounds, each round in another order, and give one line \
-             for each measurement in the order they were made.",
-};
-
 /// The table has no rounds, so that time and level cannot be distinguished.
 pub(in crate::experiment::sweep) fn time_not_separated(levels: usize) -> Option<Finding> {
     (levels > 1).then(|| {
-        TIME_NOT_SEPARATED.finding(
-            Severity::Info,
+        TIME_NOT_SEPARATED.info(
             "the table has no rounds, so time and level cannot be told apart: what changed while \
              the levels were measured looks like an effect of the load",
             [("levels", levels as f64)],

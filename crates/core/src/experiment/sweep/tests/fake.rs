@@ -2,7 +2,7 @@
 
 use crate::experiment::sweep::models::MachineRepair;
 use crate::experiment::sweep::report::SweepConclusion;
-use crate::experiment::sweep::{Bound, RatePlan, Sweep, SweepAxis, SweepSpec, VuserPlan};
+use crate::experiment::sweep::{Bound, LevelPlan, Sweep, SweepAxis, SweepSpec};
 use crate::experiment::{Conducted, conduct};
 use crate::trial::assess::assess;
 use crate::trial::detail::HttpDetail;
@@ -155,17 +155,17 @@ pub(crate) fn sweep(
 
 /// An automatic sweep over users.
 pub(crate) fn automatic(seed: u64) -> SweepSpec {
-    of_axis(SweepAxis::Vusers(VuserPlan::Auto), seed)
+    of_axis(SweepAxis::Vusers(LevelPlan::Auto), seed)
 }
 
 /// A sweep over these users.
 pub(crate) fn list(levels: &[u32]) -> SweepSpec {
-    of_axis(SweepAxis::Vusers(VuserPlan::List(levels.to_vec())), 1)
+    of_axis(SweepAxis::Vusers(LevelPlan::List(levels.to_vec())), 1)
 }
 
 /// An automatic sweep over rates.
 pub(crate) fn rates(seed: u64) -> SweepSpec {
-    of_axis(SweepAxis::Rate(RatePlan::Auto), seed)
+    of_axis(SweepAxis::Rate(LevelPlan::Auto), seed)
 }
 
 /// With these bounds.

@@ -1,6 +1,6 @@
 //! Whole sweeps of the simulated station, operation by operation, checked against theory.
 
-use super::super::{RatePlan, Sweep, SweepAxis, SweepSpec};
+use super::super::{LevelPlan, Sweep, SweepAxis, SweepSpec};
 use super::fake::{automatic, rates, slice_of};
 use super::{codes, levels, near};
 use crate::experiment::sweep::report::SweepConclusion;
@@ -103,7 +103,7 @@ fn the_highest_rate_of_a_station_is_found() {
 fn a_row_of_a_repeated_rate_is_of_all_its_trials() {
     let rate = Rate::per_second(400).expect("a rate");
     let mut spec = rates(1);
-    spec.axis = SweepAxis::Rate(RatePlan::List(vec![rate; 3]));
+    spec.axis = SweepAxis::Rate(LevelPlan::List(vec![rate; 3]));
     let mut service_ms = [1, 9, 1].into_iter();
     let mut now_s = 0.0;
     let run = |spec: &TrialSpec| {

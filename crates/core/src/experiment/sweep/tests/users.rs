@@ -1,8 +1,9 @@
 //! Whole sweeps over users, against targets of known behaviour.
 
-use super::super::Sweep;
+use super::super::{Sweep, answer};
 use super::fake::{Fake, automatic, list, sweep};
 use super::{codes, levels, near};
+use crate::experiment::sweep::table::LevelPoint;
 use crate::experiment::{EndReason, conduct};
 use crate::trial::report::Verdict;
 use knee_load::spec::{Level, TrialSpec};
@@ -146,6 +147,15 @@ fn an_invalid_level_does_not_end_the_climb() {
     assert!(matches!(excluded, Some("invalid" | "explored only")), "{row:?}");
     let knee = conclusion.knee_vusers.expect("other levels show it");
     assert!(near(knee, 10.0, 0.03), "{knee}");
+}
+
+#[test]
+fn operations_longer_than_a_measurement_have_not_failed() {
+    let slow = LevelPoint { operations: 10, mean_ns: Some(3e9), ..LevelPoint::default() };
+    let told = answer::nothing(std::slice::from_ref(&slow));
+    assert!(told.contains("takes 3 s; measure longer: --duration 30s"), "{told}");
+    let failing = LevelPoint { error_share: 1.0, ..slow };
+    assert!(answer::nothing(&[failing]).contains("all operations failed"));
 }
 
 #[test]

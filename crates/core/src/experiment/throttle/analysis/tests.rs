@@ -97,6 +97,25 @@ mod rates {
     }
 
     #[test]
+    fn a_schedule_moved_back_by_a_stall_was_not_held() {
+        let shifted_by = |shifted: Nanos| {
+            let mut trial = holds(HoldMethod::Throttle, OPERATION, |_| Nanos::ZERO);
+            trial.holds = HoldStats::default();
+            for k in 0..1_000 {
+                let moved = if k < 500 { Nanos::ZERO } else { shifted };
+                let at = trial.spec.rate.moment(k) + moved;
+                trial.holds.record(at, at);
+            }
+            trial.holds.elapsed = trial.holds.last + Nanos::from_millis(1);
+            trial.holds.shifted = shifted;
+            HeldRate::of(&trial).expect("a line")
+        };
+        let hold = shifted_by(Nanos::from_millis(250));
+        assert!(!hold.is_held && (hold.shortfall - 0.2).abs() < 1e-3, "{hold:?}");
+        assert!(shifted_by(Nanos::from_micros(5)).is_held);
+    }
+
+    #[test]
     fn what_was_left_out_is_missing() {
         let mut trial = holds(HoldMethod::Throttle, OPERATION, |_| Nanos::ZERO);
         trial.holds.skipped = 250;

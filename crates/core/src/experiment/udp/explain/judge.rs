@@ -9,7 +9,7 @@ use crate::trial::report::TrialReport;
 use crate::words;
 use knee_load::experiment::udp::UdpTrialSpec;
 use knee_load::names::names;
-use knee_load::stats::sample::mean_and_ci95;
+use knee_load::stats::sample::{self, mean_and_ci95};
 
 names! {
     /// What could explain the difference, in the order in which a report lists it.
@@ -146,8 +146,7 @@ impl ExplainEvidence<'_> {
 /// The mean of a figure over trials; 0 where there are none.
 pub(super) fn mean(trials: &[&TrialReport], figure: impl Fn(&DatagramReport) -> f64) -> f64 {
     let values = trials.iter().filter_map(|t| t.datagrams()).map(figure);
-    let (sum, count) = values.fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
-    sum / f64::max(count, 1.0)
+    sample::mean(&values.collect::<Vec<f64>>())
 }
 
 /// Judges every explanation.

@@ -15,6 +15,7 @@ use crate::trial::report::TrialReport;
 use crate::words::{number, share as percent, time};
 use Ruling::{RuledOut, Supported, Undecided};
 use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
+use knee_load::stats::sample;
 
 /// A rate below this share of the one that the waits alone would give is lowered; …
 const RATE_LOWERED: f64 = 0.90;
@@ -122,7 +123,7 @@ fn wakeups(e: &ExplainEvidence) -> (Ruling, String) {
     if indices.is_empty() {
         return rule(Undecided, "too little was sent to tell");
     }
-    let index = indices.iter().sum::<f64>() / indices.len() as f64;
+    let index = sample::mean(&indices);
     let bursts =
         format!("an index of dispersion of {} at 1 to 10 ms, where Poisson has 1", number(index));
     let (replay, constant) =

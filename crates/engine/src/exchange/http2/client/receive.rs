@@ -3,7 +3,7 @@
 use super::super::Violation;
 use super::super::frame::{FrameHead, HEAD_BYTES, flag, kind};
 use super::{Http2, Io};
-use crate::exchange::ConnectionState;
+use crate::exchange::{ConnectionState, ResponseSink as _};
 
 /// The room for a frame that arrives in pieces which a connection keeps; more is given back.
 const PENDING_KEPT_BYTES: usize = 1024;

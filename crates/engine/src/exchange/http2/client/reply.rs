@@ -5,7 +5,7 @@ use super::super::frame::{self, FrameHead, flag, kind};
 use super::super::{ErrorCode, Violation, connection};
 use super::receive::Data;
 use super::{Http2, Io};
-use crate::exchange::{ConnectionState, INTERIMS_MAX, OpEvent};
+use crate::exchange::{ConnectionState, INTERIMS_MAX, OpEvent, ResponseSink as _};
 use knee_load::measure::{Outcome, Status};
 
 /// The most empty DATA frames in a row.

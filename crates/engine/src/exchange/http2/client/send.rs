@@ -53,7 +53,7 @@ impl Http2 {
             receive_window: ReceiveWindow::new(io.shared.window()),
         };
         let id = self.streams.open(stream);
-        self.put_head(id, (request, body_bytes), has_body, io);
+        self.put_head(id, request, body_bytes, io);
         if let Some(body) = filled.filter(|_| has_body) {
             self.bodies.push((id, body));
         }
@@ -71,13 +71,7 @@ impl Http2 {
 
     /// Puts the request's header section into the outbox.
     #[inline]
-    fn put_head(
-        &mut self,
-        id: u32,
-        (request, body_bytes): (RequestRef<'_>, usize),
-        has_body: bool,
-        io: &mut Io,
-    ) {
+    fn put_head(&mut self, id: u32, request: RequestRef<'_>, body_bytes: usize, io: &mut Io) {
         let at = io.out.len();
         io.out.extend_from_slice(&[0; HEAD_BYTES]);
         let shared = &mut io.shared;
@@ -93,9 +87,10 @@ impl Http2 {
             io.shared.block.extend_from_slice(&io.out[at + HEAD_BYTES..]);
             io.out.truncate(at);
             let block = &io.shared.block;
-            return frame::put_headers(io.out, id, !has_body, block, self.core.peer.frame_bytes);
+            let is_last = body_bytes == 0;
+            return frame::put_headers(io.out, id, is_last, block, self.core.peer.frame_bytes);
         }
-        let end = if has_body { 0 } else { flag::END_STREAM };
+        let end = if body_bytes > 0 { 0 } else { flag::END_STREAM };
         let head = FrameHead {
             length: length as u32,
             kind: kind::HEADERS,

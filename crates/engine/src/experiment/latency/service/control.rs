@@ -1,9 +1,8 @@
 //! The control thread: clients, sessions, pings and probes.
 
-use super::super::service;
 use super::{LatencyServerSpec, LatencyServerStats, LatencySession};
 use crate::control::{IDLE_NS, Service, ServiceClients};
-use crate::experiment::latency::flow_threads::FlowThreadResult;
+use crate::experiment::latency::flow_threads::CarriedFlows;
 use crate::experiment::latency::payload::{PROBE_BYTES, ProbeDatagram};
 use crate::experiment::latency::sockets::{self, SendGate};
 use crate::experiment::latency::wire::{
@@ -121,6 +120,8 @@ impl Service for LatencyService {
 
 /// Refusal of a request that does not fit the state of the session.
 const NOT_NOW: &str = "this is not the time for that";
+/// Time within which a run begins, in nanoseconds.
+const BEGINS_WITHIN_NS: u64 = 60_000_000_000;
 
 impl LatencyService {
     pub(super) fn new(
@@ -174,7 +175,7 @@ impl LatencyService {
             return Ok(());
         };
         if let Some(dscp) = begin.sockets.dscp {
-            let _ = stream::set_dscp(connection.stream(), dscp);
+            let _ = stream::set_dscp(&connection.stream, dscp);
             let _ = stream::set_dscp(&self.probes, dscp);
         }
         connection.send(&LatencyReply::Ready);
@@ -195,7 +196,7 @@ impl LatencyService {
         let Some(session) = self.session.as_mut().filter(ours) else {
             return;
         };
-        let stream = connection.into_stream();
+        let stream = connection.stream;
         let missing = session.missing();
         let say = match session.join(direction, flow, stream) {
             Ok(()) if session.missing() == 0 && missing > 0 => LatencyReply::Joined,
@@ -208,6 +209,9 @@ impl LatencyService {
     fn start(&mut self, origin_ns: u64, end_ns: u64) -> Result<(), String> {
         let waits = |s: &&mut LatencySession| s.missing() == 0 && !s.is_running();
         let session = self.session.as_mut().filter(waits).ok_or(NOT_NOW)?;
+        if origin_ns.saturating_sub(clock::monotonic_ns()) > BEGINS_WITHIN_NS {
+            return Err("a run begins within a minute".to_owned());
+        }
         self.stats.sessions += 1;
         self.stats.flows += u64::from(session.begin.up + session.begin.down);
         let started = session.start(origin_ns, end_ns, self.spec.workers, &self.spec.faults);
@@ -227,15 +231,15 @@ impl LatencyService {
         }
         if let Some((record, carried)) = session.record() {
             self.clients.send_to_holder(&LatencyReply::Record(Box::new(record)));
-            service::reset(&carried);
+            carried.reset();
             self.account(&carried);
             self.session = None;
             let _ = stream::set_dscp(&self.probes, 0);
         }
     }
 
-    fn account(&mut self, carried: &[FlowThreadResult]) {
-        for flow in carried.iter().flat_map(|c| &c.flows) {
+    fn account(&mut self, carried: &CarriedFlows) {
+        for flow in &carried.flows {
             match &flow.side {
                 FlowSide::Received(side) => self.stats.received_bytes += side.received_bytes,
                 FlowSide::Sent(side) => self.stats.sent_bytes += side.accepted_bytes,
@@ -250,7 +254,7 @@ impl LatencyService {
             self.pings.clear();
             return;
         };
-        if self.pings.is_empty() || !self.gate.is_open(connection.stream()) {
+        if self.pings.is_empty() || !self.gate.is_open(&connection.stream) {
             return;
         }
         let left_ns = clock::monotonic_ns();
@@ -258,7 +262,7 @@ impl LatencyService {
             connection.send(&LatencyReply::Pong { n, reached_ns, left_ns });
         }
         connection.flush(left_ns);
-        self.gate.has_written(connection.stream());
+        self.gate.has_written(&connection.stream);
     }
 
     /// Sends back the probes of the session, and no other datagram.

@@ -15,7 +15,7 @@ mod tests;
 
 use crate::error::RunError;
 use crate::experiment::latency::flow_threads::{
-    FlowAction, FlowEnd, FlowRun, FlowThreadResult, FlowThreads,
+    CarriedFlows, FlowAction, FlowEnd, FlowRun, FlowThreads,
 };
 use crate::experiment::latency::sockets;
 use crate::experiment::latency::wire::{
@@ -25,8 +25,7 @@ use crate::kernel::host;
 use crate::port;
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::epoll::EventFd;
-use crate::sys::stream;
-use crate::threads::{self, StoppableThread};
+use crate::threads::{self, RunningServer, StoppableThread};
 use control::LatencyService;
 use knee_load::experiment::latency::LatencyServiceFacts;
 use knee_load::measure::Direction;
@@ -136,12 +135,8 @@ impl fmt::Display for LatencyServerStats {
     }
 }
 
-/// A running service; it ends when it is stopped or dropped.
-#[derive(Debug)]
-pub struct LatencyServer {
-    address: SocketAddr,
-    thread: StoppableThread<LatencyServerStats>,
-}
+/// A running latency service; it ends when it is stopped or dropped.
+pub type LatencyServer = RunningServer<SocketAddr, LatencyServerStats>;
 
 impl LatencyServer {
     /// Listens and serves in threads of its own.
@@ -166,17 +161,7 @@ impl LatencyServer {
             LatencyService::new(spec, facts, probes, (listener, wake.clone())).map_err(cannot)?;
         let run = |stop: &Arc<_>| service.run(stop);
         let thread = StoppableThread::start("serve-latency", Some(wake), run);
-        Ok(LatencyServer { address, thread: thread.map_err(|e| threads::refused(&e))? })
-    }
-
-    /// Address that it listens on, with the port that the kernel picked where 0 was asked for.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Stops it, ending a session that runs, and returns its counts.
-    pub fn stop(self) -> LatencyServerStats {
-        self.thread.stop()
+        Ok(LatencyServer::new(address, thread.map_err(|e| threads::refused(&e))?))
     }
 }
 
@@ -322,6 +307,10 @@ impl LatencySession {
         }
         let end = running.course.since(running.course.end_ns.load(Ordering::Relaxed));
         let at = running.due;
+        if at > end {
+            // Nothing is due any more.
+            running.due = Nanos::MAX;
+        }
         if at > now || at > end {
             return None;
         }
@@ -343,20 +332,15 @@ impl LatencySession {
     }
 
     /// The record and the threads' results, once it was asked for and all flows have ended.
-    fn record(&mut self) -> Option<(LatencyServiceRecord, Vec<FlowThreadResult>)> {
+    fn record(&mut self) -> Option<(LatencyServiceRecord, CarriedFlows)> {
         let running = self.running.as_mut().filter(|r| r.is_ending)?;
         let carried = running.carriers.take_if(|c| c.has_ended())?.join().unwrap_or_default();
         let mut record = LatencyServiceRecord::default();
         let used = ThreadUse::now().since(running.used);
-        let used = carried.iter().map(|c| c.used).chain([used]);
+        let used = carried.used.iter().chain([&used]);
         record.cpu = Nanos(used.map(|u| (u.user + u.system).0).sum());
-        let mut sides: Vec<(usize, FlowSide)> = carried
-            .iter()
-            .flat_map(|c| c.flows.iter().map(|f| (f.index, f.side.clone())))
-            .collect();
-        sides.sort_by_key(|s| s.0);
-        for (_, side) in sides {
-            match side {
+        for flow in &carried.flows {
+            match flow.side.clone() {
                 FlowSide::Received(side) => record.up.push(side),
                 FlowSide::Sent(side) => record.down.push(side),
             }
@@ -365,20 +349,12 @@ impl LatencySession {
     }
 
     /// Ends the session at any stage, and drops what waits to be sent.
-    fn abandon(mut self) -> Vec<FlowThreadResult> {
+    fn abandon(mut self) -> CarriedFlows {
         self.end(clock::monotonic_ns());
         let carried = self.running.and_then(|r| r.carriers).map(|c| c.join().unwrap_or_default());
         let carried = carried.unwrap_or_default();
-        reset(&carried);
+        carried.reset();
         carried
-    }
-}
-
-/// Lets flows close without what waits to be sent.
-fn reset(carried: &[FlowThreadResult]) {
-    let flows = carried.iter().flat_map(|c| &c.flows);
-    for stream in flows.filter_map(|f| f.stream.as_ref()) {
-        let _ = stream::set_reset_on_close(stream);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
 use crate::sys::socket::is_exhaustion;
-use crate::threads::{self, StoppableThread};
+use crate::threads::{self, RunningServer, StoppableThread};
 use knee_load::spec::ParseError;
 use knee_load::time::Nanos;
 use serde::Serialize;
@@ -49,12 +49,8 @@ pub struct QotdStats {
     pub connections: u64,
 }
 
-/// A running service; it ends when it is stopped or dropped.
-#[derive(Debug)]
-pub struct QotdServer {
-    address: SocketAddr,
-    thread: StoppableThread<QotdStats>,
-}
+/// A running quote of the day service; it ends when it is stopped or dropped.
+pub type QotdServer = RunningServer<SocketAddr, QotdStats>;
 
 impl QotdServer {
     /// Listens and serves in a thread of its own.
@@ -64,19 +60,9 @@ impl QotdServer {
     pub fn start(spec: QotdSpec) -> io::Result<QotdServer> {
         let wake = Arc::new(EventFd::new()?);
         let server = QuoteServer::bind(spec, &wake)?;
-        let address = server.address()?;
+        let address = server.udp.local_addr()?;
         let thread = StoppableThread::start("serve-qotd", Some(wake), |_| server.run());
-        Ok(QotdServer { address, thread: thread.map_err(|e| threads::error(&e))? })
-    }
-
-    /// Address that it listens on, with the port that was picked where 0 was asked for.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Stops it and returns its counts.
-    pub fn stop(self) -> QotdStats {
-        self.thread.stop()
+        Ok(QotdServer::new(address, thread.map_err(|e| threads::error(&e))?))
     }
 }
 
@@ -132,10 +118,6 @@ impl QuoteServer {
             own_port,
             stats: QotdStats::default(),
         })
-    }
-
-    fn address(&self) -> io::Result<SocketAddr> {
-        self.udp.local_addr()
     }
 
     /// Serves until it is woken.

@@ -20,14 +20,16 @@ use crate::kernel::host::{self, HostTime, Processors};
 use crate::run::STARTS_MAX;
 use crate::sys::clock::{MonotonicClock, monotonic_ns};
 use crate::sys::udp;
+use crate::threads;
 use knee_load::experiment::udp::{ClientsAs, UdpSent, UdpTrialSpec};
 use knee_load::measure::GeneratorUse;
 use knee_load::spec::Share;
 use knee_load::time::Nanos;
+pub use processes::client_process;
 use send_period::SendPeriod;
 use sender::{DatagramSender, SenderResult};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -102,15 +104,6 @@ pub fn send(
     Ok(Sent { sent, generator: generator_use(backend, &costs, steal_percent), interrupted })
 }
 
-/// Runs one client in this process: reads its order from `input`, sends, and writes its result to
-/// `output`, in the formats of [`send`]. SIGTERM ends it early.
-///
-/// # Errors
-/// The input is no order, or the output cannot be written.
-pub fn client_process(input: impl Read, output: impl Write) -> io::Result<()> {
-    processes::client(input, output)
-}
-
 /// Runs `run`. Returns its result, and how long the clients' processors were busy from the plan's
 /// origin to its end. `None`: the clients are bound to no processors, or no cost of a send is set.
 fn watch_processors<T>(plan: &SendPlan, run: impl FnOnce() -> T) -> (T, Option<Nanos>) {
@@ -120,7 +113,7 @@ fn watch_processors<T>(plan: &SendPlan, run: impl FnOnce() -> T) -> (T, Option<N
     }
     thread::scope(|scope| {
         let (running, over) = mpsc::channel::<()>();
-        let watcher = crate::threads::spawn(scope, "processors", move || {
+        let watcher = threads::spawn(scope, "processors", move || {
             wait(&over, plan.origin);
             let before = Processors::now(&spec.client_cpus);
             wait(&over, plan.origin.saturating_add(spec.duration.0));
@@ -167,11 +160,11 @@ fn run(
     let term = term(plan, stop, &failed);
     let mut intervals = SentIntervals::new(of as usize);
     let (told, heard) = mpsc::channel();
-    let done: Result<Vec<SenderResult>, String> = thread::scope(|scope| {
-        let start = |(index, socket): (usize, UdpSocket)| {
+    thread::scope(|scope| {
+        let works = sockets.into_iter().enumerate().map(|(index, socket)| {
             let told = told.clone();
             let share = Share { index: index as u32, of };
-            thread::Builder::new().spawn_scoped(scope, move || {
+            move || {
                 // The receiver outlives the senders; where it is gone its thread has panicked.
                 let mut emit = |interval, sent| {
                     let _ = told.send(SenderEvent::Passed(index, interval, sent));
@@ -181,21 +174,10 @@ fn run(
                     term.failed.store(true, Ordering::Relaxed);
                 }
                 let _ = told.send(SenderEvent::Ended(index));
-                done
-            })
-        };
-        let mut threads = Vec::with_capacity(of as usize);
-        let mut refused = None;
-        for sender in sockets.into_iter().enumerate() {
-            match start(sender) {
-                Ok(thread) => threads.push(thread),
-                Err(e) => {
-                    failed.store(true, Ordering::Relaxed);
-                    refused = Some(crate::threads::refused(&e).to_string());
-                    break;
-                }
+                done.map_err(io::Error::other)
             }
-        }
+        });
+        let threads = threads::spawn_all(scope, "udp-sender", works)?;
         drop(told);
         for heard in heard {
             match heard {
@@ -208,10 +190,9 @@ fn run(
         let done = threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        let done = done.collect::<Result<Vec<SenderResult>, String>>();
-        refused.map_or(done, Err)
-    });
-    Ok((done.map_err(RunError::NotPermitted)?, intervals))
+        let done = done.collect::<io::Result<Vec<SenderResult>>>();
+        Ok((done.map_err(|e| RunError::NotPermitted(e.to_string()))?, intervals))
+    })
 }
 
 /// Period in which the plan's senders may send.

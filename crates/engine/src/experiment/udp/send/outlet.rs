@@ -10,6 +10,7 @@ use super::send_period::SendPeriod;
 use super::tally::SendTally;
 use crate::experiment::udp::wire::DatagramHeader;
 use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ahead_ns};
+use crate::sys::datagrams;
 use crate::sys::udp::{self, PrefixBatch, SendBatch};
 use knee_load::experiment::udp::{ServiceMode, UdpTrialSpec};
 use knee_load::spec::Share;
@@ -24,6 +25,13 @@ const AT_ONCE: usize = 64;
 
 /// Longest wait for room, or for an echo, in one piece. Bounds the delay of a stop.
 const PIECE: Nanos = Nanos::from_millis(50);
+/// Time limit of the next echo after the last datagram, where earlier ones took less than half of
+/// it; else it is twice the longest.
+const ECHO_PATIENCE: Nanos = Nanos::from_millis(200);
+/// The same where none has come yet.
+const FIRST_ECHO_PATIENCE: Nanos = Nanos::from_secs(1);
+/// Time limit of all of them.
+const ECHOES_PATIENCE: Nanos = Nanos::from_secs(8);
 /// Longest time in which a send blocks.
 const BLOCKED: Duration = Duration::from_millis(20);
 
@@ -196,19 +204,31 @@ impl DatagramOutlet {
         Ok(ready.found)
     }
 
-    /// Waits for the last echoes, up to `patience`.
+    /// Waits for the last echoes, until none has come for long enough.
     ///
     /// # Errors
     /// None in correct use.
     pub(super) fn await_replies(
         &mut self,
         term: &SendPeriod<'_>,
-        patience: Nanos,
         tally: &mut SendTally,
     ) -> io::Result<()> {
-        let until = term.now() + patience;
-        while self.replies.as_ref().is_some_and(|r| r.count < tally.sent.sent) {
+        let begun = term.now();
+        let (mut count, mut last) = (0, begun);
+        while let Some(came) = self.replies.as_ref().map(|r| r.count)
+            && came < tally.sent.sent
+            && !term.is_stopped()
+        {
             let now = term.now();
+            if came > count {
+                (count, last) = (came, now);
+            }
+            let longest = tally.sent.round_trip.max();
+            let silence = match longest {
+                Nanos::ZERO => FIRST_ECHO_PATIENCE,
+                longest => ECHO_PATIENCE.max(longest + longest),
+            };
+            let until = (last + silence).min(begun + ECHOES_PATIENCE);
             if now >= until {
                 break;
             }
@@ -316,7 +336,7 @@ impl Replies {
         share: Share,
         clients: usize,
     ) -> io::Result<Replies> {
-        udp::set_timestamps(socket)?;
+        datagrams::set_timestamps(socket)?;
         Ok(Replies {
             batch: PrefixBatch::new(REPLIES_AT_ONCE, DatagramHeader::BYTES),
             session,

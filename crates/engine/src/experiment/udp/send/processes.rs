@@ -5,7 +5,7 @@ use super::tally::SentIntervals;
 use super::{SendPlan, connect, send_share, term};
 use crate::error::RunError;
 use crate::sys::clock::monotonic_ns;
-use crate::{interrupt, sys};
+use crate::{control, interrupt, sys, threads};
 use knee_load::spec::Share;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -42,8 +42,12 @@ enum ClientMessage {
     Failed(String),
 }
 
-/// Runs the client that `input` describes in this process; see [`super::client_process`].
-pub(super) fn client(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+/// Runs one client in this process: reads its order from `input`, sends, and writes its result to
+/// `output`, in the formats of [`send`](super::send). SIGTERM ends it early.
+///
+/// # Errors
+/// The input is no order, or the output cannot be written.
+pub fn client_process(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut order = Vec::new();
     input.read_to_end(&mut order)?;
     let order: ClientOrder = serde_json::from_slice(&order)?;
@@ -68,9 +72,7 @@ pub(super) fn client(mut input: impl Read, mut output: impl Write) -> io::Result
 }
 
 fn write_message(output: &mut impl Write, said: &ClientMessage) -> io::Result<()> {
-    let mut line = serde_json::to_vec(said)?;
-    line.push(b'\n');
-    output.write_all(&line)?;
+    output.write_all(&control::line(said))?;
     output.flush()
 }
 
@@ -97,7 +99,7 @@ pub(super) fn run(
             };
             let told = told.clone();
             let listener = move || listen(client, output, &told);
-            if let Err(refused) = crate::threads::spawn(scope, "udp-client", listener) {
+            if let Err(refused) = threads::spawn(scope, "udp-client", listener) {
                 processes.kill();
                 return Err(refused);
             }

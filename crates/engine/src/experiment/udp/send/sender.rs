@@ -23,9 +23,6 @@ const SLACK_MIN: u32 = 1;
 /// Time before a send in which a sender reads no echoes.
 const QUIET: Nanos = Nanos::from_micros(3);
 
-/// Time limit for echoes after the last datagram.
-const ECHO_PATIENCE: Nanos = Nanos::from_millis(200);
-
 /// A sender that is ready to begin.
 pub(super) struct DatagramSender<'a> {
     spec: &'a UdpTrialSpec,
@@ -130,7 +127,7 @@ impl<'a> DatagramSender<'a> {
         let cost = WorkerUse { used: ThreadUse::now().since(used), polled: self.polled, over: end };
         let interrupted = self.term.is_stopped();
         if !interrupted {
-            self.outlet.await_replies(&self.term, ECHO_PATIENCE, &mut self.tally)?;
+            self.outlet.await_replies(&self.term, &mut self.tally)?;
         }
         self.tally.roll(end, emit);
         Ok(SenderResult {

@@ -89,15 +89,16 @@ impl Service {
         let patience = Duration::from_millis(100);
         socket.set_read_timeout(Some(patience)).unwrap();
         let (told, datagrams) = mpsc::channel();
-        let (closing, closed) = mpsc::channel();
+        let (closing, closed) = mpsc::channel::<()>();
         thread::spawn(move || {
             let mut bytes = vec![0; 65_536];
-            loop {
+            // On a host that stalls one look may be over before it has begun.
+            let mut looks_left = 2;
+            while looks_left > 0 {
                 let Ok((length, from)) = socket.recv_from(&mut bytes) else {
-                    match closed.try_recv() {
-                        Err(mpsc::TryRecvError::Empty) => continue,
-                        _ => return,
-                    }
+                    let is_over = closed.try_recv() == Err(mpsc::TryRecvError::Disconnected);
+                    looks_left -= u32::from(is_over);
+                    continue;
                 };
                 for _ in 0..echoes {
                     socket.send_to(&bytes[..length], from).unwrap();
@@ -113,7 +114,7 @@ impl Service {
 
     /// All that came, once nothing more comes.
     fn all(self) -> Vec<(DatagramHeader, usize)> {
-        self.closing.send(()).unwrap();
+        drop(self.closing);
         self.datagrams.iter().collect()
     }
 }
@@ -356,17 +357,21 @@ fn a_hopeless_schedule_leaves_what_it_never_came_to() {
 fn a_stop_ends_it_early_with_what_there_is() {
     for wait in waits().into_iter().chain([ClientWait::Sleep(Law::Fixed(Nanos::from_secs(50)))]) {
         for carried_as in [ClientsAs::Multiplexed, ClientsAs::Threads] {
-            let service = Service::start(0);
-            let mut plan = plan_to(service.address, wait.clone(), carried_as);
+            let Service { address, datagrams, closing: _closing } = Service::start(0);
+            let mut plan = plan_to(address, wait.clone(), carried_as);
             plan.spec.datagrams_max = None;
             plan.spec.interval = Nanos::from_millis(20);
             let stop = AtomicBool::new(false);
             let result = thread::scope(|scope| {
-                scope.spawn(|| {
-                    thread::sleep(Duration::from_millis(60));
+                let stop = &stop;
+                let stopping = scope.spawn(move || {
+                    let seen = datagrams.iter().take(7).count();
                     stop.store(true, Ordering::Relaxed);
+                    (seen, datagrams)
                 });
-                send(&plan, &stop, &mut |_, _| {}).unwrap()
+                let result = send(&plan, stop, &mut |_, _| {}).unwrap();
+                assert_eq!(stopping.join().unwrap().0, 7);
+                result
             });
             assert!(result.interrupted, "{wait:?} {carried_as:?}");
             let sent = result.sent;
@@ -374,6 +379,30 @@ fn a_stop_ends_it_early_with_what_there_is() {
             assert_eq!(sent.intended, sent.sent + sent.not_attempted, "{wait:?}");
         }
     }
+}
+
+/// On a path of 300 ms, and where the service falls further behind with each datagram.
+#[test]
+fn echoes_that_come_late_are_waited_for() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let echoing = thread::spawn(move || {
+        let mut bytes = [0; 64];
+        for delay_ms in [300, 150, 150] {
+            let (length, from) = socket.recv_from(&mut bytes).unwrap();
+            thread::sleep(Duration::from_millis(delay_ms));
+            socket.send_to(&bytes[..length], from).unwrap();
+        }
+    });
+    let mut plan = plan_to(address, ClientWait::None, ClientsAs::Multiplexed);
+    plan.spec.clients = 1;
+    plan.spec.level = Level::Clients(1);
+    plan.spec.setup.mode = Some(ServiceMode::Echo);
+    plan.spec.datagrams_max = Some(3);
+    let sent = run(&plan).sent;
+    echoing.join().unwrap();
+    assert_eq!((sent.sent, sent.round_trip.count()), (3, 3));
+    assert!(sent.round_trip.max() >= Nanos::from_millis(600));
 }
 
 #[test]

@@ -191,12 +191,21 @@ impl UdpServer {
         let identity = (SERVICE, spec.token.clone(), facts);
         let listen = (listener, control_wake.clone());
         let clients = ServiceClients::new(identity, listen, LINE_MAX).map_err(cannot)?;
-        let service = UdpService::new(clients, commands, replied, data_wake.clone(), hurry);
+        let mut service = UdpService {
+            clients,
+            commands,
+            replies: replied,
+            data: data_wake.clone(),
+            hurry,
+            stage: SessionStage::Idle,
+            serial: 0,
+            alive_ns: 0,
+        };
         let data = DataThread::new(spec, socket, link).map_err(cannot)?;
         let data = move |stop: &Arc<_>| data.run(stop);
         let data = StoppableThread::start("serve-udp", Some(data_wake), data);
         let data = data.map_err(|e| threads::refused(&e))?;
-        let control = move |stop: &Arc<_>| service.run(stop);
+        let control = move |stop: &Arc<_>| service.serve(stop);
         let control = StoppableThread::start("serve-udp-tcp", Some(control_wake), control);
         Ok(UdpServer { address, control: control.map_err(|e| threads::refused(&e))?, data })
     }
@@ -317,30 +326,6 @@ impl Service for UdpService {
 }
 
 impl UdpService {
-    fn new(
-        clients: ServiceClients<ServiceFacts>,
-        commands: mpsc::Sender<DataCommand>,
-        replies: mpsc::Receiver<(u64, DataReply)>,
-        data: Arc<EventFd>,
-        hurry: Arc<AtomicBool>,
-    ) -> UdpService {
-        UdpService {
-            clients,
-            commands,
-            replies,
-            data,
-            hurry,
-            stage: SessionStage::Idle,
-            serial: 0,
-            alive_ns: 0,
-        }
-    }
-
-    /// Serves until it is stopped.
-    fn run(mut self, stop: &AtomicBool) {
-        self.serve(stop);
-    }
-
     fn command(&self, command: DataCommand) {
         // The thread of datagrams is gone only where the service ends.
         let _ = self.commands.send(command);

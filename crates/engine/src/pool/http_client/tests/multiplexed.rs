@@ -2,27 +2,29 @@
 
 use super::*;
 use crate::exchange::{
-    AfterCancel, CallContext, Capacity, ConnectionState, Departure, FlightId, OpEvent, Received,
-    RequestRef, StreamEnd,
+    AfterCancel, CallContext, Capacity, ConnectionState, FlightId, OpEvent, Received, RequestRef,
+    StreamEnd,
 };
 use knee_load::both_ends::{Sample, Sampled};
 use knee_load::measure::Status;
 use std::collections::VecDeque;
 
 /// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not
-/// processed; `g`: no other may begin; `w`: the rules are broken.
+/// processed; `g`: no other may begin; `w`: the rules are broken. `k`: three bytes are to be sent,
+/// each once the kernel has the one before.
 #[derive(Default)]
 pub(super) struct Letters {
     under_way: VecDeque<FlightId>,
     state: ConnectionState,
     permitted: u32,
+    kept: u32,
 }
 
 impl Conversation for Letters {
     /// How many operations the target permits at once.
     type Shared = u32;
 
-    const DEPARTURE: Departure = Departure::PerPass;
+    const LEAVES_AT_ONCE: bool = false;
 
     fn established(cx: &mut CallContext<'_, u32>) -> Letters {
         cx.out.bytes().push(b'P');
@@ -52,6 +54,10 @@ impl Conversation for Letters {
         for byte in input.bytes {
             match byte {
                 b'g' => self.state = ConnectionState::Closing,
+                b'k' => {
+                    cx.out.bytes().push(b'k');
+                    self.kept += 2;
+                }
                 b'w' => {
                     self.state = ConnectionState::Broken;
                     let failed = self
@@ -73,7 +79,12 @@ impl Conversation for Letters {
         }
     }
 
-    fn sent(&mut self, _: &mut CallContext<'_, u32>) {}
+    fn sent(&mut self, cx: &mut CallContext<'_, u32>) {
+        if self.kept > 0 {
+            self.kept -= 1;
+            cx.out.bytes().push(b'k');
+        }
+    }
 
     fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, u32>) {
         self.state = end.state_after(self.state);
@@ -94,7 +105,7 @@ impl Conversation for Letters {
 }
 
 struct Shared {
-    client: HttpClient<ServerLink, Letters>,
+    client: HttpClient<Tls, Letters>,
     io: Remembers,
 }
 
@@ -310,6 +321,48 @@ fn the_end_of_a_connection_ends_all_that_it_carries() {
         assert_eq!(s.outcomes(), [Outcome::Ok], "what waited has a new one");
         assert_eq!(s.client.tally().in_flight, 0);
     }
+}
+
+#[test]
+fn what_waits_for_the_kernel_leaves_pass_by_pass() {
+    let mut s = shared(1, 9);
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.letters(2, 0, b"k");
+    for at in 3..6 {
+        assert_eq!(s.io.owned.concat(), [&b"Pr"[..], &b"kkk"[..at - 2]].concat());
+        assert_eq!(s.client.next_deadline() == Nanos::ZERO, at < 5, "at {at}");
+        s.flush(at as u64);
+        s.client.expire(&mut s.io, Nanos(at as u64));
+        s.flush(at as u64);
+    }
+    assert_eq!(s.io.owned.len(), 4);
+    // Nothing goes on over the connection that has its slot next.
+    s.letters(6, 0, b"k");
+    s.event(6, 0, Event::Ended);
+    let sent = s.io.owned.len();
+    s.start(7);
+    s.client.expire(&mut s.io, Nanos(8));
+    s.flush(8);
+    assert_eq!((s.io.opened.len(), s.io.owned.len()), (2, sent));
+}
+
+#[test]
+fn payload_that_is_reported_goes_on_with_the_report() {
+    let mut s = shared(1, 9);
+    s.io.reports = true;
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.letters(2, 0, b"k");
+    for (at, sent) in (3..).zip([&b"Pr"[..], b"kk", b"k"]) {
+        s.client.expire(&mut s.io, Nanos(at));
+        s.flush(at);
+        assert_eq!(s.io.owned.last().unwrap(), sent);
+        assert_eq!(s.client.next_deadline(), Nanos(100), "only the report goes on");
+        s.io.reporting.clear();
+        s.event(at, 0, Event::Written);
+    }
+    assert_eq!(s.io.owned.len(), 3);
 }
 
 /// Where the operations lie that were followed: the end of the request, begin and end of the

@@ -1,7 +1,6 @@
 //! A connection for each operation.
 
 use super::*;
-use crate::exchange::Departure;
 use crate::sys::socket::TcpPhase;
 use knee_load::spec::CloseKind;
 
@@ -9,7 +8,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\
 const OK_KEEP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 struct Bench {
-    client: HttpClient<ServerLink, Http1, OnePerOperation>,
+    client: HttpClient<Tls, Http1, OnePerOperation>,
     io: Remembers,
 }
 
@@ -239,7 +238,7 @@ fn addresses_take_turns_and_small_requests_need_no_nodelay() {
     let opened = |bytes_max| {
         let mut policy = OnePerOperation::new(sources.to_vec(), CloseKind::Fin, bytes_max);
         std::array::from_fn(|_| {
-            let opening = policy.opening(&to, Departure::AtOnce);
+            let opening = policy.opening(&to, true);
             (opening.from.map(RawAddress::family), opening.nodelay)
         })
     };
@@ -247,11 +246,8 @@ fn addresses_take_turns_and_small_requests_need_no_nodelay() {
         |nodelay| [libc::AF_INET, libc::AF_INET6, libc::AF_INET].map(|from| (Some(from), nodelay));
     assert_eq!((opened(500), opened(501)), (in_turn(false), in_turn(true)));
     let mut one = OnePerOperation::new(Vec::new(), CloseKind::Fin, 1);
-    assert!(one.opening(&to, Departure::PerPass).nodelay, "it writes more than its request");
-    assert!(
-        (0..3).all(|_| one.opening(&to, Departure::AtOnce).from.is_none()),
-        "the kernel's choice"
-    );
+    assert!(one.opening(&to, false).nodelay, "it writes more than its request");
+    assert!((0..3).all(|_| one.opening(&to, true).from.is_none()), "the kernel's choice");
 }
 
 #[test]

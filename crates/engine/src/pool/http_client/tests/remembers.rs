@@ -16,6 +16,9 @@ pub(in crate::pool) struct Remembers {
     pub(in crate::pool) sending: Vec<u32>,
     /// What is sent is not whole with the kernel at once.
     pub(in crate::pool) takes_parts: bool,
+    /// What is sent stays with the backend until it reports that, as over io_uring.
+    pub(in crate::pool) reports: bool,
+    pub(in crate::pool) reporting: Vec<u32>,
     /// What was sent that is no registered request.
     pub(in crate::pool) owned: Vec<Vec<u8>>,
     pub(in crate::pool) open_error: Option<i32>,
@@ -60,11 +63,18 @@ impl Backend for Remembers {
         if self.takes_parts {
             self.sending.push(slot);
         }
+        if self.reports {
+            self.reporting.push(slot);
+        }
         Ok(())
     }
 
     fn is_sending(&self, slot: u32) -> bool {
         self.sending.contains(&slot)
+    }
+
+    fn is_busy(&self, slot: u32) -> bool {
+        self.is_sending(slot) || self.reporting.contains(&slot)
     }
 
     fn close(&mut self, slot: u32, how: Close) {

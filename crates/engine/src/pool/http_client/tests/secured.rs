@@ -16,10 +16,6 @@ struct Announced {
 impl Link for Announced {
     type Shared = ();
 
-    fn is_clear((): &()) -> bool {
-        false
-    }
-
     fn new((): &mut ()) -> Result<Announced, String> {
         Ok(Announced { greets: true, ..Announced::default() })
     }
@@ -71,7 +67,7 @@ struct Secured<X: Conversation, P: Policy> {
 fn http1(connections_max: u32, method: &str) -> Secured<Http1, Pooled> {
     let (config, requests, target) = parts(connections_max, 0, method);
     Secured {
-        client: HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target)),
+        client: HttpClient::new(config, Pooled, requests, Some(()), http1::Shared::new(&target)),
         io: Remembers::default(),
     }
 }
@@ -81,7 +77,7 @@ fn one_each(close: CloseKind) -> Secured<Http1, OnePerOperation> {
     let config = ClientConfig { keep_alive: false, ..config };
     let policy = OnePerOperation::new(Vec::new(), close, 100);
     Secured {
-        client: HttpClient::new(config, policy, requests, (), http1::Shared::new(&target)),
+        client: HttpClient::new(config, policy, requests, Some(()), http1::Shared::new(&target)),
         io: Remembers::default(),
     }
 }
@@ -254,6 +250,62 @@ fn close_notify_while_a_request_is_written_closes() {
     assert_eq!(s.outcomes(), [Outcome::Ok, Outcome::Ok]);
 }
 
+/// A request with a body of this length, over a connection that is secured at 1.
+fn upload(body_bytes: usize) -> (Secured<Http1, Pooled>, usize) {
+    let (config, _, mut target) = parts(1, 0, "POST");
+    target.requests[0].body = Body::from(vec![b'x'; body_bytes]);
+    let wires = serialise_all(&target);
+    let length = wires.length_max();
+    let requests = RequestSet::new(&target, wires, 0, rng::stream(1, 1));
+    let mut s = Secured {
+        client: HttpClient::new(config, Pooled, requests, Some(()), http1::Shared::new(&target)),
+        io: Remembers::default(),
+    };
+    s.start(0);
+    s.secure(1, 0);
+    (s, length)
+}
+
+#[test]
+fn long_request_over_tls_leaves_pass_by_pass_to_its_end() {
+    let (mut s, length) = upload(300_000);
+    let sent = |s: &Secured<Http1, Pooled>| s.io.owned.iter().skip(1).map(Vec::len).sum::<usize>();
+    for at in 2..4 {
+        assert_eq!(sent(&s), (at as usize - 1) * (128 << 10));
+        assert_eq!(s.client.next_deadline(), Nanos::ZERO, "at {at}");
+        s.client.flush(&mut s.io, &|| Nanos(at));
+        s.client.expire(&mut s.io, Nanos(at));
+        s.client.flush(&mut s.io, &|| Nanos(at));
+    }
+    assert_eq!((sent(&s), s.client.next_deadline()), (length, Nanos(100)));
+    s.receive(9, 0, OK);
+    let whole = *s.client.take_completed().unwrap();
+    assert_eq!((whole.outcome, whole.written), (Outcome::Ok, Nanos(3)));
+    assert_eq!((whole.bytes_sent, s.io.closed.len()), (length as u64, 0));
+}
+
+#[test]
+fn part_of_a_long_request_is_no_whole_request() {
+    // The answer comes early: the rest must not be taken for the next request.
+    let (mut s, _) = upload(300_000);
+    s.receive(2, 0, OK);
+    let early = *s.client.take_completed().unwrap();
+    assert_eq!((early.outcome, early.bytes_sent, s.io.closed.len()), (Outcome::Ok, 0, 1));
+    // No answer comes.
+    let (mut s, _) = upload(300_000);
+    s.event(2, 0, Event::Failed(io::Error::from_raw_os_error(libc::ECONNRESET)));
+    let failed = *s.client.take_completed().unwrap();
+    assert_eq!((failed.outcome, failed.bytes_sent), (Outcome::Reset, 0));
+    // The kernel takes a part: an event goes on with the rest.
+    let (mut s, _) = upload(300_000);
+    s.io.takes_parts = true;
+    for at in 2..9 {
+        s.client.expire(&mut s.io, Nanos(at));
+        s.client.flush(&mut s.io, &|| Nanos(at));
+    }
+    assert_eq!((s.io.owned.len(), s.client.next_deadline()), (3, Nanos(100)));
+}
+
 #[test]
 fn operation_with_its_own_connection_needs_close_notify() {
     for (bytes, outcome) in [
@@ -280,7 +332,7 @@ fn close_notify_ends_all_operations_of_a_connection() {
     let (config, requests, _) = parts(1, 0, "GET");
     let config = ClientConfig { streams_max: 2, ..config };
     let mut s: Secured<Letters, Pooled> = Secured {
-        client: HttpClient::new(config, Pooled, requests, (), 2),
+        client: HttpClient::new(config, Pooled, requests, Some(()), 2),
         io: Remembers::default(),
     };
     (0..3).for_each(|at| s.start(at));

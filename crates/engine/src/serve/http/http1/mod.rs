@@ -5,7 +5,7 @@ mod send;
 use super::batch::StreamKey;
 use super::connection::{DriveResult, DriveStop, Fate, Tools};
 use super::context::{Context, QueuedUp};
-use super::log::Log;
+use super::log::{Log, LogEntry};
 use super::queue::Settled;
 use super::request::{Refusal, Request, RequestRead, RequestReader};
 use super::response::{LiveStream, Response, ResponseKind, ServerResponse};
@@ -30,6 +30,8 @@ pub(super) struct Http1ServerConnection {
     /// Whether no request has come: the client may still speak HTTP/2.
     is_new: bool,
     phase: Phase,
+    /// The log's entry of the request that is served.
+    entry: Option<LogEntry>,
     /// The application's response to the request that is served.
     own: Option<Box<Response>>,
     /// The stream of messages that is the response.
@@ -79,6 +81,7 @@ impl Http1ServerConnection {
             pipelined: false,
             is_new: true,
             phase: Phase::Reading,
+            entry: None,
             own: None,
             live: None,
             stream_bytes: Vec::new(),
@@ -94,12 +97,12 @@ impl Http1ServerConnection {
 
     /// Whether any byte of a request has come.
     pub(super) fn has_asked(&self) -> bool {
-        self.wire.has_asked()
+        self.wire.asked
     }
 
     /// Token of its timers and events.
     pub(super) fn token(&self) -> u64 {
-        self.wire.token()
+        self.wire.token
     }
 
     /// Handles an event of the socket.
@@ -109,7 +112,7 @@ impl Http1ServerConnection {
             Phase::Serving { .. } | Phase::Trickling { .. } => Fate::Open,
             Phase::Queued { .. } => {
                 // Whoever has left the queue gets nothing; others are served in vain.
-                if self.wire.is_ended() && tools.context.leave(self.key()) {
+                if self.wire.ended && tools.context.leave(self.key()) {
                     return self.close(tools);
                 }
                 Fate::Open
@@ -167,7 +170,7 @@ impl Http1ServerConnection {
 
     /// Its request, for what all connections share.
     fn key(&self) -> StreamKey {
-        (self.wire.token(), 0)
+        (self.wire.token, 0)
     }
 
     /// Goes as far as it can without waiting.
@@ -237,7 +240,7 @@ impl Http1ServerConnection {
                 self.pipelined = step != RequestRead::NeedMore && self.consumed < self.unread.len();
                 step
             })
-        } else if self.wire.is_readable() {
+        } else if self.wire.readable {
             let length = self.read(tools)?;
             let context = &mut *tools.context;
             // Every request that these bytes complete has arrived now.
@@ -295,16 +298,12 @@ impl Http1ServerConnection {
 
     /// Logs the request, if any, that will have no response.
     pub(super) fn abandon(&mut self, log: &mut Log) {
-        if let Some(line) = &mut self.wire.line {
-            line.end(log, None);
-        }
+        self.entry.take().into_iter().for_each(|entry| log.push(entry));
     }
 
     /// Logs a request that is served from `start` to `end`.
     fn log(&mut self, start: Nanos, end: Nanos, context: &mut Context) {
-        if let (Some(log), Some(line)) = (&mut context.log, &mut self.wire.line) {
-            line.begin(log, start, end);
-        }
+        self.entry = self.wire.log_entry(start, end, context);
     }
 
     /// Serves a whole request.
@@ -335,7 +334,7 @@ impl Http1ServerConnection {
         let visit = station.arrive(context.stalls.worked(arrival));
         let finish = context.stalls.moment(visit.finish);
         self.log(context.stalls.moment(visit.start), finish, context);
-        context.set_timer(finish, self.wire.token());
+        context.set_timer(finish, self.wire.token);
         Phase::Serving { answer, arrival, finish }
     }
 
@@ -353,10 +352,10 @@ impl Http1ServerConnection {
             return None;
         }
         answer.kind = ResponseKind::Stream(persistence);
-        let key = (self.wire.token(), 0);
+        let key = (self.wire.token, 0);
         let (live, next) = LiveStream::begin(key, arrival, answer.halved, context)?;
         self.live = Some(Box::new(live));
-        let head = context.responses.of(answer.kind).bytes();
+        let head = &context.responses.of(answer.kind).bytes;
         (self.stream_bytes, self.streamed) = (head.to_vec(), 0);
         if let Some(at) = next {
             context.set_timer(at, key.0);

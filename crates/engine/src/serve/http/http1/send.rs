@@ -3,11 +3,11 @@
 use super::super::batch::put_chunk;
 use super::super::connection::{DriveResult, DriveStop, TRICKLE_TICK, Tools};
 use super::super::context::Context;
+use super::super::log::LogEntry;
 use super::super::response::{ResponseKind, ServerResponse};
 use super::super::stats::Trouble;
 use super::{Http1ServerConnection, Phase};
 use knee_load::time::Nanos;
-use std::io;
 
 impl Http1ServerConnection {
     /// Sends the messages that are due.
@@ -15,7 +15,7 @@ impl Http1ServerConnection {
         let Some(live) = &mut self.live else {
             return Err(DriveStop::Close);
         };
-        if self.wire.is_ended() {
+        if self.wire.ended {
             return Err(DriveStop::Close);
         }
         let context = &mut *tools.context;
@@ -23,23 +23,15 @@ impl Http1ServerConnection {
             let out = &mut self.stream_bytes;
             let next = live.take(context, |bytes| put_chunk(bytes, out));
             match next {
-                Some(at) => context.set_timer(at, self.wire.token()),
+                Some(at) => context.set_timer(at, self.wire.token),
                 None if live.is_whole && !answer.halved => out.extend_from_slice(b"0\r\n\r\n"),
                 None => {}
             }
         }
         while self.streamed < self.stream_bytes.len() || self.wire.is_pending() {
-            match self.wire.send(&self.stream_bytes[self.streamed..], &mut context.tally) {
-                Ok(count) => self.streamed += count,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let watched = self.wire.watch_write(tools.epoll);
-                    watched.map_err(|_| DriveStop::Close)?;
-                    return Err(DriveStop::Wait);
-                }
-                Err(_) => {
-                    context.tally.on_trouble(Trouble::Write);
-                    return Err(DriveStop::Close);
-                }
+            match self.wire.send(&self.stream_bytes[self.streamed..], &mut context.tally)? {
+                Some(count) => self.streamed += count,
+                None => return Err(self.wire.wait_for_room(tools.epoll)),
             }
         }
         self.stream_bytes.clear();
@@ -72,9 +64,7 @@ impl Http1ServerConnection {
             return self.end(answer, tools.context);
         }
         self.phase = Phase::Writing { answer, sent };
-        let watched = self.wire.watch_write(tools.epoll);
-        watched.map_err(|_| DriveStop::Close)?;
-        Err(DriveStop::Wait)
+        Err(self.wire.wait_for_room(tools.epoll))
     }
 
     /// Sends the part of a slow body that is due: the head at once, then `slow` bytes a second.
@@ -86,7 +76,7 @@ impl Http1ServerConnection {
         context: &mut Context,
     ) -> DriveResult {
         let response = context.responses.pick(answer.kind, self.own.as_deref());
-        let (length, head) = (answer.length(response), response.head_length());
+        let (length, head) = (answer.length(response), response.head_length);
         context.read_clock();
         let until = length.min(head.saturating_add(context.due(begun)));
         let sent = self.send(answer, sent, until, context)?;
@@ -97,7 +87,7 @@ impl Http1ServerConnection {
         let next = context.due_at(begun, (sent + 1).saturating_sub(head));
         let next = next.max(context.now() + TRICKLE_TICK);
         let last = context.due_at(begun, length - head.min(length)).max(context.now() + Nanos(1));
-        context.set_timer(next.min(last), self.wire.token());
+        context.set_timer(next.min(last), self.wire.token);
         Err(DriveStop::Wait)
     }
 
@@ -110,15 +100,11 @@ impl Http1ServerConnection {
         context: &mut Context,
     ) -> Result<usize, DriveStop> {
         let own = self.own.as_deref();
-        let bytes = context.responses.pick(answer.kind, own).bytes();
+        let bytes = &context.responses.pick(answer.kind, own).bytes;
         while sent < until || self.wire.is_pending() {
-            match self.wire.send(&bytes[sent..until], &mut context.tally) {
-                Ok(count) => sent += count,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    context.tally.on_trouble(Trouble::Write);
-                    return Err(DriveStop::Close);
-                }
+            match self.wire.send(&bytes[sent..until], &mut context.tally)? {
+                Some(count) => sent += count,
+                None => break,
             }
         }
         Ok(sent)
@@ -126,9 +112,9 @@ impl Http1ServerConnection {
 
     /// Ends a response that is sent.
     fn end(&mut self, answer: ServerResponse, context: &mut Context) -> DriveResult {
-        if let Some(line) = &mut self.wire.line {
-            let written = context.read_clock();
-            context.log.iter_mut().for_each(|log| line.end(log, Some(written)));
+        if let Some(entry) = self.entry.take() {
+            let written = Some(context.read_clock());
+            context.log.iter_mut().for_each(|log| log.push(LogEntry { written, ..entry }));
         }
         match answer.kind {
             ResponseKind::Ok(_) | ResponseKind::Own(_) | ResponseKind::Stream(_)
@@ -139,17 +125,7 @@ impl Http1ServerConnection {
             }
             ResponseKind::Garbage => context.tally.on_trouble(Trouble::Garbage),
             ResponseKind::Continue => {}
-            ResponseKind::Error(..) => {
-                context.tally.responses += 1;
-                context.tally.on_trouble(Trouble::Error);
-            }
-            ResponseKind::Ok(_)
-            | ResponseKind::Own(_)
-            | ResponseKind::Stream(_)
-            | ResponseKind::QueueFull(_)
-            | ResponseKind::Refused(_) => {
-                context.tally.responses += 1;
-            }
+            kind => context.tally.on_response(kind),
         }
         if let ResponseKind::Refused(_) = answer.kind {
             self.wire.end_write(&mut context.tally);

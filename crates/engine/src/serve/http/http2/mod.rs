@@ -7,7 +7,6 @@ mod stream;
 
 use super::connection::{DriveResult, DriveStop, Fate, Tools};
 use super::context::{Context, QueuedUp};
-use super::fault::Mishap;
 use super::grpc;
 use super::log::Log;
 use super::queue::Settled;
@@ -86,8 +85,8 @@ impl Http2ServerConnection {
             (id::INITIAL_WINDOW_SIZE, STREAM_WINDOW),
             (id::MAX_HEADER_LIST_SIZE, HEAD_MAX as u32),
         ];
-        connection::put_settings(out.bytes(), &mine);
-        frame::put_window_update(out.bytes(), 0, CONNECTION_WINDOW - WINDOW_DEFAULT);
+        connection::put_settings(&mut out.bytes, &mine);
+        frame::put_window_update(&mut out.bytes, 0, CONNECTION_WINDOW - WINDOW_DEFAULT);
         Http2ServerConnection {
             wire,
             unread,
@@ -155,9 +154,7 @@ impl Http2ServerConnection {
         match settled {
             Settled::Dropped => self.answer(id, answer.rejected(), context),
             Settled::Served(Visit { arrival, start, finish }) => {
-                if let (Some(log), Some(line)) = (&mut context.log, &mut self.wire.line) {
-                    stream.entry = Some(line.enter(log, start, finish));
-                }
+                stream.entry = self.wire.log_entry(start, finish, context);
                 stream.stage = StreamPhase::Serving { answer, arrival };
                 self.finish_service(id, finish, context);
             }
@@ -219,7 +216,7 @@ impl Http2ServerConnection {
     fn wants_read(&self) -> bool {
         self.phase == Phase::Open
             && self.out.held_back() < HELD_BACK_MAX
-            && (self.is_unread_new || self.wire.is_readable())
+            && (self.is_unread_new || self.wire.readable)
     }
 
     /// Reads once and processes all whole frames.
@@ -264,7 +261,7 @@ impl Http2ServerConnection {
     /// Removes all streams of messages, and all requests from the queue.
     fn leave_all(&mut self, context: &mut Context) {
         for id in self.streams.waiting() {
-            context.leave((self.wire.token(), id));
+            context.leave((self.wire.token, id));
         }
     }
 
@@ -275,7 +272,7 @@ impl Http2ServerConnection {
             _ => Trouble::Malformed,
         });
         let reason = violation.to_string();
-        frame::put_goaway(self.out.bytes(), self.last_stream, violation.code(), &reason);
+        frame::put_goaway(&mut self.out.bytes, self.last_stream, violation.code(), &reason);
         self.close(context);
     }
 
@@ -291,7 +288,7 @@ impl Http2ServerConnection {
 
     /// Resets a stream that broke a rule, or on purpose.
     fn reset(&mut self, id: u32, code: ErrorCode, context: &mut Context) {
-        frame::put_reset(self.out.bytes(), id, code);
+        frame::put_reset(&mut self.out.bytes, id, code);
         self.forget(id, context);
     }
 
@@ -309,16 +306,14 @@ impl Http2ServerConnection {
         if answer.reset || answer.head_only {
             return false;
         }
-        let key = (self.wire.token(), id);
+        let key = (self.wire.token, id);
         let Some((live, next)) = LiveStream::begin(key, arrival, answer.halved, context) else {
             return false;
         };
         answer.kind = ResponseKind::Stream(persistence);
-        if let (Some(log), Some(line)) = (&mut context.log, &mut self.wire.line) {
-            let entry = line.enter(log, arrival, arrival);
-            self.streams.find(id).into_iter().for_each(|stream| stream.entry = Some(entry));
-        }
-        let block = context.responses.of(answer.kind).block();
+        let entry = self.wire.log_entry(arrival, arrival, context);
+        self.streams.find(id).into_iter().for_each(|stream| stream.entry = entry);
+        let block = &context.responses.of(answer.kind).block;
         self.out.put_head(id, false, block, self.core.peer.frame_bytes);
         self.streams.begin_live(id, answer, Some(live));
         if let Some(at) = next {
@@ -330,7 +325,7 @@ impl Http2ServerConnection {
     /// Asks for the messages of a stream at this time.
     pub(super) fn ask_at(&mut self, at: Nanos, id: u32, context: &mut Context) {
         self.due.push(Reverse((at, id)));
-        context.set_timer(at, self.wire.token());
+        context.set_timer(at, self.wire.token);
     }
 
     /// Takes the messages of a stream that are due.
@@ -351,7 +346,7 @@ impl Http2ServerConnection {
 
     /// Removes a stream without a whole response.
     fn forget(&mut self, id: u32, context: &mut Context) {
-        context.leave((self.wire.token(), id));
+        context.leave((self.wire.token, id));
         if let Some(stream) = self.streams.remove(id)
             && let (Some(log), Some(entry)) = (&mut context.log, stream.entry)
         {
@@ -367,10 +362,9 @@ impl Http2ServerConnection {
         let now = context.now();
         let arrival = self.ready_since.take().unwrap_or(now);
         context.tally.on_request(arrival);
-        let mishap: Option<Mishap> = context.mishaps.draw();
         let mut answer = ServerResponse {
             head_only: stream.head_only,
-            ..ServerResponse::with(mishap, Persistence::KeepAlive)
+            ..ServerResponse::with(context.mishaps.draw(), Persistence::KeepAlive)
         };
         if self.serve_stream(id, answer, arrival, context) {
             return;
@@ -383,7 +377,7 @@ impl Http2ServerConnection {
         }
         let asked = stream.asked.take();
         stream.own = context.reply(asked.as_deref(), &mut answer);
-        match context.queue_up((self.wire.token(), id), arrival, asked.as_deref()) {
+        match context.queue_up((self.wire.token, id), arrival, asked.as_deref()) {
             Some(QueuedUp::Waits) => {
                 stream.stage = StreamPhase::Queued { answer };
                 return;
@@ -397,15 +391,13 @@ impl Http2ServerConnection {
             start = context.stalls.moment(visit.start);
             end = context.stalls.moment(visit.finish);
         }
-        if let (Some(log), Some(line)) = (&mut context.log, &mut self.wire.line) {
-            stream.entry = Some(line.enter(log, start, end));
-        }
+        stream.entry = self.wire.log_entry(start, end, context);
         if context.station.is_none() {
             return self.answer(id, answer, context);
         }
         stream.stage = StreamPhase::Serving { answer, arrival };
         self.due.push(Reverse((end, id)));
-        context.set_timer(end, self.wire.token());
+        context.set_timer(end, self.wire.token);
     }
 
     /// Begins the response.
@@ -421,7 +413,7 @@ impl Http2ServerConnection {
         let own = self.streams.find(id).and_then(|s| s.own.as_deref());
         let response = context.responses.pick(answer.kind, own);
         if answer.kind == ResponseKind::Garbage {
-            self.out.bytes().extend_from_slice(response.body());
+            self.out.bytes.extend_from_slice(response.body());
             context.tally.on_trouble(Trouble::Garbage);
             return self.close(context);
         }
@@ -430,7 +422,7 @@ impl Http2ServerConnection {
             context.tally.on_trouble(Trouble::Truncate);
             return self.reset(id, ErrorCode::INTERNAL_ERROR, context);
         }
-        let block = response.block();
+        let block = &response.block;
         self.out.put_head(id, body == 0, block, self.core.peer.frame_bytes);
         if body == 0 {
             return self.complete(id, answer.kind);

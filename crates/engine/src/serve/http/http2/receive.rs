@@ -77,7 +77,7 @@ impl Http2ServerConnection {
             kind::PUSH_PROMISE => Err(Violation::PushPromise),
             kind::PING => {
                 if frame::wants_pong(head, payload)? {
-                    frame::put(self.out.bytes(), kind::PING, flag::ACK, 0, payload);
+                    frame::put(&mut self.out.bytes, kind::PING, flag::ACK, 0, payload);
                 }
                 Ok(())
             }
@@ -110,7 +110,7 @@ impl Http2ServerConnection {
             return Err(Violation::WindowExceeded);
         }
         if let Some(increment) = self.core.receive_window.due() {
-            frame::put_window_update(self.out.bytes(), 0, increment);
+            frame::put_window_update(&mut self.out.bytes, 0, increment);
         }
         let content = frame::content(head, payload)?;
         let id = head.stream;
@@ -134,7 +134,7 @@ impl Http2ServerConnection {
         }
         let ends = head.has(flag::END_STREAM);
         if let Some(increment) = stream.receive_window.due().filter(|_| !ends) {
-            frame::put_window_update(self.out.bytes(), id, increment);
+            frame::put_window_update(&mut self.out.bytes, id, increment);
         }
         if stream.call.is_some() {
             self.feed_call(id, content);
@@ -201,12 +201,12 @@ impl Http2ServerConnection {
         context.tally.http2.streams += 1;
         if self.streams.len() >= context.streams_max as usize {
             context.tally.http2.refused += 1;
-            frame::put_reset(self.out.bytes(), id, ErrorCode::REFUSED_STREAM);
+            frame::put_reset(&mut self.out.bytes, id, ErrorCode::REFUSED_STREAM);
             return Ok(());
         }
         let Some(request) = section.request() else {
             context.tally.on_trouble(Trouble::Malformed);
-            frame::put_reset(self.out.bytes(), id, ErrorCode::PROTOCOL_ERROR);
+            frame::put_reset(&mut self.out.bytes, id, ErrorCode::PROTOCOL_ERROR);
             return Ok(());
         };
         let mut stream =
@@ -219,7 +219,7 @@ impl Http2ServerConnection {
         if ends {
             self.end_request(id, context);
         } else if request.expects_continue {
-            let block = context.responses.of(ResponseKind::Continue).block();
+            let block = &context.responses.of(ResponseKind::Continue).block;
             self.out.put_head(id, false, block, self.core.peer.frame_bytes);
         }
         Ok(())
@@ -268,7 +268,7 @@ impl Http2ServerConnection {
         if window_change != 0 && !self.streams.grow_windows(window_change) {
             return Err(Violation::WindowBySettings);
         }
-        connection::put_settings_ack(self.out.bytes());
+        connection::put_settings_ack(&mut self.out.bytes);
         Ok(())
     }
 

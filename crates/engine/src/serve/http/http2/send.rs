@@ -5,14 +5,13 @@ use super::super::connection::{DriveStop, TRICKLE_TICK, Tools};
 use super::super::context::Context;
 use super::super::log::{Log, LogEntry, SentMessage};
 use super::super::response::ResponseKind;
-use super::super::stats::{ServerTally, Trouble};
+use super::super::stats::Trouble;
 use super::Http2ServerConnection;
 use super::stream::StreamPhase;
 use crate::exchange::http2::frame::{self, flag, kind};
 use crate::exchange::http2::{ErrorCode, hpack};
 use knee_load::time::Nanos;
 use std::collections::VecDeque;
-use std::io;
 
 /// Unsent bytes beyond which no body frame is put out.
 const OUT_TARGET: usize = 64 * 1024;
@@ -23,7 +22,7 @@ const DATA_MAX: usize = 16 * 1024;
 /// Bytes to send, in order.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// Sent bytes of them.
     sent: usize,
     /// Bytes sent before these.
@@ -44,12 +43,6 @@ struct Complete {
 }
 
 impl Outgoing {
-    /// The bytes, to be appended to.
-    #[inline]
-    pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
-    }
-
     /// Bytes that wait to be sent.
     pub(super) fn held_back(&self) -> usize {
         self.bytes.len() - self.sent
@@ -101,7 +94,7 @@ impl Outgoing {
         while is_over(self.complete.front())
             && let Some(complete) = self.complete.pop_front()
         {
-            count(complete.kind, &mut context.tally);
+            context.tally.on_response(complete.kind);
             if let (Some(log), Some(entry)) = (&mut context.log, complete.entry) {
                 log.push(LogEntry { written, ..entry });
             }
@@ -111,13 +104,6 @@ impl Outgoing {
     /// Logs responses that will not be sent.
     pub(super) fn abandon(&mut self, log: &mut Log) {
         self.complete.drain(..).filter_map(|c| c.entry).for_each(|entry| log.push(entry));
-    }
-}
-
-fn count(kind: ResponseKind, tally: &mut ServerTally) {
-    tally.responses += 1;
-    if let ResponseKind::Error(..) = kind {
-        tally.on_trouble(Trouble::Error);
     }
 }
 
@@ -132,15 +118,13 @@ impl Http2ServerConnection {
                 return Ok(true);
             }
             let bytes = &self.out.bytes[self.out.sent..];
-            match self.wire.send(bytes, &mut context.tally) {
-                Ok(count) => self.out.on_sent(count),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let watched = self.wire.watch_write(tools.epoll);
-                    return watched.map(|()| false).map_err(|_| DriveStop::Close);
-                }
-                Err(_) => {
-                    context.tally.on_trouble(Trouble::Write);
-                    return Err(DriveStop::Close);
+            match self.wire.send(bytes, &mut context.tally)? {
+                Some(count) => self.out.on_sent(count),
+                None => {
+                    return match self.wire.wait_for_room(tools.epoll) {
+                        DriveStop::Wait => Ok(false),
+                        stop => Err(stop),
+                    };
                 }
             }
             if !self.wire.is_pending() {
@@ -232,7 +216,7 @@ impl Http2ServerConnection {
         let at = next.min(context.due_at(begun, until).max(context.now() + Nanos(1)));
         if self.tick.is_none_or(|tick| at < tick) {
             self.tick = Some(at);
-            context.set_timer(at, self.wire.token());
+            context.set_timer(at, self.wire.token);
         }
     }
 }

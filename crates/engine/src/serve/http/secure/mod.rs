@@ -141,7 +141,7 @@ pub(super) struct Secure {
     /// The connection is closed without `close_notify`.
     is_cut: bool,
     /// The client has sent `close_notify`.
-    is_ended: bool,
+    pub(super) is_ended: bool,
     is_early: bool,
 }
 
@@ -221,11 +221,6 @@ impl Secure {
     /// Whether a handshake has begun and not ended.
     pub(super) fn in_handshake(&self) -> bool {
         self.is_begun && !self.is_done
-    }
-
-    /// Whether the client has sent `close_notify`.
-    pub(super) fn is_ended(&self) -> bool {
-        self.is_ended
     }
 
     /// Seals the front of `plain`. Returns the number of bytes.

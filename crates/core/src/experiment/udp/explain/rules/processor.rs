@@ -18,6 +18,7 @@ use super::{percent, rule};
 use crate::trial::detail::DatagramReport;
 use crate::words::{number, time};
 use Ruling::{RuledOut, Supported, Undecided};
+use knee_load::stats::sample::mean;
 
 /// The service is kept from its processor if it is for this share of the time, in percent, or so
 /// often per second; …
@@ -65,7 +66,7 @@ pub(super) fn is_the_cause(e: &ExplainEvidence) -> bool {
     costs(e).0 == Supported
 }
 
-/// WaitOrigin others came to have the service's processor.
+/// How others came to have the service's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitOrigin {
     /// Clients took it from the service as it worked.
@@ -76,7 +77,7 @@ enum WaitOrigin {
     Open,
 }
 
-/// WaitOrigin the service was kept from its processor: means over the subject's trials.
+/// How the service was kept from its processor: means over the subject's trials.
 #[derive(Clone, Copy, Debug)]
 struct ProcessorWaits {
     /// The share of the time in which it was ready to run and others had its processor, in percent.
@@ -220,6 +221,5 @@ fn per_trial(e: &ExplainEvidence, of: impl Fn(&DatagramReport, f64) -> f64) -> f
         let length_s = t.duration_ns as f64 / 1e9;
         (length_s > 0.0).then_some(of(t.datagrams()?, length_s))
     });
-    let all: Vec<f64> = all.collect();
-    all.iter().sum::<f64>() / all.len().max(1) as f64
+    mean(&all.collect::<Vec<f64>>())
 }

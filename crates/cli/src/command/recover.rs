@@ -1,10 +1,9 @@
 //! `knee recover`: whether a service comes back after an overload.
 
-mod exec;
-
 use super::demo::DemoServer;
 use super::http_runner::{self, HttpRunner, PreparedHttp, report_setup};
 use super::laboratory;
+use super::trigger::TriggerCommand;
 use crate::args::with_exits;
 use crate::args::{FleetArgs, HttpArgs, RetryArgs, TargetArgs, parse_count, parse_positive};
 use crate::failure::{Exit, Failure};
@@ -13,12 +12,11 @@ use crate::margins;
 use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{ResolvedOptions, Typed, typed};
 use clap::Args;
-use exec::{TriggerCommand, TriggeringRunner};
 use knee_core::experiment::recover::{Recover, RecoverPhases, RecoverSpec, Trigger};
 use knee_core::report::Kind;
 use knee_fleet::Fleet;
 use knee_load::spec::{
-    ArrivalLaw, Level, Load, OpenLoad, ParseError, Rate, TrialSpec, parse_duration, parse_rate,
+    ArrivalLaw, Load, OpenLoad, ParseError, Rate, TrialSpec, parse_duration, parse_rate,
 };
 use knee_load::time::Nanos;
 use serde::Serialize;
@@ -226,8 +224,8 @@ pub fn execute(recover: ResolvedRecover) -> Result<Exit, Failure> {
     if fleet.is_none() {
         recover.spec.base.engine.margins = margins::of_this_machine(recover.setup.output.notes());
     }
-    let runner = HttpRunner::new(&recover.spec.base, false, recover.observe.clone());
-    let mut runner = TriggeringRunner { http: runner.made_by(fleet), command };
+    let runner = HttpRunner::new(&recover.spec.base, None, recover.observe.clone());
+    let mut runner = runner.made_by(fleet).triggered_by(command);
     laboratory::conduct(recover.setup, &mut Recover::new(recover.spec), &mut runner)
 }
 
@@ -283,20 +281,12 @@ impl RawRecover {
         let phases = RecoverPhases { before: self.before, trigger: lasting, after: self.after };
         let shortest = self.before.min(lasting).min(self.after);
         let engine = self.http.engine.for_load(machine, &load);
+        let times = [self.warmup, phases.length()];
         let base = TrialSpec {
             label: format!("trigger {}", trigger.rate().exactly()),
-            level: Level::RatePerS(self.rate.per_s()),
-            load,
-            timeout: self.http.limits.timeout_for(&target)?,
-            target,
-            warmup: self.warmup,
-            duration: phases.length(),
-            operations_max: None,
             retry,
-            connect_timeout: self.http.limits.connect_timeout,
             interval: self.http.limits.interval(shortest)?,
-            seed: self.http.engine.seed(),
-            engine,
+            ..http_runner::trial(&self.http, target, load, times, engine)?
         };
         let (rate, explains, rest) = (self.rate, self.explain, self.rest);
         Ok(RecoverSpec { base, phases, rate, trigger, explains, hysteresis: self.hysteresis, rest })

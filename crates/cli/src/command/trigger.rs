@@ -1,14 +1,8 @@
 //! A command that is the trigger: a shell runs it as the trigger begins.
 
-use crate::command::http_runner::HttpRunner;
-use crate::command::laboratory::{TrialOutput, TrialRunner};
-use crate::watch::UpcomingTrial;
-use knee_core::experiment::recover::Recover;
-use knee_core::trial::report::TrialReport;
 use knee_engine::error::{RunError, reason};
 use knee_engine::sys::guard::{self, Lifeline};
 use knee_load::measure::{Histogram, Interval, IntervalWatcher};
-use knee_load::spec::TrialSpec;
 use knee_load::time::Nanos;
 use std::io::{self, Read as _};
 use std::process::{Child, Command, Stdio};
@@ -23,48 +17,19 @@ pub(super) struct TriggerCommand {
     pub(super) ends: Nanos,
 }
 
-/// Runs trials, and the command in each.
-#[derive(Debug)]
-pub(super) struct TriggeringRunner {
-    pub(super) http: HttpRunner,
-    pub(super) command: Option<TriggerCommand>,
-}
-
-impl TrialRunner<Recover> for TriggeringRunner {
-    fn prepare(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
-        TrialRunner::<Recover>::prepare(&mut self.http, stop)
-    }
-
-    fn finish(&mut self) -> Result<(), RunError> {
-        TrialRunner::<Recover>::finish(&mut self.http)
-    }
-
-    fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
-        TrialRunner::<Recover>::upcoming(&mut self.http, spec)
-    }
-
-    fn run(
-        &mut self,
-        spec: &TrialSpec,
-        watch: &mut dyn IntervalWatcher,
-        stop: &AtomicBool,
-    ) -> Result<TrialOutput<TrialReport>, RunError> {
-        let Some(command) = &self.command else {
-            return TrialRunner::<Recover>::run(&mut self.http, spec, watch, stop);
-        };
-        let mut watch = CommandWatcher { watch, stop, command, run: CommandRun::Waiting };
-        let trial = TrialRunner::<Recover>::run(&mut self.http, spec, &mut watch, stop);
-        watch.end()?;
-        trial
-    }
-
-    fn report(trial: &TrialReport) -> Option<&TrialReport> {
-        Some(trial)
+impl TriggerCommand {
+    /// Runs the command in a trial whose intervals `watch` sees, and which `stop` ends.
+    pub(super) fn watcher<'a>(
+        &'a self,
+        watch: &'a mut dyn IntervalWatcher,
+        stop: &'a AtomicBool,
+    ) -> CommandWatcher<'a> {
+        CommandWatcher { watch, stop, command: self, run: CommandRun::Waiting }
     }
 }
 
 /// Starts and ends the command as intervals pass, which are shorter than a trigger.
-struct CommandWatcher<'a> {
+pub(super) struct CommandWatcher<'a> {
     watch: &'a mut dyn IntervalWatcher,
     stop: &'a AtomicBool,
     command: &'a TriggerCommand,
@@ -89,7 +54,7 @@ struct RunningCommand {
 }
 
 impl IntervalWatcher for CommandWatcher<'_> {
-    fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
+    fn on_interval(&mut self, interval: &Interval, response: &Histogram) {
         self.watch.on_interval(interval, response);
         let now = Nanos(interval.end_ns);
         if matches!(self.run, CommandRun::Waiting) && now >= self.command.begins {
@@ -133,7 +98,7 @@ impl CommandWatcher<'_> {
     }
 
     /// The error of a command that failed.
-    fn end(mut self) -> Result<(), RunError> {
+    pub(super) fn end(mut self) -> Result<(), RunError> {
         self.look(true);
         match self.run {
             CommandRun::Failed(why) => {
@@ -172,7 +137,7 @@ mod tests {
     struct Nobody;
 
     impl IntervalWatcher for Nobody {
-        fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+        fn on_interval(&mut self, _: &Interval, _: &Histogram) {}
     }
 
     /// What becomes of a command with a second per interval, and whether the trial was stopped.
@@ -186,7 +151,7 @@ mod tests {
         let mut watch = CommandWatcher { watch: &mut nobody, stop: &stop, command: &command, run };
         for second in 1..=ends {
             let interval = Interval { end_ns: seconds(second).0, ..Interval::default() };
-            watch.on_interval(&interval, None);
+            watch.on_interval(&interval, &Histogram::default());
             if let CommandRun::Running(running) = &mut watch.run
                 && !line.contains("sleep")
             {

@@ -1,33 +1,29 @@
-//! Where an overload's trials are run: in front of a server that may not answer, watched from
-//! where its SYNs arrive.
+//! What an overload's trials are run against: a server that may not answer, watched from where its
+//! SYNs arrive.
 
-use super::super::http_runner::{self, HttpRunner};
-use super::super::laboratory::{TrialOutput, TrialRunner};
+use super::super::http_runner::HttpRunner;
 use crate::args::ObserveArgs;
-use crate::watch::UpcomingTrial;
-use knee_core::experiment::Experiment;
 use knee_core::experiment::overload::report::is_base_again;
 use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::observe::watch_for;
 use knee_fleet::Fleet;
-use knee_load::measure::IntervalWatcher;
-use knee_load::spec::{CloseKind, Level, Load, TrialSpec};
+use knee_load::spec::{CloseKind, Level, Load};
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
 
 /// A target that connections, or requests in datagrams, are offered to.
 #[derive(Debug)]
-pub struct OverloadRunner {
-    http: HttpRunner,
+pub struct FoundTarget {
+    /// Runs the trials, and watches the target.
+    pub runner: HttpRunner,
     address: SocketAddr,
-    answers: bool,
+    /// Whether it answered when it was looked for.
+    pub answers: bool,
 }
 
-impl OverloadRunner {
-    /// A runner for the target of this overload, found and watched from now on; `fleet`
-    /// makes its trials, where there is one.
+impl FoundTarget {
+    /// Looks for the target of this overload; `fleet` makes its trials, where there is one.
     ///
     /// # Errors
     /// It refuses, or is not there; an address that connections are to come from is not the
@@ -36,7 +32,7 @@ impl OverloadRunner {
         spec: &OverloadSpec,
         observe: &ObserveArgs,
         fleet: Option<Fleet>,
-    ) -> Result<OverloadRunner, RunError> {
+    ) -> Result<FoundTarget, RunError> {
         let target = &spec.base.target;
         let (address, answers) = match &fleet {
             None => knee_engine::preflight_overload(target, sources(spec))?,
@@ -45,20 +41,16 @@ impl OverloadRunner {
                 (aimed.address, aimed.answers)
             }
         };
-        let mut http = HttpRunner::new(&spec.base, true, observe.clone()).made_by(fleet);
-        http.watch_from(observe.vantage_or_here(address)?);
-        Ok(OverloadRunner { http, address, answers })
-    }
-
-    /// Whether the target answered when it was looked for.
-    pub fn answers(&self) -> bool {
-        self.answers
+        let vantage = observe.vantage_or_here(address)?;
+        let runner = HttpRunner::new(&spec.base, Some(line), observe.clone());
+        let runner = runner.made_by(fleet).on_found(vantage);
+        Ok(FoundTarget { runner, address, answers })
     }
 
     /// What is known of this host, and of the server's where it is this one.
     ///
     /// # Errors
-    /// None that [`OverloadRunner::find`] would not have had.
+    /// None that [`FoundTarget::find`] would not have had.
     pub fn facts(&self, spec: &OverloadSpec) -> Result<PreflightFacts, RunError> {
         let on_this_host = watch_for(self.address, None, None)?.is_some();
         let facts = knee_engine::preflight_facts(self.address.ip(), on_this_host);
@@ -83,37 +75,6 @@ fn sources(spec: &OverloadSpec) -> &[String] {
     match &spec.base.load {
         Load::Overload(load) => &load.sources,
         Load::Open(_) | Load::Closed { .. } => &[],
-    }
-}
-
-impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for OverloadRunner {
-    fn prepare(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
-        self.http.set_up(stop)
-    }
-
-    fn finish(&mut self) -> Result<(), RunError> {
-        TrialRunner::<X>::finish(&mut self.http)
-    }
-
-    fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
-        http_runner::upcoming(spec)
-    }
-
-    fn run(
-        &mut self,
-        spec: &TrialSpec,
-        watch: &mut dyn IntervalWatcher,
-        stop: &AtomicBool,
-    ) -> Result<TrialOutput<TrialReport>, RunError> {
-        TrialRunner::<X>::run(&mut self.http, spec, watch, stop)
-    }
-
-    fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
-        Some(line(number, trial))
-    }
-
-    fn report(trial: &TrialReport) -> Option<&TrialReport> {
-        Some(trial)
     }
 }
 

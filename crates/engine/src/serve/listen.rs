@@ -79,18 +79,11 @@ fn id(file: &Metadata) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch_for_tests::ScratchPath;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::{UnixDatagram, UnixListener};
 
-    /// A path that is removed after the test.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Scratch {
-            let name = format!("knee-listen-{}-{name}", std::process::id());
-            Scratch(std::env::temp_dir().join(name))
-        }
-
+    impl ScratchPath {
         fn bind(&self) -> io::Result<(Listener, Option<SocketFile>)> {
             bind(&Address::Unix(self.0.clone()), 8)
         }
@@ -101,21 +94,15 @@ mod tests {
         }
     }
 
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_file(&self.0);
-        }
-    }
-
     #[test]
     fn regular_file_and_link_are_neither_removed_nor_followed() {
-        let file = Scratch::new("file");
+        let file = ScratchPath::new("listen-file");
         fs::write(&file.0, "precious").unwrap();
         file.refused("a file that is no socket");
-        let link = Scratch::new("link");
+        let link = ScratchPath::new("listen-link");
         symlink(&file.0, &link.0).unwrap();
         link.refused("a symbolic link");
-        let dangling = Scratch::new("dangling");
+        let dangling = ScratchPath::new("listen-dangling");
         symlink("/nonexistent/socket", &dangling.0).unwrap();
         dangling.refused("a symbolic link");
         assert_eq!(fs::read_to_string(&file.0).unwrap(), "precious");
@@ -124,10 +111,10 @@ mod tests {
 
     #[test]
     fn socket_that_somebody_uses_is_left_alone() {
-        let stream = Scratch::new("stream");
+        let stream = ScratchPath::new("listen-stream");
         let _listener = UnixListener::bind(&stream.0).unwrap();
         stream.refused("another process listens there");
-        let datagrams = Scratch::new("datagrams");
+        let datagrams = ScratchPath::new("listen-datagrams");
         let _socket = UnixDatagram::bind(&datagrams.0).unwrap();
         datagrams.refused("another process listens there");
         assert!(stream.0.exists() && datagrams.0.exists());
@@ -135,7 +122,7 @@ mod tests {
 
     #[test]
     fn dead_socket_is_taken_over_and_removed_at_the_end() {
-        let path = Scratch::new("dead");
+        let path = ScratchPath::new("listen-dead");
         drop(UnixListener::bind(&path.0).unwrap());
         assert!(path.0.exists());
         let bound = path.bind().unwrap();
@@ -145,7 +132,7 @@ mod tests {
 
     #[test]
     fn another_file_of_the_name_survives_the_end() {
-        let path = Scratch::new("replaced");
+        let path = ScratchPath::new("listen-replaced");
         let bound = path.bind().unwrap();
         fs::remove_file(&path.0).unwrap();
         let _other = UnixListener::bind(&path.0).unwrap();

@@ -1,0 +1,127 @@
+//! What pasted texts of curl become.
+
+use super::curl_line;
+use crate::import::Imported;
+use crate::import::tests::{no_file, read};
+use proptest::prelude::*;
+
+#[track_caller]
+fn imported(text: &str) -> Imported {
+    curl_line(text, &mut no_file).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// The only request: its header `x-q`, a line end and its body.
+#[track_caller]
+fn sent(text: &str) -> String {
+    let imported = imported(text);
+    assert_eq!(imported.left_out, [""; 0], "{text}");
+    let requests = read(&imported).requests;
+    assert_eq!(requests.len(), 1, "{text}");
+    let header = requests[0].headers.iter().find(|(name, _)| name == "x-q");
+    let header = header.map_or("", |(_, value)| value.as_str());
+    format!("{header}\n{}", String::from_utf8_lossy(&requests[0].body))
+}
+
+#[test]
+fn each_command_that_begins_with_curl_is_a_transfer() {
+    for text in [
+        "curl 'http://h/login' -H 'x-q: secret'\ncurl 'http://h/order' -d a=1\n",
+        "# two\r\n\r\n$ curl http://h/login -H 'x-q: secret'\r\n$ curl http://h/order -da=1\r\n",
+        "curl 'http://h/login' -H 'x-q: secret' ;\ncurl 'http://h/order' -d a=1",
+        "curl 'http://h/login' -H 'x-q: secret' && curl 'http://h/order' -d a=1",
+        "curl ^\"http://h/login^\" ^\r\n  -H ^\"x-q: secret^\" &\r\n\
+         curl ^\"http://h/order^\" ^\r\n  --data-raw ^\"a=1^\"",
+        "curl ^\n http://h/login -H \"x-q: secret\"\ncurl http://h/order -d a=1\n",
+    ] {
+        let imported = imported(text);
+        assert_eq!(imported.left_out, [""; 0], "{text}");
+        let targets: Vec<_> = imported.targets.iter().map(|target| target.literal()).collect();
+        assert_eq!(targets, [Some("http://h")], "{text}");
+        let requests = read(&imported).requests;
+        let [login, order] = &requests[..] else {
+            panic!("{text}: {requests:?}");
+        };
+        assert_eq!((&*login.method, &*login.path, &*login.body), ("GET", "/login", &b""[..]));
+        assert!(login.headers.contains(&("x-q".to_owned(), "secret".to_owned())), "{text}");
+        assert_eq!((&*order.method, &*order.path, &*order.body), ("POST", "/order", &b"a=1"[..]));
+        assert!(order.headers.iter().all(|(name, _)| name != "x-q"), "{text}");
+    }
+}
+
+#[test]
+fn commands_that_are_no_transfer_are_named() {
+    for (text, steps, left_out) in [
+        ("curl h | jq . | less", 1, &["what follows curl: | jq . | less"][..]),
+        ("curl h/a -o x; wget h/b\ncurl h/c", 2, &["what follows curl: ; wget h/b"]),
+        ("curl h 2>/dev/null || exit 1", 1, &["what follows curl: >/dev/null || exit 1"]),
+        (
+            "set -e\ncurl h\n{\"it's\": 1}\n",
+            1,
+            &["what stands before curl: set -e", "what follows curl: {\"it's\": 1}"],
+        ),
+        (
+            "curl ^\n h > nul\ncurl h/2 | more",
+            2,
+            &["what follows curl: > nul", "what follows curl: | more"],
+        ),
+        // Options alone.
+        ("-d a=1 h\nb", 1, &["what follows curl: b"]),
+        (
+            "curl \"h/$ID\" -H \"x-q: Bearer $TOKEN\" -d $(date +%s) -H \"y: ${ID}`z`\"; echo $A",
+            1,
+            &[
+                "$ID: variables of the shell are sent as they stand",
+                "$TOKEN: variables of the shell are sent as they stand",
+                "$(date +%s): commands of the shell are sent as they stand",
+                "${ID}: variables of the shell are sent as they stand",
+                "`z`: commands of the shell are sent as they stand",
+                "what follows curl: ; echo $A",
+            ],
+        ),
+    ] {
+        let imported = imported(text);
+        assert_eq!(imported.left_out, left_out, "{text}");
+        assert_eq!(imported.sessions[0].steps.len(), steps, "{text}");
+    }
+}
+
+#[test]
+fn quotes_do_not_change_what_is_sent() {
+    for (options, sent_by_curl) in [
+        (
+            r#"-d $'{"city":"M\xc3\xbcnchen","o":"\303\244"}'"#,
+            "\n{\"city\":\"München\",\"o\":\"ä\"}",
+        ),
+        (r#"-d $'{"city":"Caf\xe9"}'"#, "\n{\"city\":\"Café\"}"),
+        (r#"-d $'{"re":"\d+"}'"#, "\n{\"re\":\"\\d+\"}"),
+        ("-H 'x-q: $A ${B} `c`' -d '$(d)'", "$A ${B} `c`\n$(d)"),
+        ("-H \"x-q: 5$ \\$A\" -d '$'", "5$ $A\n$"),
+        ("^\n -H \"x-q: a\"\"b\" --data-raw \"{\"\"a\"\":1}\"", "a\"b\n{\"a\":1}"),
+        ("^\n -H \"x-q: a\" -d \"\"", "a\n"),
+    ] {
+        assert_eq!(sent(&format!("curl http://h/ {options}")), sent_by_curl, "{options}");
+    }
+}
+
+#[test]
+fn names_of_json_have_no_values() {
+    let body = r#"{"filter":{"${gt}":5,"a\"${b}":"c\\","d":["${e}: f","\"${g}\":"]},":":"${h}"}"#;
+    assert_eq!(sent(&format!("curl http://h/ --json '{body}'")), format!("\n{body}"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn all_of_a_text_is_in_its_commands(text in r#"[ac2ü \n\r|;&<>'"`$(){}\\^x#-]{0,30}"#) {
+        for text in [text.clone(), format!("\"\" ^\"{text}"), format!("$'{text}'")] {
+            let Ok(commands) = super::commands(&text) else {
+                continue;
+            };
+            let letters = |text: &str| text.matches(['a', 'c', 'ü']).count();
+            let named: usize = commands.iter().map(|command| letters(&command.text)).sum();
+            // Comments at the end of a line are of no command.
+            prop_assert!(text.contains('#') || letters(&text) == named, "{text}: {commands:?}");
+        }
+    }
+}
