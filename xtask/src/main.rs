@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 const USAGE: &str = "\
 cargo xtask tidy                 checks the architecture's rules and the style
 cargo xtask test [--install]     runs everything that must pass; skips tests of missing programs
-    --install      brings the programs that the tests need (apt)
+    --install      brings the programs that the tests need (apt); oha, bombardier and ghz
+                   are optional: \"bench --install\" brings them
 cargo xtask dist [--debug]       makes a release in target/packages, and checks it by using it
     --debug        packs the debug build: shows that the packing works, in less time
 cargo xtask docs                 writes the pages of docs/ that are made from the code
 cargo xtask bench [OPTIONS]      measures knee beside its peers; writes bench/RESULTS.md
-    --install      brings the peers that are missing (apt, cargo)
+    --install      brings the peers that are missing (apt, cargo, go)
     --small        tiny durations, one round: shows that it runs, measures nothing
     --only NAME    one bench, such as closed, open, tls or http2 (repeatable)
     --rounds N     repeats of each measurement (default 5)
@@ -86,8 +87,8 @@ const STEPS: &[Step] = &[
 /// # Errors
 /// Which steps failed. Where `CI` is set, a missing program is an error too, before anything runs.
 fn test(install: bool) -> Result<(), String> {
-    let missing =
-        if install { tools::install(tools::FOR_TESTS) } else { tools::missing(tools::FOR_TESTS) };
+    let needed = [tools::FOR_BENCHES, tools::FOR_TESTS].concat();
+    let missing = if install { tools::install(&needed) } else { tools::missing(&needed) };
     for tool in &missing {
         println!("skipped, as {} is missing: {}", tool.program, tool.purpose);
     }

@@ -19,9 +19,35 @@ pub const fn tool(program: &'static str, package: &'static str, purpose: &'stati
     Tool { program, package, purpose }
 }
 
-/// What the tests need.
-pub const FOR_TESTS: &[Tool] = &[
+/// What the benches need: the peers that apt has, the servers of others that they are measured
+/// against, and what else they start. The tests need them too, as they run each bench.
+pub const FOR_BENCHES: &[Tool] = &[
+    tool("wrk", "wrk", "wrk as a peer"),
+    tool("ab", "apache2-utils", "ab as a peer"),
+    tool("h2load", "nghttp2-client", "h2load as a peer, knee's server with h2load"),
+    tool("iperf3", "iperf3", "iperf3 as a peer"),
+    tool("dnsperf", "dnsperf", "dnsperf as a peer"),
     tool("nginx", "nginx-light", "knee against nginx"),
+    tool("nghttpd", "nghttp2-server", "knee against nghttpd"),
+    tool("openssl", "openssl", "knee's server with OpenSSL, a certificate for nginx"),
+    tool("nats-server", "nats-server", "fleets"),
+    tool("cc", "gcc", "the bare loops"),
+    LIBURING,
+];
+
+/// A library, seen from the folder of programs.
+pub const LIBURING: Tool =
+    tool("../include/liburing.h", "liburing-dev", "the bare loop over io_uring");
+
+/// Peers that apt does not have; `cargo xtask bench --install` brings them, as it does oha. wrk2 and
+/// k6 are measured where somebody installed them.
+pub const OPTIONAL: &[Tool] = &[
+    tool("bombardier", "github.com/codesenberg/bombardier@latest", "bombardier as a peer"),
+    tool("ghz", "github.com/bojand/ghz/cmd/ghz@v0.121.0", "ghz as a peer"),
+];
+
+/// What the tests need beyond [`FOR_BENCHES`].
+pub const FOR_TESTS: &[Tool] = &[
     tool("apache2", "apache2", "knee against Apache httpd"),
     tool("lighttpd", "lighttpd", "knee against lighttpd"),
     tool("haproxy", "haproxy", "knee through HAProxy"),
@@ -29,18 +55,13 @@ pub const FOR_TESTS: &[Tool] = &[
     tool("pytest-3", "python3-pytest", "the Python package"),
     tool("mypy", "mypy", "the types of the Python package"),
     tool("node", "nodejs", "knee against Node"),
-    tool("nghttpd", "nghttp2-server", "knee against nghttpd"),
     tool("nsd", "nsd", "knee against nsd"),
     tool("knotd", "knot", "knee against Knot DNS"),
     tool("go", "golang-go", "knee against Go's net/http"),
     tool("caddy", "caddy", "knee against Caddy"),
     tool("hypercorn", "python3-hypercorn", "knee against hypercorn"),
     tool("curl", "curl", "knee's server with curl"),
-    tool("openssl", "openssl", "knee's server with OpenSSL"),
-    tool("h2load", "nghttp2-client", "knee's server with h2load"),
-    tool("nats-server", "nats-server", "fleets"),
     tool("prometheus", "prometheus", "the dashboard with Prometheus"),
-    tool("cc", "gcc", "the bare loops of the bench"),
     tool("chromium", "chromium", "HTML reports in a browser"),
     tool("java", "default-jre-headless", "HdrHistogram's own tools"),
     // No programs but libraries, seen from the folder of programs.
@@ -64,21 +85,6 @@ pub const FOR_TESTS: &[Tool] = &[
         "python3-ipykernel",
         "the Python package in a notebook",
     ),
-];
-
-/// The peers that apt brings, the servers of others that they are measured against, and what else
-/// the benches need.
-pub const PEERS: &[Tool] = &[
-    tool("wrk", "wrk", "wrk as a peer"),
-    tool("ab", "apache2-utils", "ab as a peer"),
-    tool("h2load", "nghttp2-client", "h2load as a peer"),
-    tool("iperf3", "iperf3", "iperf3 as a peer"),
-    tool("dnsperf", "dnsperf", "dnsperf as a peer"),
-    tool("nginx", "nginx-light", "TLS and HTTP/2 against nginx"),
-    tool("nghttpd", "nghttp2-server", "HTTP/2 against nghttpd"),
-    tool("openssl", "openssl", "a certificate for nginx"),
-    tool("nats-server", "nats-server", "fleets"),
-    tool("../include/liburing.h", "liburing-dev", "the bare loop over io_uring"),
 ];
 
 /// Where a program is: on the path, in the system's sbin folders or where cargo and go install.
@@ -131,7 +137,7 @@ pub fn install(tools: &[Tool]) -> Vec<Tool> {
 }
 
 /// Installs a program that is written in Go, where Go is there.
-pub fn install_with_go(module: &str) {
+fn install_with_go(module: &str) {
     let installed = Command::new("go").args(["install", module]).status();
     if !installed.is_ok_and(|status| status.success()) {
         println!("without {module}: go could not install it");
@@ -159,5 +165,13 @@ mod tests {
         let shell = tool("sh", "dash", "a shell");
         assert_eq!(missing(&[shell, nothing]), [nothing]);
         assert!(find("sh").is_some());
+    }
+
+    #[test]
+    fn each_program_is_listed_once() {
+        let mut programs: Vec<&str> =
+            [FOR_BENCHES, FOR_TESTS, OPTIONAL].concat().iter().map(|tool| tool.program).collect();
+        programs.sort_unstable();
+        assert!(programs.is_sorted_by(|a, b| a < b), "{programs:?}");
     }
 }

@@ -1,12 +1,11 @@
 //! Bulk transfer: one flow and 32, knee beside iperf3 and bare loops, with what a GiB costs.
 
-use super::contender::{BenchProgram, LineValues, split};
+use super::contender::{BenchProgram, LineValues};
 use super::lab::Lab;
-use super::process::{self, Quiet};
+use super::process;
 use super::reader::{json, number};
 use super::round::{MarkdownTable, command_lines, ratios, spread};
 use serde_json::Value;
-use std::time::Duration;
 
 /// Short turns, as the host may change its speed from second to second; iperf3 takes whole seconds.
 const TURN_S: f64 = 1.0;
@@ -19,7 +18,7 @@ struct Contender {
     read: fn(&Value, &str, u32) -> Result<ServedTurn, String>,
 }
 
-/// `{cc}` is the congestion control after the option that names it.
+/// `{iperf3_cc}` and its like are the congestion control after the option that names it.
 const CONTENDERS: &[Contender] = &[
     Contender {
         name: "bare loop",
@@ -35,7 +34,7 @@ const CONTENDERS: &[Contender] = &[
     },
     Contender {
         name: "iperf3",
-        receiver: (IPERF3, "-s -1 -p {port}"),
+        receiver: (IPERF3, "-s -1 --forceflush -p {port}"),
         sender: (IPERF3, "-c 127.0.0.1 -p {port} -P {flows} -t {whole} -J{iperf3_cc}"),
         read: read_iperf3,
     },
@@ -85,15 +84,7 @@ fn table(lab: &Lab, flows: u32, control: &str) -> Result<String, String> {
         lab.program(c.sender.0).is_some() && (flows == 1 || !is_bare)
     };
     let all: Vec<&Contender> = CONTENDERS.iter().filter(is_able).collect();
-    let option = |name: &str| match control {
-        "" => String::new(),
-        control => format!("{name}{control}"),
-    };
-    let values = LineValues::of(lab.seconds(TURN_S))
-        .with("flows", flows)
-        .with("bare_cc", option(" "))
-        .with("iperf3_cc", option(" -C "))
-        .with("knee_cc", option(" --cc "));
+    let values = values(lab.seconds(TURN_S), flows, control);
     let mut turns: Vec<Vec<ServedTurn>> = all.iter().map(|_| Vec::new()).collect();
     for _ in 0..lab.rounds {
         for (contender, turns) in all.iter().zip(&mut turns) {
@@ -120,55 +111,38 @@ fn table(lab: &Lab, flows: u32, control: &str) -> Result<String, String> {
     }
     let shown = values.with("port", "PORT");
     let line = |(program, line): (BenchProgram, &str)| {
-        Ok::<_, String>(format!("{} {}", program.name(), shown.fill(line)?))
+        Ok(format!("{} {}", program.name(), shown.fill(line)?))
     };
-    let lines: Result<Vec<_>, _> =
-        all.iter().flat_map(|c| [line(c.receiver), line(c.sender)]).collect();
-    Ok(table.finish() + &command_lines(lines?))
+    let lines = all.iter().flat_map(|c| [line(c.receiver), line(c.sender)]);
+    Ok(table.finish() + &command_lines(lines)?)
+}
+
+fn values(seconds: f64, flows: u32, control: &str) -> LineValues {
+    let option = |name: &str| match control {
+        "" => String::new(),
+        control => format!("{name}{control}"),
+    };
+    LineValues::of(seconds)
+        .with("flows", flows)
+        .with("bare_cc", option(" "))
+        .with("iperf3_cc", option(" -C "))
+        .with("knee_cc", option(" --cc "))
 }
 
 impl Contender {
     fn turn(&self, lab: &Lab, values: &LineValues, flows: u32) -> Result<ServedTurn, String> {
-        if self.receiver.0 == IPERF3 {
-            return self.iperf3(lab, values, flows);
-        }
-        let program = lab.program(self.receiver.0).ok_or("the receiver is missing")?;
-        let server = lab.serve(&program, &split(self.receiver.1))?;
-        let run = self.send(lab, &values.clone().with("port", server.port))?;
-        let printed = |e: String| format!("{e}: {}{}", run.stdout, run.stderr);
-        let sent = json(&run.stdout).map_err(printed)?;
-        // The receiver of a bare loop ends with its flows.
-        let received = if matches!(self.receiver.0, BenchProgram::Bare(_)) {
-            server.output()?
-        } else {
-            server.stop()?
+        let own_port = values.clone().with("port", process::free_port()?);
+        let server = lab.serve(self.receiver.0, &own_port.fill(self.receiver.1)?)?;
+        let send = |port| {
+            let values = values.clone().with("port", port);
+            lab.run(self.sender.0, &values.fill(self.sender.1)?).map(|run| run.ended)
         };
-        (self.read)(&sent, &received, flows)
-    }
-
-    fn send(&self, lab: &Lab, values: &LineValues) -> Result<process::Run, String> {
-        let program = lab.program(self.sender.0).ok_or("the sender is missing")?;
-        let arguments = split(&values.fill(self.sender.1)?);
-        let sender = process::pinned(lab.generator_core, &program, &arguments);
-        process::run(sender, process::LIMIT)
-    }
-
-    /// Its server says where it listens only to people, so the client tries until it is there.
-    fn iperf3(&self, lab: &Lab, values: &LineValues, flows: u32) -> Result<ServedTurn, String> {
-        let program = lab.program(IPERF3).ok_or("iperf3 is missing")?;
-        let values = values.clone().with("port", process::free_port()?);
-        let arguments = split(&values.fill(self.receiver.1)?);
-        let _server = Quiet::start(process::pinned(lab.server_core, &program, &arguments))?;
-        let mut printed = String::new();
-        for _ in 0..40 {
-            std::thread::sleep(Duration::from_millis(50));
-            let run = self.send(lab, &values)?;
-            if run.exit_code == Some(0) {
-                return (self.read)(&json(&run.stdout)?, "", flows);
-            }
-            printed = run.stdout;
-        }
-        Err(printed)
+        // Other receivers end with their flows.
+        let (sent, received) = match self.receiver.0 {
+            BenchProgram::Knee => (server.serve(send)?, String::new()),
+            _ => server.serve_once(send)?,
+        };
+        sent.read(|out| (self.read)(&json(out)?, &received, flows))
     }
 }
 
@@ -230,7 +204,17 @@ mod tests {
         let read = read_iperf3(&iperf3, "", 1).unwrap();
         assert_eq!(read.cpu_s_per_gib, 1.5);
         assert_eq!(read.gbit_per_s, 8.589_934_592);
-        let filled = LineValues::default().with("port", 7).fill("-p {port} -J").unwrap();
-        assert_eq!(split(&filled), ["-p", "7", "-J"]);
+    }
+
+    #[test]
+    fn all_command_lines_are_filled() {
+        for control in ["", "cubic"] {
+            let values = values(1.0, 32, control).with("port", 7);
+            for contender in CONTENDERS {
+                values.fill(contender.receiver.1).unwrap();
+                let line = values.fill(contender.sender.1).unwrap();
+                assert_eq!(line.contains("cubic"), !control.is_empty(), "{line}");
+            }
+        }
     }
 }

@@ -78,7 +78,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
          so of itself, and calls such a run INVALID as a measurement of the server.\n\n\
          {}{}",
         contender_table("generator", &columns, &[], &rounds),
-        command_lines(contenders.iter().map(|c| c.shown(&shown)))
+        command_lines(contenders.iter().map(|c| c.shown(&shown)))?
     ))
 }
 
@@ -191,12 +191,12 @@ fn table(
     contenders: &[Contender],
     values: &LineValues,
 ) -> Result<String, String> {
-    let arguments = ["0".to_string(), mode.to_string()];
-    let server = lab.serve(&lab.bare.join("connect_server"), &arguments)?;
+    let server = lab.serve(BenchProgram::Bare("connect_server"), &format!("0 {mode}"))?;
     let contenders = lab.present(contenders);
-    let at_port = values.clone().with("port", server.port);
-    let rounds = round::alternate(lab, 1, &contenders, |c| lab.measure(c, &at_port))?;
-    server.stop()?;
+    let rounds = server.serve(|port| {
+        let at_port = values.clone().with("port", port);
+        round::alternate(lab, 1, &contenders, |c| lab.measure(c, &at_port))
+    })?;
     let rate = |m: &Measured| Some(m.per_s());
     let columns = [
         column("connections/s", 0, rate as fn(&Measured) -> Option<f64>),
@@ -205,5 +205,5 @@ fn table(
     ];
     let shown = values.clone().with("port", "PORT");
     Ok(contender_table(title, &columns, &[], &rounds)
-        + &command_lines(contenders.iter().map(|c| c.shown(&shown))))
+        + &command_lines(contenders.iter().map(|c| c.shown(&shown)))?)
 }

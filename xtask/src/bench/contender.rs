@@ -118,11 +118,12 @@ impl LineValues {
             .with("arrivals", format!(" --rate {per_s} --arrival {arrivals}"))
     }
 
-    /// A command line with values for its placeholders, a name in braces, and for those in the
-    /// values; braces around anything else stay. `{url}` is the server's over HTTP unless given.
+    /// A command line with values for its placeholders, and for those in the values. A brace
+    /// before a letter, a digit or an underscore opens a placeholder; any other stays, such as
+    /// those of JSON. `{url}` is the server's over HTTP unless given.
     ///
     /// # Errors
-    /// A placeholder has no value: such a load cannot be made.
+    /// A placeholder has no value, so that such a load cannot be made, or no end.
     pub fn fill(&self, line: &str) -> Result<String, String> {
         // A closed loop has no arrivals.
         let unless_given = [("url", "http://127.0.0.1:{port}/"), ("arrivals", "")];
@@ -131,16 +132,15 @@ impl LineValues {
         let mut pieces = line.split('{');
         let mut filled = pieces.next().unwrap_or_default().to_string();
         for piece in pieces {
-            let name = piece.split_once('}').filter(|(name, _)| {
-                !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
-            });
-            let Some((name, rest)) = name else {
+            if !piece.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
                 filled += "{";
                 filled += piece;
                 continue;
-            };
+            }
+            let (name, rest) =
+                piece.split_once('}').ok_or_else(|| format!("no end of {{{piece} in {line}"))?;
             let value = values.iter().find(|(key, _)| *key == name);
-            let (_, value) = value.ok_or_else(|| format!("no value of {name}"))?;
+            let (_, value) = value.ok_or_else(|| format!("no value of {{{name}}} in {line}"))?;
             filled += &self.fill(value)?;
             filled += rest;
         }
@@ -154,23 +154,16 @@ impl Contender {
     /// # Errors
     /// As [`LineValues::fill`].
     pub fn arguments(&self, values: &LineValues) -> Result<String, String> {
-        self.fill(self.line, values).map_err(|e| format!("{}: {e}", self.name))
+        let values = values.clone().with("backend", self.backend);
+        values.fill(self.line).map_err(|e| format!("{}: {e}", self.name))
     }
 
-    /// Another command line of it for these values.
+    /// The command line with the program's name, as a person types it.
     ///
     /// # Errors
     /// As [`LineValues::fill`].
-    pub fn fill(&self, line: &str, values: &LineValues) -> Result<String, String> {
-        values.clone().with("backend", self.backend).fill(line)
-    }
-
-    /// The command line with the program's name, as a person types it; as declared where a
-    /// placeholder has no value.
-    pub fn shown(&self, values: &LineValues) -> String {
-        let filled = self.fill(self.line, values);
-        let arguments = filled.unwrap_or_else(|_| self.line.to_string());
-        format!("{} {arguments}", self.program.name())
+    pub fn shown(&self, values: &LineValues) -> Result<String, String> {
+        Ok(format!("{} {}", self.program.name(), self.arguments(values)?))
     }
 }
 
@@ -283,6 +276,20 @@ mod tests {
         let expected = ["-d1s", "-H", "Connection: close", "http://127.0.0.1:81/"];
         assert_eq!(words("-d1s -H 'Connection: close' {url}"), expected);
         assert_eq!(words("-d '{body}' '{ {port}'"), ["-d", r#"{"text":"81"}"#, "{ 81"]);
-        assert_eq!(values.fill("{port} {rate}"), Err("no value of rate".into()));
+    }
+
+    #[test]
+    fn a_placeholder_has_a_value_or_is_an_error() {
+        let values = LineValues::default().with("port", 81).with("iperf3_cc", " -C cubic");
+        assert_eq!(values.fill("-p {port} -J{iperf3_cc}").unwrap(), "-p 81 -J -C cubic");
+        for kept in [r#"{"a":{"b":1}}"#, "{}", "{ port }", "{", "a}", "{'a': {-1}}"] {
+            assert_eq!(values.fill(kept).unwrap(), kept);
+        }
+        for bad in ["{rate}", "{Port}", "{0}", "{port", "{port {port}", "{port-2}", "{_}", "{é}"] {
+            let why = values.fill(&format!("{{port}} {bad}")).unwrap_err();
+            assert!(why.starts_with("no value of {") || why.starts_with("no end of {"), "{why}");
+        }
+        let bad = LineValues::default().with("target", "http://{host}/").fill("{target}");
+        assert_eq!(bad, Err("no value of {host} in http://{host}/".into()));
     }
 }

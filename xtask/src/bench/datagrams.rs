@@ -1,6 +1,6 @@
 //! Datagrams and queries of DNS: what sending one costs, and whether each leaves when it should.
 
-use super::contender::{Contender, LineValues, OfferedRate, bare, knee, knee_on_both, peer, split};
+use super::contender::{Contender, LineValues, OfferedRate, bare, knee, knee_on_both, peer};
 use super::lab::{Lab, Measured};
 use super::open::{columns, compare};
 use super::round::{
@@ -10,7 +10,6 @@ use super::round::{
 use super::{process, reader};
 use crate::repo::write;
 use std::path::Path;
-use std::time::Duration;
 
 /// The host may change its speed from second to second: short turns, and several times the rounds.
 const TURN_S: f64 = 1.0;
@@ -19,8 +18,6 @@ const ROUNDS_FACTOR: usize = 3;
 const SIZE: u32 = 64;
 /// Schedules are tried at this share of what knee reaches without one.
 const PACED_SHARE: f64 = 0.6;
-/// iperf3's server may not listen yet when its client is started.
-const IPERF_ATTEMPTS: usize = 20;
 
 const fn knee_udp(name: &'static str, line: &'static str) -> Contender {
     Contender { read: reader::knee_udp, ..knee(name, line) }
@@ -85,26 +82,17 @@ pub fn run_udp(lab: &Lab) -> Result<String, String> {
         unpaced_table(unpaced.as_slice()),
         PACED_SHARE * 100.0,
         paced_table(&paced, rate),
-        command_lines(shown)
+        command_lines(shown)?
     ))
 }
 
 /// iperf3 counts at both ends: its client sends to nothing but its server.
 fn measure_iperf(lab: &Lab) -> Result<Measured, String> {
-    let program = lab.program(IPERF3.program).ok_or("iperf3 is not here")?;
-    let port = process::free_port()?;
-    let args = split(&format!("-s -1 -p {port}"));
-    let _server = process::Quiet::start(process::pinned(lab.server_core, &program, &args))?;
-    let mut measured = Err("iperf3 was not tried".to_string());
-    for _ in 0..IPERF_ATTEMPTS {
-        std::thread::sleep(Duration::from_millis(50));
-        let values = values(lab.seconds(TURN_S), 0.0).with("port", port);
-        measured = lab.measure(&IPERF3, &values);
-        if measured.is_ok() {
-            break;
-        }
-    }
-    measured
+    let server = format!("-s -1 --forceflush -p {}", process::free_port()?);
+    let values = values(lab.seconds(TURN_S), 0.0);
+    let measure = |port| lab.measure(&IPERF3, &values.with("port", port));
+    let (measured, _) = lab.serve(IPERF3.program, &server)?.serve_once(measure)?;
+    Ok(measured)
 }
 
 /// Each sender beside the loop that makes the same system calls and nothing else.
@@ -196,8 +184,9 @@ fn closed(lab: &Lab, names: &Path) -> Result<String, String> {
         column("queries per s of a core", 0, per_core),
         ratio("against dnsperf", per_core, DNSPERF.name),
     ];
-    let table = round::contest(lab, DNS_ROUNDS_FACTOR, &CLOSED, &values, "generator", &columns)?;
-    server.stop()?;
+    let table = server.serve(|_| {
+        round::contest(lab, DNS_ROUNDS_FACTOR, &CLOSED, &values, "generator", &columns)
+    })?;
     Ok(format!(
         "## DNS: what a query costs\n\n\
          `knee serve dns` answers over UDP; {QUERIES} queries at once from one source port. Goal: \
@@ -224,7 +213,7 @@ fn open(lab: &Lab, names: &Path) -> Result<String, String> {
          A constant rate from one source port. The kernel stamps each query at the server. Goal: \
          a coefficient of variation of the gaps under 0.1.\n\n{}{}",
         contender_table("generator", &columns(), &[], &rounds),
-        command_lines(OPEN.iter().map(|c| c.shown(&shown)))
+        command_lines(OPEN.iter().map(|c| c.shown(&shown)))?
     ))
 }
 

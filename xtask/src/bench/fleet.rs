@@ -1,10 +1,11 @@
 //! A fleet of four agents beside one process. Measures what arrives at the server, how far apart
 //! agents begin, where a sweep finds the knee, and what many agents take of their coordinator.
 
-use super::contender::split;
+use super::contender::{BenchProgram, split};
 use super::lab::Lab;
 use super::open::{ScheduleFit, compare};
-use super::process::{self, Quiet, free_port, pinned};
+use super::process::{self, BenchServer, free_port, pinned};
+use super::reader::json;
 use super::round::{MarkdownTable, median, spread};
 use crate::repo::LINTED;
 use crate::{repo, tools};
@@ -25,7 +26,7 @@ const SKEW_PER_S: f64 = 40.0;
 /// NATS and agents on the generator's core; two of them have clocks that are `shift_s` off.
 struct Fleet {
     url: String,
-    _running: Vec<Quiet>,
+    _running: Vec<BenchServer>,
 }
 
 impl Fleet {
@@ -35,7 +36,7 @@ impl Fleet {
         let folder = lab.scratch(&format!("nats-{port}"));
         let mut nats = Command::new(program);
         nats.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"]).arg(&folder);
-        let mut running = vec![Quiet::start(nats)?];
+        let mut running = vec![BenchServer::start_on(port, nats)?];
         let url = format!("nats://127.0.0.1:{port}");
         let ls = || {
             let mut ls = Command::new(&lab.knee);
@@ -55,20 +56,18 @@ impl Fleet {
             };
             let line = format!("agent --nats {url} --name a{number} --clock-shift-ns {shift_ns}");
             let arguments = split(&line);
-            // One after another, as the first may come before NATS listens.
-            for _ in 0..50 {
-                running.push(Quiet::start(pinned(lab.generator_core, &lab.knee, &arguments))?);
+            let agent = pinned(lab.generator_core, &lab.knee, &arguments);
+            let agent = BenchServer::spawn(agent, 0)?;
+            let comes = |_| {
                 std::thread::sleep(Duration::from_millis(200));
-                if listed(number + 1) {
-                    break;
-                }
+                listed(number + 1)
+            };
+            if !(0..50).any(comes) {
+                return Err(agent.failed("the agent does not come:"));
             }
+            running.push(agent);
         }
-        if listed(AGENTS) {
-            Ok(Fleet { url, _running: running })
-        } else {
-            Err("the agents do not come".to_owned())
-        }
+        Ok(Fleet { url, _running: running })
     }
 }
 
@@ -83,8 +82,7 @@ fn arrivals(lab: &Lab, fleet: Option<&Fleet>, load: &str) -> Result<Vec<i64>, St
     if let Some(fleet) = fleet {
         line += &format!(" --fleet {}", fleet.url);
     }
-    let report = knee(lab, &line)?;
-    server.stop()?;
+    let report = server.serve(|_| knee(lab, &line))?;
     let rows = process::log_columns(&process::read(&log)?, ["arrival_ns"])?;
     let mut stamps: Vec<i64> = rows.into_iter().flatten().collect();
     stamps.sort_unstable();
@@ -98,10 +96,7 @@ fn arrivals(lab: &Lab, fleet: Option<&Fleet>, load: &str) -> Result<Vec<i64>, St
 
 /// knee with this command line on the generator's core; its report.
 fn knee(lab: &Lab, line: &str) -> Result<Value, String> {
-    let command = pinned(lab.generator_core, &lab.knee, &split(line));
-    let ended = process::run(command, Duration::from_secs(300))?;
-    serde_json::from_str(&ended.stdout)
-        .map_err(|e| format!("knee {line}: {e}: {}{}", ended.stdout, ended.stderr))
+    lab.run(BenchProgram::Knee, line)?.ended.read(json)
 }
 
 /// The largest distance between the distribution of gaps and an exponential one of this rate, and
@@ -261,8 +256,7 @@ fn knees(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
                 // To look for levels takes a budget of its own.
                 line += " --vusers 1,8";
             }
-            let report = knee(lab, &line)?;
-            server.stop()?;
+            let report = server.serve(|_| knee(lab, &line))?;
             let conclusion = &report["conclusion"];
             let number = |v: &Value| v.as_f64().map_or("–".to_owned(), |v| format!("{v:.2}"));
             let ends = &conclusion["knee_ci95"];
@@ -301,11 +295,11 @@ fn coordinator(lab: &Lab) -> Result<String, String> {
         test.args(["--ignored", "--exact", "--nocapture", name])
             .env("KNEE_FLEET", size)
             .current_dir(repo::root().join("crates/fleet"));
-        let ended = process::run(test, Duration::from_secs(1_800))?;
+        let ended = process::run_within(Duration::from_secs(1_800), test)?.ended;
         let told = ended.stdout.lines().find_map(|line| line.split_once("took ")?.1.into());
         let told: Vec<&str> = told.map(|t: &str| t.split(' ').collect()).unwrap_or_default();
         let [_, agents, _, seconds, _, cpu_s, _, _, _, memory] = told[..] else {
-            return Err(format!("the crowd: {}{}", ended.stdout, ended.stderr));
+            return Err(ended.failed("the crowd:"));
         };
         let [cpu, over] = [cpu_s, seconds].map(|t| t.parse::<f64>().unwrap_or(f64::NAN));
         table.row(&[

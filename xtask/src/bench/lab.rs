@@ -3,7 +3,7 @@
 use super::contender::{
     BenchProgram, Contender, ContenderReport, LineValues, ResponseTimes, split,
 };
-use super::process::{self, BenchServer};
+use super::process::{self, BenchServer, Run};
 use crate::repo::output;
 use crate::{repo, tools};
 use std::path::{Path, PathBuf};
@@ -105,12 +105,21 @@ impl Lab {
         }
     }
 
+    /// As [`Lab::program`], where it must be.
+    ///
+    /// # Errors
+    /// It is not on this machine.
+    pub fn find(&self, program: BenchProgram) -> Result<PathBuf, String> {
+        self.program(program).ok_or_else(|| format!("{} is missing", program.name()))
+    }
+
     /// Starts a server on its core and waits until it listens.
     ///
     /// # Errors
     /// It does not.
-    pub fn serve(&self, program: &Path, args: &[String]) -> Result<BenchServer, String> {
-        BenchServer::start(process::pinned(self.server_core, program, args))
+    pub fn serve(&self, program: BenchProgram, line: &str) -> Result<BenchServer, String> {
+        let path = self.find(program)?;
+        BenchServer::start(process::pinned(self.server_core, &path, &split(line)))
     }
 
     /// Starts `knee serve` with these further arguments on its core.
@@ -118,7 +127,7 @@ impl Lab {
     /// # Errors
     /// It does not start.
     pub fn serve_knee(&self, line: &str) -> Result<BenchServer, String> {
-        self.serve(&self.knee, &split(&format!("serve {line}")))
+        self.serve(BenchProgram::Knee, &format!("serve {line}"))
     }
 
     /// Starts the lean epoll server. `stamps` are a file for arrival times and how many to keep.
@@ -126,11 +135,9 @@ impl Lab {
     /// # Errors
     /// It does not start.
     pub fn serve_lean(&self, stamps: Option<(&Path, usize)>) -> Result<BenchServer, String> {
-        let mut args = vec!["0".to_string()];
-        if let Some((file, count)) = stamps {
-            args.extend([file.display().to_string(), count.to_string()]);
-        }
-        self.serve(&self.bare.join("server_epoll"), &args)
+        let stamps =
+            stamps.map_or(String::new(), |(file, count)| format!("'{}' {count}", file.display()));
+        self.serve(BenchProgram::Bare("server_epoll"), &format!("0 {stamps}"))
     }
 
     /// Runs a contender on its core.
@@ -138,46 +145,36 @@ impl Lab {
     /// # Errors
     /// It cannot make such a load, fails, or prints nothing that can be understood.
     pub fn measure(&self, contender: &Contender, values: &LineValues) -> Result<Measured, String> {
-        self.measure_line(contender, &contender.arguments(values)?)
+        let run = self.run(contender.program, &contender.arguments(values)?)?;
+        Ok(Measured {
+            sample: run.ended.read(contender.read)?,
+            cpu_user_s: run.cpu_user_s,
+            cpu_system_s: run.cpu_system_s,
+        })
     }
 
     /// Runs a contender on its core against a server, whose port is `{port}`, and ends that.
     ///
     /// # Errors
-    /// As [`Lab::measure`].
+    /// As [`Lab::measure`], or the server fails.
     pub fn measure_at(
         &self,
         server: BenchServer,
         contender: &Contender,
         values: &LineValues,
     ) -> Result<Measured, String> {
-        let measured = self.measure(contender, &values.clone().with("port", server.port))?;
-        server.stop()?;
-        Ok(measured)
+        server.serve(|port| self.measure(contender, &values.clone().with("port", port)))
     }
 
-    /// Runs a contender on its core with another command line.
+    /// Runs a program on the generator's core.
     ///
     /// # Errors
-    /// It fails, or prints nothing that can be understood.
-    pub fn measure_line(&self, contender: &Contender, line: &str) -> Result<Measured, String> {
-        let name = contender.name;
-        let program = self.program(contender.program).ok_or(format!("{name} is not here"))?;
-        let run = process::run(
-            process::pinned(self.generator_core, &program, &split(line)),
-            process::LIMIT,
-        )?;
-        let printed = || format!("{}{}", run.stdout, run.stderr);
-        if !contender.program.accepts(run.exit_code) {
-            let code = run.exit_code;
-            return Err(format!("{name} {line} ended with {code:?}: {}", printed()));
-        }
-        let sample = (contender.read)(&run.stdout);
-        Ok(Measured {
-            sample: sample.map_err(|e| format!("{name}: {e}: {}", printed()))?,
-            cpu_user_s: run.cpu_user_s,
-            cpu_system_s: run.cpu_system_s,
-        })
+    /// It is not here, fails, or does not end in time.
+    pub fn run(&self, program: BenchProgram, line: &str) -> Result<Run, String> {
+        let path = self.find(program)?;
+        let run = process::run(process::pinned(self.generator_core, &path, &split(line)))?;
+        let is_measured = program.accepts(run.ended.status.code());
+        if is_measured { Ok(run) } else { Err(run.ended.failed("failed:")) }
     }
 }
 

@@ -100,15 +100,9 @@ impl Options {
 /// What could not be built, started or understood.
 pub fn run(options: &Options) -> Result<(), String> {
     if options.install {
-        tools::install(tools::PEERS);
+        tools::install(&[tools::FOR_BENCHES, tools::OPTIONAL].concat());
         if tools::find("oha").is_none() {
             cargo(&["install", "--locked", "oha"], &[])?;
-        }
-        if tools::find("bombardier").is_none() {
-            tools::install_with_go("github.com/codesenberg/bombardier@latest");
-        }
-        if tools::find("ghz").is_none() {
-            tools::install_with_go("github.com/bojand/ghz/cmd/ghz@v0.121.0");
         }
     }
     let release = !options.debug;
@@ -184,19 +178,14 @@ fn build_bare_loops() -> Result<PathBuf, String> {
     let out = repo::target().join("bench");
     make(&out)?;
     for (name, library) in BARE_LOOPS {
+        if *library == "-luring" && tools::find(tools::LIBURING.program).is_none() {
+            eprintln!("without bench/{name}.c: {} is missing", tools::LIBURING.package);
+            continue;
+        }
         let mut cc = Command::new("cc");
         cc.args(["-O2", "-Wall", "-Wextra", "-o"]).arg(out.join(name));
         cc.arg(repo::root().join(format!("bench/{name}.c"))).arg(library);
-        let output = cc.output().map_err(|e| format!("cc: {e}"))?;
-        if output.status.success() {
-            continue;
-        }
-        if *library == "-luring" {
-            eprintln!("without bench/{name}.c (apt-get install liburing-dev)");
-        } else {
-            let why = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("cc bench/{name}.c: {why}"));
-        }
+        process::run(cc)?.ended.succeeded()?;
     }
     Ok(out)
 }

@@ -43,7 +43,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
         text += &format!("### {rate}/s\n\n{table}");
     }
     let shown = values(RATES[0]).with("port", 8080);
-    Ok(text + &command_lines(contenders.iter().map(|c| c.shown(&shown))))
+    Ok(text + &command_lines(contenders.iter().map(|c| c.shown(&shown)))?)
 }
 
 /// What a table says of arrivals at a constant rate.

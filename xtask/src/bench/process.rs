@@ -4,28 +4,63 @@ use crate::repo;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Time limit for a contender's run, far beyond any turn.
-pub const LIMIT: Duration = Duration::from_secs(120);
+/// Time limit for a contender's run and for a server's end, far beyond any turn.
+const LIMIT: Duration = Duration::from_secs(300);
 
-/// A contender that has ended.
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    command: String,
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// An error with the command line, how the program ended, and all that it printed.
+    pub fn failed(&self, why: impl Display) -> String {
+        let Ended { command, status, stdout, stderr } = self;
+        format!(
+            "{why}\n{command}\n{status}\nstandard output:\n{}\nstandard error:\n{}",
+            stdout.trim_end(),
+            stderr.trim_end()
+        )
+    }
+
+    /// What `read` finds in its standard output.
+    ///
+    /// # Errors
+    /// That of `read`, with all that the program printed.
+    pub fn read<T>(&self, read: impl FnOnce(&str) -> Result<T, String>) -> Result<T, String> {
+        read(&self.stdout).map_err(|why| self.failed(why))
+    }
+
+    /// Its standard output.
+    ///
+    /// # Errors
+    /// It did not succeed.
+    pub fn succeeded(self) -> Result<String, String> {
+        if self.status.success() { Ok(self.stdout) } else { Err(self.failed("failed:")) }
+    }
+}
+
+/// A contender that has ended, with its processor time.
 #[derive(Debug)]
 pub struct Run {
-    /// Its exit code; none where a signal ended it.
-    pub exit_code: Option<i32>,
-    /// What it said.
-    pub stdout: String,
-    /// What it said on standard error.
-    pub stderr: String,
-    /// Its processor time in user mode.
+    pub ended: Ended,
+    /// Processor time in user mode.
     pub cpu_user_s: f64,
-    /// Its processor time in the kernel.
+    /// Processor time in the kernel.
     pub cpu_system_s: f64,
 }
 
@@ -45,35 +80,52 @@ pub fn pinned(core: usize, program: &Path, args: &[String]) -> Command {
     command
 }
 
-/// Runs a command to its end, or kills it after `limit`. The processor time is that of the children
+/// Runs a command to its end, at most for [`LIMIT`]. The processor time is that of the children
 /// waited for meanwhile, so no other child may end at the same time.
 ///
 /// # Errors
 /// It does not start, or does not end in time.
-pub fn run(mut command: Command, limit: Duration) -> Result<Run, String> {
+pub fn run(command: Command) -> Result<Run, String> {
+    run_within(LIMIT, command)
+}
+
+/// Runs a command to its end, or kills it after `limit`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_within(limit: Duration, mut command: Command) -> Result<Run, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let before = children_cpu_s()?;
     let child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
-    let pid = Pid::from_raw(child.id().cast_signed());
+    let (output, killed) = limited(pid(&child), limit, || child.wait_with_output());
+    let output = output.map_err(|e| format!("{command:?}: {e}"))?;
+    let after = children_cpu_s()?;
+    let ended = Ended {
+        command: format!("{command:?}"),
+        status: output.status,
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    if killed {
+        return Err(ended.failed(format!("did not end within {limit:?}:")));
+    }
+    Ok(Run { ended, cpu_user_s: after.0 - before.0, cpu_system_s: after.1 - before.1 })
+}
+
+/// Waits, and kills the process if that takes longer than `limit`; whether it was killed.
+fn limited<T>(pid: Pid, limit: Duration, wait: impl FnOnce() -> T) -> (T, bool) {
     let (ended, watched) = mpsc::channel::<()>();
-    let watchdog = std::thread::spawn(move || {
+    let watchdog = thread::spawn(move || {
         let late = watched.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
         late && kill(pid, Signal::SIGKILL).is_ok()
     });
-    let output = child.wait_with_output().map_err(|e| format!("{command:?}: {e}"));
+    let waited = wait();
     drop(ended);
-    let killed = watchdog.join().unwrap_or(false);
-    let (output, after) = (output?, children_cpu_s()?);
-    if killed {
-        return Err(format!("{command:?} did not end within {limit:?}"));
-    }
-    Ok(Run {
-        exit_code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        cpu_user_s: after.0 - before.0,
-        cpu_system_s: after.1 - before.1,
-    })
+    (waited, watchdog.join().unwrap_or(false))
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
 }
 
 /// User and system time of the children waited for so far.
@@ -121,103 +173,146 @@ pub fn free_port() -> Result<u16, String> {
     address.map(|a| a.port()).map_err(|e| format!("a port: {e}"))
 }
 
-/// A server that listens until it is stopped or dropped.
+/// A program that serves contenders until it is stopped or dropped.
 pub struct BenchServer {
-    child: Quiet,
+    command: String,
+    child: Child,
     stdout: BufReader<ChildStdout>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
     /// The port that it listens on.
     pub port: u16,
 }
 
 impl BenchServer {
-    /// Starts it and reads its line `listening on ADDRESS:PORT`, its first or its second.
+    /// Starts it and reads its line `listening on ADDRESS:PORT`; an address is not needed.
     ///
     /// # Errors
-    /// It does not start or says something else.
-    pub fn start(mut command: Command) -> Result<Self, String> {
-        let mut server = BenchServer::spawn(&mut command, 0)?;
+    /// It does not start or ends without such a line.
+    pub fn start(command: Command) -> Result<Self, String> {
+        let mut server = BenchServer::spawn(command, 0)?;
         let mut line = String::new();
-        // With TLS knee's server says first where its certificate is.
-        while line.is_empty() || line.starts_with("certificate ") {
-            line.clear();
-            let read = server.stdout.read_line(&mut line);
-            if read.map_err(|e| format!("{command:?}: {e}"))? == 0 {
-                break;
+        while server.stdout.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+            // knee's server says before where its certificate is, iperf3's draws a line.
+            let address = line.split_once("listening on ").map(|(_, rest)| rest);
+            let address = address.and_then(|rest| rest.split_whitespace().next());
+            let port = address.and_then(|address| address.rsplit(':').next()?.parse().ok());
+            if let Some(port) = port {
+                server.port = port;
+                return Ok(server);
             }
+            line.clear();
         }
-        let port = line.trim().strip_prefix("listening on ").and_then(|a| a.rsplit(':').next());
-        let port = port.and_then(|port| port.parse().ok());
-        server.port = port.ok_or(format!("{command:?} said {line:?}"))?;
-        Ok(server)
+        Err(server.failed("does not listen:"))
     }
 
     /// Starts a program that says nothing, and waits until it listens on `port`.
     ///
     /// # Errors
     /// It does not start, ends, or does not listen within ten seconds.
-    pub fn start_on(port: u16, mut command: Command) -> Result<Self, String> {
-        let mut server = BenchServer::spawn(&mut command, port)?;
+    pub fn start_on(port: u16, command: Command) -> Result<Self, String> {
+        let mut server = BenchServer::spawn(command, port)?;
         for _ in 0..1_000 {
-            if let Ok(Some(status)) = server.child.0.try_wait() {
-                return Err(format!("{command:?}: {status}"));
+            if matches!(server.child.try_wait(), Ok(Some(_))) {
+                break;
             }
             if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
                 return Ok(server);
             }
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
-        Err(format!("{command:?} does not listen"))
+        Err(server.failed("does not listen:"))
     }
 
-    fn spawn(command: &mut Command, port: u16) -> Result<Self, String> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
-        let stdout = child.stdout.take().ok_or("no standard output")?;
-        Ok(BenchServer { child: Quiet(child), stdout: BufReader::new(stdout), port })
-    }
-
-    /// What it said after its first line, once it has ended by itself.
-    ///
-    /// # Errors
-    /// Its output cannot be read.
-    pub fn output(mut self) -> Result<String, String> {
-        let mut said = String::new();
-        self.stdout.read_to_string(&mut said).map_err(|e| format!("the server: {e}"))?;
-        self.child.0.wait().map_err(|e| format!("the server: {e}"))?;
-        Ok(said)
-    }
-
-    /// Ends it with SIGTERM and waits; what it said after its first line.
-    ///
-    /// # Errors
-    /// Its output cannot be read.
-    pub fn stop(self) -> Result<String, String> {
-        let pid = Pid::from_raw(self.child.0.id().cast_signed());
-        kill(pid, Signal::SIGTERM).map_err(|e| format!("stopping the server: {e}"))?;
-        self.output()
-    }
-}
-
-/// A process that is ended when dropped.
-pub struct Quiet(Child);
-
-impl Quiet {
-    /// Starts one whose output nobody reads.
+    /// Starts a program, which may listen on `port` later.
     ///
     /// # Errors
     /// It does not start.
-    pub fn start(mut command: Command) -> Result<Quiet, String> {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
-        Ok(Quiet(child))
+    pub fn spawn(mut command: Command, port: u16) -> Result<Self, String> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let shown = format!("{command:?}");
+        let mut child = command.spawn().map_err(|e| format!("{shown}: {e}"))?;
+        let stdout = BufReader::new(child.stdout.take().ok_or("no standard output")?);
+        let mut stderr = child.stderr.take().ok_or("no standard error")?;
+        // Read at once, as a full pipe would hold the server.
+        let stderr = thread::spawn(move || {
+            let mut said = Vec::new();
+            // What came before an error is kept.
+            let _ = stderr.read_to_end(&mut said);
+            said
+        });
+        Ok(BenchServer { command: shown, child, stdout, stderr: Some(stderr), port })
+    }
+
+    /// Waits for its end, at most for [`LIMIT`].
+    fn ended(mut self) -> Result<Ended, String> {
+        let mut stdout = Vec::new();
+        let (status, _) = limited(pid(&self.child), LIMIT, || {
+            self.stdout.read_to_end(&mut stdout)?;
+            self.child.wait()
+        });
+        let status = status.map_err(|e| format!("{}: {e}", self.command))?;
+        let stderr = self.stderr.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
+        Ok(Ended {
+            command: std::mem::take(&mut self.command),
+            status,
+            stdout: String::from_utf8_lossy(&stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&stderr).into_owned(),
+        })
+    }
+
+    /// Does work with its port, and ends it with SIGTERM.
+    ///
+    /// # Errors
+    /// The work fails, with what the server said, or the server does.
+    pub fn serve<T>(self, work: impl FnOnce(u16) -> Result<T, String>) -> Result<T, String> {
+        match work(self.port) {
+            Ok(done) => {
+                let ended = self.terminated()?;
+                // Programs without a handler end by the signal.
+                let is_stopped = ended.status.signal() == Some(Signal::SIGTERM as i32);
+                if !is_stopped {
+                    ended.succeeded()?;
+                }
+                Ok(done)
+            }
+            Err(why) => Err(self.failed(format!("{why}\nServer:"))),
+        }
+    }
+
+    /// Does work with the port of a server that ends by itself afterwards; what the server said
+    /// after its first line too.
+    ///
+    /// # Errors
+    /// As [`BenchServer::serve`].
+    pub fn serve_once<T>(
+        self,
+        work: impl FnOnce(u16) -> Result<T, String>,
+    ) -> Result<(T, String), String> {
+        match work(self.port) {
+            Ok(done) => Ok((done, self.ended()?.succeeded()?)),
+            Err(why) => Err(self.failed(format!("{why}\nServer:"))),
+        }
+    }
+
+    /// Ends it; an error that shows what it was and said beside what went wrong.
+    pub fn failed(self, why: impl Display) -> String {
+        match self.terminated() {
+            Ok(ended) => ended.failed(why),
+            Err(e) => format!("{why}\n{e}"),
+        }
+    }
+
+    fn terminated(self) -> Result<Ended, String> {
+        kill(pid(&self.child), Signal::SIGTERM).map_err(|e| format!("{}: {e}", self.command))?;
+        self.ended()
     }
 }
 
-impl Drop for Quiet {
+impl Drop for BenchServer {
     fn drop(&mut self) {
-        // Nothing is left to tell if it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // Nothing is left to do if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -233,19 +328,41 @@ mod tests {
 
     #[test]
     fn a_run_tells_its_end_and_is_limited() {
-        let run = run(shell("echo out; echo err >&2; exit 3"), Duration::from_secs(30)).unwrap();
-        assert_eq!((run.exit_code, run.stdout.trim(), run.stderr.trim()), (Some(3), "out", "err"));
+        let run = run(shell("echo out; echo err >&2; exit 3")).unwrap();
+        let Ended { status, stdout, stderr, .. } = &run.ended;
+        assert_eq!((status.code(), stdout.trim(), stderr.trim()), (Some(3), "out", "err"));
+        let failed = run.ended.failed("no figure:");
+        for part in ["no figure:", "echo err >&2", "exit status: 3", "out\n", "error:\nerr"] {
+            assert!(failed.contains(part), "{failed}");
+        }
         assert!(run.cpu_user_s >= 0.0 && run.cpu_system_s >= 0.0);
-        assert!(super::run(shell("exec sleep 60"), Duration::from_millis(50)).is_err());
+        assert!(run_within(Duration::from_millis(50), shell("exec sleep 60")).is_err());
     }
 
     #[test]
     fn a_server_says_its_port_and_ends() {
-        let script = "trap 'echo bye; exit' TERM; echo listening on 127.0.0.1:81; \
+        let script = "trap 'exit' TERM; echo listening on 127.0.0.1:81; \
                       while :; do sleep 0.01; done";
         let server = BenchServer::start(shell(script)).unwrap();
-        assert_eq!(server.port, 81);
-        assert_eq!(server.stop().unwrap().trim(), "bye");
-        assert!(BenchServer::start(shell("echo no")).is_err());
+        assert_eq!(server.serve(Ok).unwrap(), 81);
+        let table = BenchServer::start(shell("echo ---; echo Server listening on 82 '(test #1)'"));
+        let table = table.unwrap();
+        assert_eq!(table.serve_once(Ok).unwrap(), (82, String::new()));
+    }
+
+    #[test]
+    fn a_server_that_fails_shows_what_it_said() {
+        let shows = |why: String, parts: &[&str]| {
+            assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+        };
+        let start = |script| BenchServer::start(shell(script));
+        let refused = start("echo no; echo why >&2; exit 4").err().unwrap();
+        shows(refused, &["does not listen", "exit status: 4", "output:\nno", "error:\nwhy"]);
+        let fails = || start("echo listening on 83; echo lost >&2; exit 5").unwrap();
+        shows(fails().serve_once(Ok).unwrap_err(), &["exit status: 5", "error:\nlost"]);
+        shows(fails().serve(Ok).unwrap_err(), &["exit status: 5", "error:\nlost"]);
+        let well = start("echo listening on 84; echo mine >&2; exec sleep 60").unwrap();
+        let beside = well.serve(|_| Err::<(), _>("the contender failed".into()));
+        shows(beside.unwrap_err(), &["the contender failed", "error:\nmine"]);
     }
 }

@@ -178,11 +178,12 @@ fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String
     };
     let contenders: Vec<Contender> = KNEE.iter().chain(peers).copied().collect();
     let values = values(lab, &comparison.knee, comparison.connections, scheme);
-    let at_port = values.clone().with("port", server.port);
-    let rounds = round::alternate(lab, ROUNDS_FACTOR, &lab.present(&contenders), |contender| {
-        lab.measure(contender, &at_port)
+    let rounds = server.serve(|port| {
+        let at_port = values.clone().with("port", port);
+        round::alternate(lab, ROUNDS_FACTOR, &lab.present(&contenders), |contender| {
+            lab.measure(contender, &at_port)
+        })
     })?;
-    server.stop()?;
     let against = comparison.against;
     let (rate_title, cpu_title) =
         (format!("rate against {against}"), format!("CPU against {against}"));
@@ -198,13 +199,16 @@ fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String
             .push(column("% resumed", 0, |m| Some(m.sample.resumed? / m.sample.requests * 100.0)));
     }
     let table = contender_table("generator", &columns, &[], &rounds);
-    Ok(heading + &table + &below(lab, &contenders, values))
+    Ok(heading + &table + &below(lab, &contenders, values)?)
 }
 
 /// Who is missing, and the command lines.
-fn below(lab: &Lab, contenders: &[Contender], values: LineValues) -> String {
+///
+/// # Errors
+/// As [`LineValues::fill`].
+fn below(lab: &Lab, contenders: &[Contender], values: LineValues) -> Result<String, String> {
     let shown = values.with("port", "PORT");
-    lab.left_out(contenders) + &command_lines(contenders.iter().map(|c| c.shown(&shown)))
+    Ok(lab.left_out(contenders) + &command_lines(contenders.iter().map(|c| c.shown(&shown)))?)
 }
 
 /// The schedule over one connection, as `knee serve http` saw it.
@@ -227,7 +231,7 @@ fn open(lab: &Lab) -> Result<String, String> {
         "### Open loop, {RATE_PER_S}/s over one connection (goal: deviation p50 ≤ 3 µs)\n\n\
          `knee serve http --arrivals` stamps each request; deviations as in the open loop.\n\n{}{}",
         contender_table("generator", &columns(), &[], &rounds),
-        below(lab, &contenders, values)
+        below(lab, &contenders, values)?
     ))
 }
 
@@ -309,12 +313,7 @@ fn certify(site: &Path) -> Result<(), String> {
                 -keyout key.pem -out cert.pem";
     let mut openssl = Command::new("openssl");
     openssl.args(line.split_whitespace()).current_dir(site);
-    let output = openssl.output().map_err(|e| format!("openssl: {e}"))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(String::from_utf8_lossy(&output.stderr).into_owned())
-    }
+    process::run(openssl)?.ended.succeeded().map(|_| ())
 }
 
 const GRPC_TURN_S: f64 = 2.0;
@@ -350,9 +349,9 @@ pub fn run_grpc(lab: &Lab) -> Result<String, String> {
         column("CPU s per million", 2, cost),
         ratio("CPU against ghz", cost, GHZ.name),
     ];
-    let table =
-        round::contest(lab, GRPC_ROUNDS_FACTOR, &CONTENDERS, &values, "generator", &columns)?;
-    server.stop()?;
+    let table = server.serve(|_| {
+        round::contest(lab, GRPC_ROUNDS_FACTOR, &CONTENDERS, &values, "generator", &columns)
+    })?;
     Ok(format!(
         "## gRPC: what a call costs\n\n\
          `knee serve grpc` echoes a message of 7 bytes; {CALLS} calls at once over one connection. \

@@ -17,11 +17,14 @@ pub fn number(value: &Value, path: &str) -> Result<f64, String> {
 pub fn knee(out: &str) -> Result<ContenderReport, String> {
     let report = &json(out)?;
     let at = |path: &str| number(report, &format!("/trials/0/{path}"));
-    // What was measured is the upper end, where the generator may have changed a figure.
     let response = |q: &str| {
-        at(&format!("response_time_ns/{q}"))
-            .or_else(|_| at(&format!("response_time_ns/ranges/{q}/at_most")))
-            .map(|ns| ns / 1e3)
+        let figure = format!("response_time_ns/{q}");
+        // What was measured is the upper end, where the generator may have changed a figure.
+        let ns = at(&figure).or_else(|_| at(&format!("response_time_ns/ranges/{q}/at_most")));
+        // A short run on a busy host has too few responses for some figures.
+        let is_undetermined = report.pointer(&format!("/trials/0/{figure}")) == Some(&Value::Null);
+        let ns = if is_undetermined { ns.or(Ok(f64::NAN)) } else { ns };
+        ns.map(|ns| ns / 1e3)
     };
     Ok(ContenderReport {
         requests: at("completed")?,

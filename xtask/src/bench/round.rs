@@ -107,7 +107,7 @@ pub fn contest(
     let rounds = alternate(lab, factor, &lab.present(contenders), |c| lab.measure(c, values))?;
     Ok(contender_table(first, columns, &[], &rounds)
         + &lab.left_out(contenders)
-        + &command_lines(contenders.iter().map(|c| c.shown(values))))
+        + &command_lines(contenders.iter().map(|c| c.shown(values)))?)
 }
 
 /// Measures until the host stole little, at most three times; the last result and its steal.
@@ -270,12 +270,17 @@ pub fn spread(values: &[f64], digits: usize) -> String {
 }
 
 /// The contenders' command lines as a list.
-pub fn command_lines(lines: impl IntoIterator<Item = String>) -> String {
+///
+/// # Errors
+/// The first of them that cannot be shown.
+pub fn command_lines(
+    lines: impl IntoIterator<Item = Result<String, String>>,
+) -> Result<String, String> {
     // As they are typed in the repository's folder, wherever that is.
     let root = format!("{}/", repo::root().display());
-    let list: String =
-        lines.into_iter().map(|line| format!("- `{}`\n", line.replace(&root, ""))).collect();
-    format!("Command lines:\n\n{list}\n")
+    let item = |line: Result<String, String>| Ok(format!("- `{}`\n", line?.replace(&root, "")));
+    let list: String = lines.into_iter().map(item).collect::<Result<_, String>>()?;
+    Ok(format!("Command lines:\n\n{list}\n"))
 }
 
 #[cfg(test)]
@@ -301,7 +306,7 @@ mod tests {
     #[test]
     fn command_lines_hold_in_any_checkout() {
         let file = repo::root().join("bench/file").display().to_string();
-        let shown = command_lines([format!("knee run {file} -d 1s")]);
+        let shown = command_lines([Ok(format!("knee run {file} -d 1s"))]).unwrap();
         assert!(shown.contains("- `knee run bench/file -d 1s`\n"), "{shown}");
     }
 

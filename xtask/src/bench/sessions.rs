@@ -92,8 +92,9 @@ pub fn run(lab: &Lab) -> Result<String, String> {
         columns.push(against);
     }
     let contenders = [PLAIN, SESSIONS, K6];
-    let table = round::contest(lab, ROUNDS_FACTOR, &contenders, &values, "generator", &columns)?;
-    server.stop()?;
+    let table = server.serve(|_| {
+        round::contest(lab, ROUNDS_FACTOR, &contenders, &values, "generator", &columns)
+    })?;
     Ok(format!(
         "## Sessions: what templates and extractions cost\n\n\
          {USERS} users; `knee serve http --app shop` answers. A session asks for a page of items, \
@@ -157,7 +158,7 @@ fn at(lab: &Lab, streams: usize, per_s: usize) -> Result<String, String> {
         column("CPU µs per message", 2, cost),
         ratio("CPU against the bare loop", cost, CONTENDERS[0].name),
     ];
-    let table = round::contest(lab, ROUNDS_FACTOR, &CONTENDERS, &values, "reader", &columns)?;
-    server.stop()?;
+    let table = server
+        .serve(|_| round::contest(lab, ROUNDS_FACTOR, &CONTENDERS, &values, "reader", &columns))?;
     Ok(format!("### {streams} streams of {per_s} messages/s\n\n{table}"))
 }

@@ -236,11 +236,11 @@ fn truth_turn(
     ))?;
     let (scheme, connections) =
         if is_tls { ("https", CONNECTIONS_TLS) } else { ("http", CONNECTIONS) };
-    let url = format!("{scheme}://127.0.0.1:{} {options}", server.port);
-    let line = generator.line.replace("{url}", &url);
-    let values = LineValues::of(lab.seconds(3.0)).with_rate(rate).with("connections", connections);
-    let measured = lab.measure_line(generator, &generator.fill(&line, &values)?)?;
-    server.stop()?;
+    let values = LineValues::of(lab.seconds(3.0))
+        .with_rate(rate)
+        .with("connections", connections)
+        .with("url", format!("{scheme}://127.0.0.1:{{port}} {options}"));
+    let measured = lab.measure_at(server, generator, &values)?;
     let seen = RequestLog::read(&file)?;
     Ok(ServedTurn { measured, seen })
 }

@@ -1,10 +1,9 @@
 //! How this machine waits, and what holds a rate on it: `knee throttle`, side by side.
 
-use super::contender::split;
+use super::contender::BenchProgram;
 use super::lab::Lab;
-use super::reader::number;
-use super::round::{MarkdownTable, command_lines, spread};
-use super::{process, round};
+use super::reader::{json, number};
+use super::round::{self, MarkdownTable, command_lines, spread};
 use serde_json::Value;
 
 /// Rates, each with the time that an operation takes.
@@ -23,52 +22,42 @@ pub fn run(lab: &Lab) -> Result<String, String> {
         .to_string();
     let mut lines = Vec::new();
     for (rate, op_time) in HOLDS {
-        let args = hold_args(lab, rate, op_time);
+        let line = hold_line(lab, rate, op_time);
         text += &format!("### {rate}/s of {op_time}\n\n");
-        text += &hold_table(&rounds(lab, &args, "/conclusion/rates")?)?;
-        lines.push(format!("knee {}", args.join(" ")));
+        text += &hold_table(&rounds(lab, &line, "/conclusion/rates")?)?;
+        lines.push(Ok(format!("knee {line}")));
     }
-    let args = wait_args(lab);
+    let line = wait_line(lab);
     let delays = DELAYS.replace(',', ", ");
     text += &format!("## Waiting\n\nEach way of waiting, asked for {delays} over and over.\n\n");
-    text += &wait_table(&rounds(lab, &args, "/conclusion/table")?)?;
-    lines.push(format!("knee {}", args.join(" ")));
-    Ok(text + &command_lines(lines))
+    text += &wait_table(&rounds(lab, &line, "/conclusion/table")?)?;
+    lines.push(Ok(format!("knee {line}")));
+    Ok(text + &command_lines(lines)?)
 }
 
-fn hold_args(lab: &Lab, rate: u32, op_time: &str) -> Vec<String> {
+fn hold_line(lab: &Lab, rate: u32, op_time: &str) -> String {
     let ms = lab.seconds(2.0) * 1e3 / if lab.small { 10.0 } else { 1.0 };
-    let line =
-        format!("throttle --rate {rate} --op-time {op_time} -d {ms}ms --seed 1 --json - --quiet");
-    split(&line)
+    format!("throttle --rate {rate} --op-time {op_time} -d {ms}ms --seed 1 --json - --quiet")
 }
 
-fn wait_args(lab: &Lab) -> Vec<String> {
+fn wait_line(lab: &Lab) -> String {
     let ms = if lab.small { 10 } else { 300 };
-    let line = format!("throttle --delays {DELAYS} -d {ms}ms --seed 1 --json - --quiet");
-    split(&line)
+    format!("throttle --delays {DELAYS} -d {ms}ms --seed 1 --json - --quiet")
 }
 
 /// The rows of the same table, round by round.
 type Rounds = Vec<Vec<Value>>;
 
-fn rounds(lab: &Lab, args: &[String], table: &str) -> Result<Rounds, String> {
-    (0..lab.rounds)
-        .map(|_| round::undisturbed(lab, || measure(lab, args, table)).map(|(rows, _)| rows))
-        .collect()
+fn rounds(lab: &Lab, line: &str, table: &str) -> Result<Rounds, String> {
+    // That a method does not hold its rate is a result; INVALID says so of the throttle itself.
+    let measure = || lab.run(BenchProgram::Knee, line)?.ended.read(|out| rows(out, table));
+    let undisturbed = |_| round::undisturbed(lab, measure).map(|(rows, _)| rows);
+    (0..lab.rounds).map(undisturbed).collect()
 }
 
-fn measure(lab: &Lab, args: &[String], table: &str) -> Result<Vec<Value>, String> {
-    let command = process::pinned(lab.generator_core, &lab.knee, args);
-    let run = process::run(command, process::LIMIT)?;
-    // That a method does not hold its rate is a result; 3 says so of the throttle itself.
-    if !matches!(run.exit_code, Some(0 | 3)) {
-        let (line, code) = (args.join(" "), run.exit_code);
-        return Err(format!("knee {line} ended with {code:?}: {}", run.stderr));
-    }
-    let report: Value = serde_json::from_str(&run.stdout).map_err(|e| format!("{e}"))?;
-    let rows = report.pointer(table).and_then(Value::as_array);
-    rows.cloned().ok_or(format!("no {table} in {}", run.stdout))
+fn rows(out: &str, table: &str) -> Result<Vec<Value>, String> {
+    let rows = json(out)?.pointer(table).and_then(Value::as_array).cloned();
+    rows.ok_or(format!("no {table}"))
 }
 
 /// A number of a row in each round.

@@ -84,6 +84,8 @@ fn knee_is_read() {
     assert_eq!((sample.requests, sample.seconds, sample.errors), (11.0, 2.0, 1.0));
     assert_eq!((sample.valid, sample.peak_rss_bytes), (Some(false), Some(4096.0)));
     assert_eq!(sample.response.unwrap().mean_us, Some(1.0));
+    let few = out.replace("4000}", "null}");
+    assert!(knee(&few).unwrap().response.unwrap().p99_us.is_nan(), "{few}");
     assert!(knee(r#"{"trials": []}"#).is_err());
 }
 
