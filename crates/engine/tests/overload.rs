@@ -9,13 +9,14 @@ use knee_load::spec::{
     Protocol, TrialSpec, WaitPolicy,
 };
 use knee_load::time::Nanos;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use support::{Quiet, run_over, target};
+use support::{Quiet, run_over, target, unless_disturbed};
 
 const T: Nanos = Nanos::from_millis(100);
 
@@ -47,14 +48,20 @@ fn spec(port: u16, scheme: ConnectScheme, close: CloseKind, duration_ms: u64) ->
     }
 }
 
-/// Runs it, over both backends where io_uring is permitted; nothing may be left without an outcome.
+/// Runs it, over both backends where io_uring is permitted.
 fn run(spec: &TrialSpec) -> Vec<Trial> {
     let trials = [BackendChoice::Epoll, BackendChoice::IoUring].map(|b| run_over(spec, b));
-    let trials: Vec<Trial> = trials.into_iter().flatten().collect();
-    for trial in &trials {
-        assert_eq!(count(trial, Outcome::InFlight), 0, "{:?}", trial.measurement);
-    }
-    trials
+    trials.into_iter().flatten().collect()
+}
+
+/// Runs it and checks each trial; nothing may be left without an outcome.
+fn check(spec: &TrialSpec, trial: impl Fn(&Trial)) {
+    let all_ended =
+        |of: &Trial| assert_eq!(count(of, Outcome::InFlight), 0, "{:?}", of.measurement);
+    let check = |trials: &[Trial]| {
+        trials.iter().inspect(|of| all_ended(of)).for_each(&trial);
+    };
+    unless_disturbed(|| run(spec), check);
 }
 
 fn count(trial: &Trial, outcome: Outcome) -> u64 {
@@ -121,19 +128,19 @@ fn in_datagrams(mut spec: TrialSpec) -> TrialSpec {
 fn silent_datagrams_time_out_d_over_t() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
-    for trial in run(&in_datagrams(spec(port, s_clients(50), CloseKind::Fin, 1_000))) {
-        assert_eq!(count(&trial, Outcome::ResponseTimeout), 500);
+    check(&in_datagrams(spec(port, s_clients(50), CloseKind::Fin, 1_000)), |trial| {
+        assert_eq!(count(trial, Outcome::ResponseTimeout), 500);
         assert_eq!(trial.measurement.outcomes.total(), 500);
-    }
+    });
 }
 
 #[test]
 fn refused_datagrams_are_replaced_after_t() {
     let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    for trial in run(&in_datagrams(spec(closed, s_clients(50), CloseKind::Fin, 1_000))) {
-        assert_eq!(count(&trial, Outcome::Refused), 500);
+    check(&in_datagrams(spec(closed, s_clients(50), CloseKind::Fin, 1_000)), |trial| {
+        assert_eq!(count(trial, Outcome::Refused), 500);
         assert_eq!(trial.measurement.outcomes.total(), 500);
-    }
+    });
 }
 
 /// Were each replaced after T alone, this would take a quarter of an hour.
@@ -159,9 +166,9 @@ fn answered_datagrams_are_replaced_at_once() {
             }
             ports
         });
-        for trial in run(&spec) {
-            assert_eq!(count(&trial, Outcome::Served), 200, "{:?}", trial.measurement.outcomes);
-        }
+        check(&spec, |trial| {
+            assert_eq!(count(trial, Outcome::Served), 200, "{:?}", trial.measurement.outcomes);
+        });
         over.store(true, Ordering::SeqCst);
         ports.join().unwrap()
     });
@@ -171,31 +178,31 @@ fn answered_datagrams_are_replaced_at_once() {
 #[test]
 fn a_server_that_never_answers_times_out_each_of_d_over_t() {
     let (_listener, _first, port) = silent();
-    for trial in run(&spec(port, s_clients(50), CloseKind::Fin, 1_000)) {
-        assert_eq!(count(&trial, Outcome::ConnectTimeout), 500);
+    check(&spec(port, s_clients(50), CloseKind::Fin, 1_000), |trial| {
+        assert_eq!(count(trial, Outcome::ConnectTimeout), 500);
         assert_eq!(trial.measurement.outcomes.total(), 500);
-    }
+    });
 }
 
 #[test]
 fn a_refusing_port_refuses_each_of_d_over_t_and_no_more() {
     let (listener, first, port) = silent();
     drop((listener, first));
-    for trial in run(&spec(port, s_clients(50), CloseKind::Rst, 1_000)) {
-        assert_eq!(count(&trial, Outcome::Refused), 500);
+    check(&spec(port, s_clients(50), CloseKind::Rst, 1_000), |trial| {
+        assert_eq!(count(trial, Outcome::Refused), 500);
         assert_eq!(trial.measurement.outcomes.total(), 500);
-    }
+    });
 }
 
 #[test]
 fn connections_that_are_served_are_replaced_at_once() {
     for close in [CloseKind::Fin, CloseKind::Rst] {
         beside(answer, |port, _| {
-            for trial in run(&spec(port, s_clients(4), close, 300)) {
+            check(&spec(port, s_clients(4), close, 300), |trial| {
                 let outcomes = &trial.measurement.outcomes;
                 // Four descriptors alone would make 12; what is served comes on top of it.
-                assert!(count(&trial, Outcome::Served) > 12, "{close:?}: {outcomes:?}");
-            }
+                assert!(count(trial, Outcome::Served) > 12, "{close:?}: {outcomes:?}");
+            });
         });
     }
 }
@@ -204,11 +211,11 @@ fn connections_that_are_served_are_replaced_at_once() {
 fn simple_clients_are_served_one_at_a_time() {
     beside(answer, |port, _| {
         let simple = ConnectScheme::Simple { clients: 3 };
-        for trial in run(&spec(port, simple, CloseKind::Fin, 300)) {
+        check(&spec(port, simple, CloseKind::Fin, 300), |trial| {
             let outcomes = &trial.measurement.outcomes;
-            assert!(count(&trial, Outcome::Served) > 3, "{outcomes:?}");
-            assert_eq!(outcomes.total(), count(&trial, Outcome::Served), "{outcomes:?}");
-        }
+            assert!(count(trial, Outcome::Served) > 3, "{outcomes:?}");
+            assert_eq!(outcomes.total(), count(trial, Outcome::Served), "{outcomes:?}");
+        });
     });
 }
 
@@ -217,10 +224,10 @@ fn a_server_that_resets_or_says_nothing_has_its_own_outcome() {
     // Closing with a byte unread resets.
     let reset: Serve = |stream| drop(stream.peek(&mut [0]));
     beside(reset, |port, _| {
-        for trial in run(&spec(port, s_clients(3), CloseKind::Fin, 300)) {
+        check(&spec(port, s_clients(3), CloseKind::Fin, 300), |trial| {
             let outcomes = &trial.measurement.outcomes;
-            assert!(count(&trial, Outcome::Reset) > 0, "{outcomes:?}");
-        }
+            assert!(count(trial, Outcome::Reset) > 0, "{outcomes:?}");
+        });
     });
     let keep: Serve = |stream| {
         static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -229,10 +236,10 @@ fn a_server_that_resets_or_says_nothing_has_its_own_outcome() {
     };
     beside(keep, |port, _| {
         let simple = ConnectScheme::Simple { clients: 5 };
-        for trial in run(&spec(port, simple, CloseKind::Rst, 300)) {
+        check(&spec(port, simple, CloseKind::Rst, 300), |trial| {
             // What is taken in, if only by the kernel, is no ghost.
-            assert_eq!(count(&trial, Outcome::ResponseTimeout), 5);
-        }
+            assert_eq!(count(trial, Outcome::ResponseTimeout), 5);
+        });
     });
 }
 
@@ -327,30 +334,37 @@ fn ports_run_out_and_what_has_one_sends_a_syn_and_nothing_else() {
         return;
     }
     let (_listener, _first, port) = silent();
-    let before = counter("OutSegs");
     let mut spec = spec(port, s_clients(2_000), CloseKind::Fin, 500);
     // A search for a free port takes the kernel long where none is left. On a slow machine connects
     // end later than after T, and still have their outcome.
     spec.timeout = Nanos::from_secs(10);
-    let trials = run(&spec);
-    let timed_out: u64 = trials.iter().map(|t| count(t, Outcome::ConnectTimeout)).sum();
-    for trial in &trials {
-        let outcomes = &trial.measurement.outcomes;
-        assert!(count(trial, Outcome::PortExhausted) > 0, "{outcomes:?}");
-        // Five rounds of T at the most, and the first one at least.
-        assert!((2_000..=10_000).contains(&outcomes.total()), "{outcomes:?}");
-        let both = count(trial, Outcome::ConnectTimeout) + count(trial, Outcome::PortExhausted);
-        assert_eq!(both, outcomes.total(), "{outcomes:?}");
-    }
-    assert_eq!(counter("OutSegs") - before, timed_out, "a segment for each");
-    assert_eq!(counter("OutRsts"), 0);
-    let again = counter("RetransSegs");
-    let longest = trials.iter().map(|t| t.measurement.response.max()).max();
-    // Held for longer than the kernel waits for an answer (RFC 6298), one does send again.
-    assert!(
-        again == 0 || longest >= Some(Nanos::from_millis(900)),
-        "{again} SYNs again, the longest attempt {longest:?}"
-    );
+    let counters = || ["OutSegs", "RetransSegs"].map(counter);
+    let before = Cell::new([0; 2]);
+    let attempt = || {
+        before.set(counters());
+        run(&spec)
+    };
+    unless_disturbed(attempt, |trials| {
+        let [segments, again] = counters();
+        let [segments, again] = [segments - before.get()[0], again - before.get()[1]];
+        let timed_out: u64 = trials.iter().map(|t| count(t, Outcome::ConnectTimeout)).sum();
+        for trial in trials {
+            let outcomes = &trial.measurement.outcomes;
+            assert!(count(trial, Outcome::PortExhausted) > 0, "{outcomes:?}");
+            // Five rounds of T at the most, and the first one at least.
+            assert!((2_000..=10_000).contains(&outcomes.total()), "{outcomes:?}");
+            let both = count(trial, Outcome::ConnectTimeout) + count(trial, Outcome::PortExhausted);
+            assert_eq!(both, outcomes.total(), "{outcomes:?}");
+        }
+        assert_eq!(segments, timed_out, "a segment for each");
+        assert_eq!(counter("OutRsts"), 0);
+        let longest = trials.iter().map(|t| t.measurement.response.max()).max();
+        // Held for longer than the kernel waits for an answer (RFC 6298), one does send again.
+        assert!(
+            again == 0 || longest >= Some(Nanos::from_millis(900)),
+            "{again} SYNs again, the longest attempt {longest:?}"
+        );
+    });
 }
 
 #[test]
@@ -365,14 +379,5 @@ fn twice_the_addresses_have_twice_the_ports() {
         load.sources = ["127.0.0.2", "127.0.0.3"].map(str::to_owned).to_vec();
     }
     // On a host that was stalled, those that are caught up with need more at a time.
-    let mut seen = Vec::new();
-    for _ in 0..5 {
-        let trials = run(&spec);
-        let timed_out = trials.iter().map(|t| count(t, Outcome::ConnectTimeout));
-        seen.push(timed_out.collect::<Vec<u64>>());
-        if trials.iter().all(|t| count(t, Outcome::ConnectTimeout) == 3_600) {
-            return;
-        }
-    }
-    panic!("{seen:?} of 3,600 timed out, the others had no port");
+    check(&spec, |trial| assert_eq!(count(trial, Outcome::ConnectTimeout), 3_600));
 }

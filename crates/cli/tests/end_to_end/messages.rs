@@ -1,7 +1,9 @@
 //! Streams of messages: the reference server streams them, and knee tells when each came.
 
 use crate::support::http_servers::launch;
-use crate::support::{KneeServer, TempPath, backends, measured, run, until_valid};
+use crate::support::{
+    KneeServer, TempPath, backends, measured, run, run_load, unless_disturbed, until_valid,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -184,16 +186,21 @@ fn tokens_are_counted_where_the_usage_says() {
 #[test]
 fn goodput_counts_the_streams_that_meet_every_bound() {
     let server = KneeServer::start(&["--stream", "messages=4, first=1ms, gap=fixed(200ms)"]);
-    let goodput = |slo: &str| {
-        let options = ["--vusers", "2", "-d", "2s", "--warmup", "0", "--slo", slo];
-        let report = measured(&[&["run", &server.url()][..], &options].concat());
-        let trial = &report["trials"][0];
-        (trial["goodput_per_s"].as_f64(), messages(&report)["good_percent"].as_f64())
+    let check = |slo: &str, is_met: fn(Option<f64>, Option<f64>) -> bool| {
+        let options = ["-d", "2s", "--warmup", "0", "--vusers", "2", "--slo", slo];
+        unless_disturbed(
+            || run_load(&server.url(), &options),
+            |report| {
+                let goodput = report["trials"][0]["goodput_per_s"].as_f64();
+                let share = messages(report)["good_percent"].as_f64();
+                assert!(is_met(goodput, share), "{goodput:?}, {share:?} %");
+            },
+        );
     };
-    let (none, share) = goodput("gap_p50<5ms");
-    assert_eq!((none, share), (Some(0.0), Some(0.0)));
-    let (all, share) = goodput("gap_p50<10s, first_message<10s, stream<20s");
-    assert!(all.is_none_or(|per_s| per_s > 0.1) && share.is_some_and(|share| share > 50.0));
+    check("gap_p50<5ms", |goodput, share| (goodput, share) == (Some(0.0), Some(0.0)));
+    check("gap_p50<10s, first_message<10s, stream<20s", |goodput, share| {
+        goodput.is_none_or(|per_s| per_s > 0.1) && share.is_some_and(|share| share > 50.0)
+    });
     let ended = run(&["run", &server.url(), "--slo", "p99<1s"]);
     assert_eq!(ended.status, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("first_message"), "{ended:?}");
@@ -282,10 +289,12 @@ fn a_proxy_that_buffers_a_stream_is_found() {
         let server = KneeServer::start(law);
         for (block, is_found) in [(4_096, true), (1, false)] {
             let url = proxy_before(&server, block);
-            let report = measured(&["run", &url, "--vusers", "4", "-n", "16"]);
-            assert_eq!(report["trials"][0]["outcomes"]["ok"], 16, "{report}");
-            let is_said = codes(&report).contains(&"buffered_stream");
-            assert_eq!(is_said, is_found, "{law:?}, {block}: {report}");
+            let attempt = || run_load(&url, &["--vusers", "4", "-n", "16"]);
+            unless_disturbed(attempt, |report| {
+                assert_eq!(report["trials"][0]["outcomes"]["ok"], 16, "{report}");
+                let is_said = codes(report).contains(&"buffered_stream");
+                assert_eq!(is_said, is_found, "{law:?}, {block}: {report}");
+            });
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The binary under load, against `knee serve http` on the loopback. Nothing here depends on speed.
 
-use crate::support::{Ended, KneeServer, TempPath, knee, run, signal, until_it_ends_with};
+use crate::support::{
+    Answer, Ended, KneeServer, Station, TempPath, knee, run, signal, until_it_ends_with,
+};
 use serde_json::Value;
 use std::net::TcpListener;
+use std::sync::mpsc;
 use std::time::Duration;
 
 #[test]
@@ -115,10 +118,18 @@ fn a_server_that_only_resets_is_exit_1() {
 
 #[test]
 fn ctrl_c_ends_a_run_early_with_a_report() {
-    let server = KneeServer::start(&[]);
-    let arguments = ["run", &server.url(), "-d", "60s", "--warmup", "0", "-c", "2", "--json", "-"];
+    let (asked, requests) = mpsc::channel();
+    let url = Station::start(2, move |_| {
+        // Nobody counts them after the first.
+        let _ = asked.send(());
+        Answer::After(Duration::from_millis(1))
+    });
+    let arguments = ["run", &url, "-d", "60s", "--warmup", "0", "-c", "2", "--json", "-"];
     let child = knee(&arguments).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    // With two at a time, some of ten have their response.
+    for _ in 0..10 {
+        requests.recv_timeout(Duration::from_secs(60)).expect("a request");
+    }
     signal(&child, libc::SIGINT);
     let ended = Ended::of(child);
     assert!(matches!(ended.status, Some(130 | 3)), "{ended:?}");

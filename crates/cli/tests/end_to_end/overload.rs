@@ -2,7 +2,7 @@
 //! that of a server with a fixed capacity.
 
 use crate::observer::{observe, terminate};
-use crate::support::{Ended, KneeServer, STATE, TempPath, knee, run};
+use crate::support::{Ended, KneeServer, STATE, TempPath, knee, run, unless_disturbed};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -40,12 +40,16 @@ fn attempts(report: &Value) -> Vec<u64> {
 
 #[test]
 fn both_sweeps_account_for_every_attempt_and_conclude() {
-    let server = small_server();
-    let ended = overload(&server.url(), &["--simple", "1,4", "--descriptors", "40,200"]);
-    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
-    let report = ended.json();
+    let attempt = || {
+        let server = small_server();
+        overload(&server.url(), &["--simple", "1,4", "--descriptors", "40,200"])
+    };
+    unless_disturbed(attempt, account_for_every_attempt_and_conclude);
+}
+
+fn account_for_every_attempt_and_conclude(report: &Value) {
     assert_eq!(report["command"], "overload");
-    let attempted = attempts(&report);
+    let attempted = attempts(report);
     assert_eq!(attempted.len(), 5, "four levels and the base load again");
     for trial in report["trials"].as_array().unwrap() {
         assert!(count(&trial["outcomes"], "served") > 0, "{trial:#}");
@@ -90,10 +94,14 @@ fn both_sweeps_account_for_every_attempt_and_conclude() {
 /// as many may fall to the other side as were late.
 #[test]
 fn a_capture_counts_what_was_attempted() {
-    let server = small_server();
-    let ended = overload(&server.url(), &["--descriptors", "100,400"]);
-    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
-    let report = ended.json();
+    let attempt = || {
+        let server = small_server();
+        overload(&server.url(), &["--descriptors", "100,400"])
+    };
+    unless_disturbed(attempt, capture_counts_what_was_attempted);
+}
+
+fn capture_counts_what_was_attempted(report: &Value) {
     if report["conclusion"]["syn_source"] != "capture" {
         println!("skipped: no capture here: {}", report["conclusion"]["syn_source"]);
         return;

@@ -1,6 +1,6 @@
 //! Overload over other protocols than HTTP/1.1. Rates are not checked.
 
-use crate::support::{Ended, KneeServer, TempPath, run};
+use crate::support::{Ended, KneeServer, TempPath, run, unless_disturbed};
 use serde_json::Value;
 use std::net::UdpSocket;
 
@@ -15,72 +15,75 @@ fn overload(url: &str, options: &[&str]) -> Ended {
     run(&[&["overload", url][..], &short, options, &["--json", "-"]].concat())
 }
 
-/// The report of an overload whose every trial has an outcome for each attempt. Some were served: a
-/// slow server may still be busy with a trial in the next.
-fn served(ended: &Ended) -> Value {
-    assert!(matches!(ended.status, Some(0 | 1 | 3)), "{ended:?}");
-    let report = ended.json();
-    let mut served = 0;
-    for trial in report["trials"].as_array().unwrap() {
-        let outcomes = trial["outcomes"].as_object().unwrap();
-        let sum: u64 = outcomes.values().map(|n| n.as_u64().unwrap()).sum();
-        assert_eq!(trial["attempted"], sum, "{}: {outcomes:?}", trial["label"]);
-        served += outcomes.get("served").and_then(Value::as_u64).unwrap_or(0);
-    }
-    assert!(served > 0, "{ended:?}");
-    report
+/// The report of an overload of a server of its own, with this many trials, each with an outcome
+/// for each attempt. Some were served: a slow server may still be busy with a trial in the next.
+fn served(server: &[&str], at: &str, options: &[&str], trials: usize) -> Value {
+    let attempt = || {
+        let server = serve(server);
+        overload(&at.replace("ADDRESS", &server.address), options)
+    };
+    unless_disturbed(attempt, |report| {
+        let mut served = 0;
+        for trial in report["trials"].as_array().unwrap() {
+            let outcomes = trial["outcomes"].as_object().unwrap();
+            let sum: u64 = outcomes.values().map(|n| n.as_u64().unwrap()).sum();
+            assert_eq!(trial["attempted"], sum, "{}: {outcomes:?}", trial["label"]);
+            served += outcomes.get("served").and_then(Value::as_u64).unwrap_or(0);
+        }
+        assert!(served > 0, "{report:#}");
+        assert_eq!(report["trials"].as_array().unwrap().len(), trials);
+    })
 }
 
-/// Simple clients, S-Clients, and a schedule.
-fn all_schemes(url: &str, options: &[&str]) -> Value {
-    let scheduled = served(&overload(url, &[&["--rate", "50"], options].concat()));
-    assert_eq!(scheduled["trials"].as_array().unwrap().len(), 1);
+/// Simple clients, S-Clients and the base load again, after a schedule.
+fn all_schemes(server: &[&str], at: &str, options: &[&str]) -> Value {
+    served(server, at, &[&["--rate", "50"], options].concat(), 1);
     let levels = ["--simple", "1,4", "--descriptors", "2,8"];
-    let report = served(&overload(url, &[&levels, options].concat()));
-    assert_eq!(report["trials"].as_array().unwrap().len(), 5, "and the base load again");
-    report
+    served(server, at, &[&levels, options].concat(), 5)
 }
 
 #[test]
 fn each_call_of_grpc_has_a_connection() {
-    let server = serve(&["grpc", "--workers", "1", "--service", "2ms"]);
-    let url = format!("grpc://{}/knee.Echo/Say", server.address);
-    let report = all_schemes(&url, &["-b", r#"{"text":"hi"}"#]);
+    let at = "grpc://ADDRESS/knee.Echo/Say";
+    let slow = ["grpc", "--workers", "1", "--service", "2ms"];
+    let report = all_schemes(&slow, at, &["-b", r#"{"text":"hi"}"#]);
     let trial = &report["trials"][0];
     assert_eq!(trial["protocol"]["application"], "gRPC");
     assert!(trial["connections_opened"].as_u64() >= trial["attempted"].as_u64(), "{trial:#}");
     assert_eq!(report["conclusion"]["close"], "fin");
-    let fails = overload(&url, &["-b", r#"{"status":14}"#, "--simple", "2"]);
-    let report = fails.json();
-    assert!(report["trials"][0]["outcomes"]["grpc_failed"].as_u64() > Some(0), "{report:#}");
-    let text = report["findings"].to_string();
-    assert!(text.contains("received a gRPC status other than OK"), "{text}");
+    // A server of its own: calls of the levels above would still wait in that one.
+    let server = serve(&["grpc"]);
+    let url = at.replace("ADDRESS", &server.address);
+    let fails = || overload(&url, &["-b", r#"{"status":14}"#, "--simple", "2"]);
+    unless_disturbed(fails, |report| {
+        let failed = &report["trials"][0]["outcomes"]["grpc_failed"];
+        assert!(failed.as_u64() > Some(0), "{report:#}");
+        let text = report["findings"].to_string();
+        assert!(text.contains("received a gRPC status other than OK"), "{text}");
+    });
 }
 
 #[test]
 fn each_request_of_http2_has_a_connection() {
-    let server = serve(&["http"]);
-    let url = format!("http://{}/", server.address);
-    let report = all_schemes(&url, &["--http2-prior-knowledge", "--close", "rst"]);
+    let options = ["--http2-prior-knowledge", "--close", "rst"];
+    let report = all_schemes(&["http"], "http://ADDRESS/", &options);
     let trial = &report["trials"][0];
     assert_eq!(trial["protocol"]["http"], "2", "{trial:#}");
     assert!(trial["connections_opened"].as_u64() >= trial["attempted"].as_u64(), "{trial:#}");
     assert_eq!(report["conclusion"]["close"], "rst");
 }
 
+const SLOW_DNS: [&str; 5] = ["dns", "--workers", "1", "--service", "2ms"];
+
 #[test]
 fn queries_over_tcp_have_connections() {
-    let server = serve(&["dns", "--workers", "1", "--service", "2ms"]);
-    let url = format!("dns+tcp://{}/www.example.com", server.address);
-    let report = all_schemes(&url, &[]);
+    let report = all_schemes(&SLOW_DNS, "dns+tcp://ADDRESS/www.example.com", &[]);
     assert_eq!(report["trials"][0]["protocol"]["application"], "DNS over TCP");
 }
 
 #[test]
 fn queries_over_udp_have_no_connections() {
-    let server = serve(&["dns", "--workers", "1", "--service", "2ms"]);
-    let url = format!("dns://{}/www.example.com", server.address);
-    let report = all_schemes(&url, &[]);
+    let report = all_schemes(&SLOW_DNS, "dns://ADDRESS/www.example.com", &[]);
     assert_eq!(report["trials"][0]["protocol"]["application"], "DNS over UDP");
     let conclusion = &report["conclusion"];
     assert_eq!(
@@ -88,6 +91,8 @@ fn queries_over_udp_have_no_connections() {
         (&Value::Null, &"attempts".into())
     );
     assert_eq!(conclusion["simple"][0]["accept_queue_max"], Value::Null);
+    let server = serve(&SLOW_DNS);
+    let url = format!("dns://{}/www.example.com", server.address);
     let text = run(&["overload", &url, "--descriptors", "2,8", "-d", "300ms", "--full"]).stdout;
     assert!(text.contains("sent/s") && text.contains("answered + D/T"), "{text}");
     for word in ["SYN", "connect is", "closed with"] {
@@ -97,9 +102,8 @@ fn queries_over_udp_have_no_connections() {
 
 #[test]
 fn truncated_answers_are_asked_for_over_tcp() {
-    let server = serve(&["dns", "--records", "40"]);
-    let url = format!("dns://{}/www.example.com", server.address);
-    let report = served(&overload(&url, &["--simple", "2"]));
+    let server = ["dns", "--records", "40"];
+    let report = served(&server, "dns://ADDRESS/www.example.com", &["--simple", "2"], 1);
     let trial = &report["trials"][0];
     assert!(trial["truncated_answers"].as_u64() > Some(0), "{trial:#}");
 }

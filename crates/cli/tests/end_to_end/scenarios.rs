@@ -2,7 +2,7 @@
 //! application of another author behind nginx that checks all they send.
 
 use crate::support::http_servers::{HttpServer, launch};
-use crate::support::{KneeServer, TempPath, measured, program, run};
+use crate::support::{KneeServer, TempPath, measured, program, run, unless_disturbed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -343,44 +343,46 @@ fn an_overload_offers_sessions_and_counts_those_that_are_served() {
         [(false, "fin", "600ms"), (false, "rst", "600ms"), (true, "fin", "2s")]
     {
         let options: &[&str] = if tls { &["--tls"] } else { &[] };
-        let server = KneeServer::start(&[&["--app", "shop"], options].concat());
-        let file = hurried(&server.url());
-        let trust = server.certificate.as_deref().map(|file| ["--cacert", file]);
-        let levels = ["--simple", "2", "--descriptors", "4"];
-        let times = ["-d", length, "--warmup", "200ms", "--seed", "1"];
-        let ended = run(&[
-            &["overload", file.str(), "--close", close][..],
-            &levels,
-            &times,
-            trust.as_ref().map_or(&[][..], |trust| trust),
-            &["--html", page.str(), "--json", "-"],
-        ]
-        .concat());
-        assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
-        let report = ended.json();
-        let trials = report["trials"].as_array().unwrap();
-        assert_eq!(trials.len(), 3, "two levels, and the first again");
-        for trial in trials {
-            let attempts = trial["sessions"]["attempts"]["outcomes"].as_object();
-            assert!(!attempts.unwrap().is_empty(), "{close}: {trial:#}");
-            let kinds = trial["sessions"]["kinds"].as_array().unwrap();
-            assert_eq!(kinds.len(), 2);
-            assert_eq!(trial["targets"].as_array().unwrap().len(), 6);
-        }
-        // S-Clients may press so much that no session is over before its level is.
-        let (simple, attempts) = (&trials[0], &trials[0]["sessions"]["attempts"]);
-        let served = attempts["outcomes"]["served"].as_u64();
-        assert!(served.unwrap_or(0) > 0, "{close}: {simple:#}");
-        // Each session has one connection, however many steps it takes.
-        let steps = simple["outcomes"]["ok"].as_u64().unwrap();
-        let opened = attempts["connections"].as_u64().unwrap();
-        assert!(opened < steps, "{opened} connections for {steps} steps");
-        let handshakes = &simple["protocol"]["tls"]["handshakes_full"];
-        assert_eq!(handshakes.as_u64().is_some_and(|n| n > 0), tls, "{simple:#}");
-        let row = &report["conclusion"]["sclients"][0]["outcomes"];
-        let attempts = &trials[1]["sessions"]["attempts"]["outcomes"];
-        assert_eq!(row, attempts, "what is reported is of sessions");
-        assert!(report["conclusion"]["capacity_per_s"].as_f64().unwrap() > 0.0);
+        let attempt = || {
+            let server = KneeServer::start(&[&["--app", "shop"], options].concat());
+            let file = hurried(&server.url());
+            let trust = server.certificate.as_deref().map(|file| ["--cacert", file]);
+            let levels = ["--simple", "2", "--descriptors", "4"];
+            let times = ["-d", length, "--warmup", "200ms", "--seed", "1"];
+            run(&[
+                &["overload", file.str(), "--close", close][..],
+                &levels,
+                &times,
+                trust.as_ref().map_or(&[][..], |trust| trust),
+                &["--html", page.str(), "--json", "-"],
+            ]
+            .concat())
+        };
+        unless_disturbed(attempt, |report| {
+            let trials = report["trials"].as_array().unwrap();
+            assert_eq!(trials.len(), 3, "two levels, and the first again");
+            for trial in trials {
+                let attempts = trial["sessions"]["attempts"]["outcomes"].as_object();
+                assert!(!attempts.unwrap().is_empty(), "{close}: {trial:#}");
+                let kinds = trial["sessions"]["kinds"].as_array().unwrap();
+                assert_eq!(kinds.len(), 2);
+                assert_eq!(trial["targets"].as_array().unwrap().len(), 6);
+            }
+            // S-Clients may press so much that no session is over before its level is.
+            let (simple, attempts) = (&trials[0], &trials[0]["sessions"]["attempts"]);
+            let served = attempts["outcomes"]["served"].as_u64();
+            assert!(served.unwrap_or(0) > 0, "{close}: {simple:#}");
+            // Each session has one connection, however many steps it takes.
+            let steps = simple["outcomes"]["ok"].as_u64().unwrap();
+            let opened = attempts["connections"].as_u64().unwrap();
+            assert!(opened < steps, "{opened} connections for {steps} steps");
+            let handshakes = &simple["protocol"]["tls"]["handshakes_full"];
+            assert_eq!(handshakes.as_u64().is_some_and(|n| n > 0), tls, "{simple:#}");
+            let row = &report["conclusion"]["sclients"][0]["outcomes"];
+            let attempts = &trials[1]["sessions"]["attempts"]["outcomes"];
+            assert_eq!(row, attempts, "what is reported is of sessions");
+            assert!(report["conclusion"]["capacity_per_s"].as_f64().unwrap() > 0.0);
+        });
     }
     let page = std::fs::read_to_string(&page.0).unwrap();
     for text in ["buyer: cart", "clients=2", "descriptors=4", "completion"] {

@@ -1,6 +1,6 @@
 //! A stalled server is measured as its users feel it; a stalled knee says so.
 
-use crate::support::{Ended, KneeServer, knee, run, signal, until_valid};
+use crate::support::{Ended, KneeServer, figure, knee, run, signal, until_valid};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -29,11 +29,7 @@ fn under_constant_load(options: &[&str]) -> Value {
     assert_eq!(trial["outcomes"]["ok"], 600, "{:#}", trial["outcomes"]);
     assert_eq!(served["requests"], 600);
     let times = &trial["response_time_ns"];
-    // On a busy host a figure may be known as a range only.
-    let response = |figure: &str| {
-        let at_most = &times["ranges"][figure]["at_most"];
-        times[figure].as_u64().or(at_most.as_u64()).unwrap()
-    };
+    let response = |name: &str| figure(times, name).unwrap();
     assert!(response("max") >= 450 * MS, "{times:#}");
     // Six of 600 are above p99, 60 above p90, 150 above p75. A hundred delays fall evenly from 500
     // ms to nothing, so these are 470 ms, 200 ms and none.

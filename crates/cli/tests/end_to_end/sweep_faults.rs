@@ -1,7 +1,7 @@
 //! Sweeps of servers and hosts that change while they are measured. Each test asks for names of
 //! findings and for relations within one report; none depends on the speed of the machine.
 
-use crate::support::{Answer, Ended, KneeServer, Station, TempPath, knee, run};
+use crate::support::{Answer, Ended, KneeServer, Station, TempPath, knee, run, unless_disturbed};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -10,8 +10,12 @@ use std::time::{Duration, Instant};
 
 const MS: Duration = Duration::from_millis(1);
 
+fn sweep(url: &str, options: &[&str]) -> Ended {
+    run(&[&["sweep", url, "--json", "-", "--quiet"], options].concat())
+}
+
 fn report_of(url: &str, options: &[&str]) -> Value {
-    let ended = run(&[&["sweep", url, "--json", "-", "--quiet"], options].concat());
+    let ended = sweep(url, options);
     assert!(matches!(ended.status, Some(0 | 1 | 3)), "{ended:?}");
     ended.json()
 }
@@ -99,66 +103,74 @@ fn busy_loops_in_the_middle_are_no_capacity() {
 /// Once eight users are in the server for the fiftieth time, nothing is answered for 1.2 s.
 #[test]
 fn an_outage_while_one_level_runs_is_named() {
-    let mut full = 0;
-    let mut silent_until: Option<Instant> = None;
-    let url = Station::start(4, move |inside| {
-        full += u32::from(inside >= 8);
-        if full == 50 && silent_until.is_none() {
-            silent_until = Some(Instant::now() + 1_200 * MS);
-        }
-        match silent_until.filter(|end| *end > Instant::now()) {
-            Some(end) => Answer::At(end),
-            None => Answer::After(5 * MS),
-        }
+    let attempt = || {
+        let mut full = 0;
+        let mut silent_until: Option<Instant> = None;
+        let url = Station::start(4, move |inside| {
+            full += u32::from(inside >= 8);
+            if full == 50 && silent_until.is_none() {
+                silent_until = Some(Instant::now() + 1_200 * MS);
+            }
+            match silent_until.filter(|end| *end > Instant::now()) {
+                Some(end) => Answer::At(end),
+                None => Answer::After(5 * MS),
+            }
+        });
+        sweep(&url, &["--vusers", "1,4,8", "-d", "3s"])
+    };
+    unless_disturbed(attempt, |report| {
+        let outage = finding(report, "outage").unwrap_or_else(|| panic!("{report:#}"));
+        let text = outage["text"].as_str().unwrap();
+        let level = text.split(" at ").last().unwrap();
+        assert!(level.contains('8'), "{text}");
+        let outages = report["conclusion"]["outages"].as_array().unwrap();
+        let longest = outages.iter().map(|o| {
+            let [begin, end] = ["begin_ns", "end_ns"].map(|name| o[name].as_u64().unwrap());
+            end - begin
+        });
+        assert!(longest.max() >= Some(250_000_000), "{outages:#?}");
+        assert!(finding(report, "retrograde").is_none(), "{report:#}");
     });
-    let report = report_of(&url, &["--vusers", "1,4,8", "-d", "3s"]);
-    let outage = finding(&report, "outage").unwrap_or_else(|| panic!("{report:#}"));
-    let text = outage["text"].as_str().unwrap();
-    let level = text.split(" at ").last().unwrap();
-    assert!(level.contains('8'), "{text}");
-    let outages = report["conclusion"]["outages"].as_array().unwrap();
-    let longest = outages.iter().map(|o| {
-        let [begin, end] = ["begin_ns", "end_ns"].map(|name| o[name].as_u64().unwrap());
-        end - begin
-    });
-    assert!(longest.max() >= Some(250_000_000), "{outages:#?}");
-    assert!(finding(&report, "retrograde").is_none(), "{report:#}");
 }
 
 /// Eight workers of 20 ms; once 21 users are inside, each operation takes 60 ms for ever.
 #[test]
 fn a_server_that_falls_for_ever_has_two_regimes() {
-    let mut has_fallen = false;
-    let url = Station::start(8, move |inside| {
-        has_fallen |= inside >= 21;
-        Answer::After(if has_fallen { 60 * MS } else { 20 * MS })
+    let attempt = || {
+        let mut has_fallen = false;
+        let url = Station::start(8, move |inside| {
+            has_fallen |= inside >= 21;
+            Answer::After(if has_fallen { 60 * MS } else { 20 * MS })
+        });
+        sweep(&url, &["--budget", "12s"])
+    };
+    unless_disturbed(attempt, |report| {
+        let c = &report["conclusion"];
+        assert!(finding(report, "regime_change").is_some(), "{report:#}");
+        let side = |name: &str| c["regime_change"][name].as_f64().unwrap();
+        let (before, after) = (side("before_per_s"), side("after_per_s"));
+        assert!((2.2..=3.8).contains(&(before / after)), "{c:#}");
+        let most = c["max_throughput_per_s"].as_f64().unwrap();
+        assert!(most == before || most == after, "{c:#}");
+        // No row of a busy server is a mean of both.
+        for level in levels(report).iter().filter(|l| users(l) >= 12) {
+            let is_between = per_s(level) > 1.25 * after && per_s(level) < 0.8 * before;
+            assert!(!is_between, "{level:#}");
+        }
+        assert!(answer(report).contains("changed for good"), "{c:#}");
+        // The analysis of the report finds the same.
+        let file = TempPath::with("sweep.json", &report.to_string());
+        let again = run(&["analyze", "sweep", file.str(), "--json", "-"]).json();
+        let change = |report: &Value| report["conclusion"]["regime_change"].clone();
+        let [live, read] = [change(report), change(&again)];
+        assert_eq!((&live["at_ns"], &live["after_level"]), (&read["at_ns"], &read["after_level"]));
+        for side in ["before_per_s", "after_per_s"] {
+            let ratio = read[side].as_f64().unwrap() / live[side].as_f64().unwrap();
+            assert!((0.9..=1.1).contains(&ratio), "{live:#} {read:#}");
+        }
+        assert!(finding(&again, "regime_change").is_some(), "{again:#}");
+        assert!(finding(&again, "time_not_separated").is_none(), "{again:#}");
     });
-    let report = report_of(&url, &["--budget", "12s"]);
-    let c = &report["conclusion"];
-    assert!(finding(&report, "regime_change").is_some(), "{report:#}");
-    let side = |name: &str| c["regime_change"][name].as_f64().unwrap();
-    let (before, after) = (side("before_per_s"), side("after_per_s"));
-    assert!((2.2..=3.8).contains(&(before / after)), "{c:#}");
-    let most = c["max_throughput_per_s"].as_f64().unwrap();
-    assert!(most == before || most == after, "{c:#}");
-    // No row of a busy server is a mean of both.
-    for level in levels(&report).iter().filter(|l| users(l) >= 12) {
-        let is_between = per_s(level) > 1.25 * after && per_s(level) < 0.8 * before;
-        assert!(!is_between, "{level:#}");
-    }
-    assert!(answer(&report).contains("changed for good"), "{c:#}");
-    // The analysis of the report finds the same.
-    let file = TempPath::with("sweep.json", &report.to_string());
-    let again = run(&["analyze", "sweep", file.str(), "--json", "-"]).json();
-    let change = |report: &Value| report["conclusion"]["regime_change"].clone();
-    let [live, read] = [change(&report), change(&again)];
-    assert_eq!((&live["at_ns"], &live["after_level"]), (&read["at_ns"], &read["after_level"]));
-    for side in ["before_per_s", "after_per_s"] {
-        let ratio = read[side].as_f64().unwrap() / live[side].as_f64().unwrap();
-        assert!((0.9..=1.1).contains(&ratio), "{live:#} {read:#}");
-    }
-    assert!(finding(&again, "regime_change").is_some(), "{again:#}");
-    assert!(finding(&again, "time_not_separated").is_none(), "{again:#}");
 }
 
 /// Four workers of 3 ms, which take a quarter more and less in turn, with a period of 2.3 s.
@@ -230,17 +242,21 @@ fn rejections_above_a_limit_bound_the_goodput() {
 /// Two workers of 3 ms; from the fifth request inside on, each one costs a fifth of that more.
 #[test]
 fn a_server_that_contends_has_a_peak() {
-    let url = Station::start(2, move |inside| {
-        let beyond = inside.saturating_sub(4) as f64;
-        Answer::After(Duration::from_secs_f64(0.003 * (1.0 + 0.2 * beyond)))
+    let attempt = || {
+        let url = Station::start(2, move |inside| {
+            let beyond = inside.saturating_sub(4) as f64;
+            Answer::After(Duration::from_secs_f64(0.003 * (1.0 + 0.2 * beyond)))
+        });
+        sweep(&url, &["--vusers", "1,2,4,8,16,32", "-d", "2s"])
+    };
+    unless_disturbed(attempt, |report| {
+        let retrograde = finding(report, "retrograde").unwrap_or_else(|| panic!("{report:#}"));
+        let peak = retrograde["evidence"]["peak_level"].as_f64().unwrap();
+        let by_throughput = |a: &&Value, b: &&Value| per_s(a).total_cmp(&per_s(b));
+        let top = levels(report).iter().max_by(by_throughput).unwrap();
+        assert!(peak <= 4.0 && users(top) <= 4, "{retrograde:#}");
+        assert!(answer(report).contains("falls to"), "{}", answer(report));
     });
-    let report = report_of(&url, &["--vusers", "1,2,4,8,16,32", "-d", "2s"]);
-    let retrograde = finding(&report, "retrograde").unwrap_or_else(|| panic!("{report:#}"));
-    let peak = retrograde["evidence"]["peak_level"].as_f64().unwrap();
-    let by_throughput = |a: &&Value, b: &&Value| per_s(a).total_cmp(&per_s(b));
-    let top = levels(&report).iter().max_by(by_throughput).unwrap();
-    assert!(peak <= 4.0 && users(top) <= 4, "{retrograde:#}");
-    assert!(answer(&report).contains("falls to"), "{}", answer(&report));
 }
 
 #[test]
@@ -260,22 +276,26 @@ fn a_table_that_falls_has_a_peak() {
 
 #[test]
 fn rows_of_several_slices_obey_littles_law() {
-    let server = KneeServer::start(&["--workers", "3", "--service", "exp(4ms)"]);
-    let report = report_of(&server.url(), &["--vusers", "1,3,12", "-d", "2s"]);
-    let trials = report["trials"].as_array().unwrap();
-    for (level, trial) in levels(&report).iter().zip(trials) {
-        assert_eq!(level["level"], trial["level"]);
-        assert!(level["trials"].as_u64() > Some(1), "{level:#}");
-        let mean_s = level["mean_ns"].as_f64().unwrap() / 1e9;
-        let inside = per_s(level) * mean_s;
-        let n = users(level) as f64;
-        assert!(inside <= 1.02 * n, "{inside} of {n}: {level:#}");
-        // What the generator takes of a cycle is missing.
-        assert!(inside >= 0.6 * n, "{inside} of {n}: {level:#}");
-        let count = trial["response_time_ns"]["count"].as_f64().unwrap();
-        let length_s = trial["duration_ns"].as_f64().unwrap() / 1e9;
-        assert!((count / length_s / per_s(level) - 1.0).abs() < 0.02, "{trial:#}");
-    }
+    let attempt = || {
+        let server = KneeServer::start(&["--workers", "3", "--service", "exp(4ms)"]);
+        sweep(&server.url(), &["--vusers", "1,3,12", "-d", "2s"])
+    };
+    unless_disturbed(attempt, |report| {
+        let trials = report["trials"].as_array().unwrap();
+        for (level, trial) in levels(report).iter().zip(trials) {
+            assert_eq!(level["level"], trial["level"]);
+            assert!(level["trials"].as_u64() > Some(1), "{level:#}");
+            let mean_s = level["mean_ns"].as_f64().unwrap() / 1e9;
+            let inside = per_s(level) * mean_s;
+            let n = users(level) as f64;
+            assert!(inside <= 1.02 * n, "{inside} of {n}: {level:#}");
+            // What the generator takes of a cycle is missing.
+            assert!(inside >= 0.6 * n, "{inside} of {n}: {level:#}");
+            let count = trial["response_time_ns"]["count"].as_f64().unwrap();
+            let length_s = trial["duration_ns"].as_f64().unwrap() / 1e9;
+            assert!((count / length_s / per_s(level) - 1.0).abs() < 0.02, "{trial:#}");
+        }
+    });
 }
 
 /// One worker of exponential service: throughput is that of one user, whatever the load.

@@ -255,7 +255,22 @@ impl UringBackend {
         }
     }
 
+    /// Connects to the address that the connection has.
+    fn connect(&mut self, slot: u32) -> io::Result<()> {
+        let Some(address) = &self.connections[slot as usize].address else {
+            return Ok(());
+        };
+        let (pointer, length) = (address.as_ptr(), address.length());
+        let entry = opcode::Connect::new(self.fd(slot), pointer, length).build();
+        let data = self.user_data(slot, KIND_CONNECT);
+        self.push(entry.user_data(data))
+    }
+
     fn on_connect(&mut self, slot: u32, result: i32, sink: &mut dyn Sink) {
+        // A process that is stopped while the kernel waits for room in a Unix listener's queue.
+        if result == -libc::EINTR && self.connect(slot).is_ok() {
+            return;
+        }
         let outcome = match result {
             0.. => self.arm_receive(slot),
             _ => Err(io::Error::from_raw_os_error(-result)),
@@ -370,10 +385,7 @@ impl Backend for UringBackend {
         (connection.unsent, connection.send_error) = (0, None);
         let kept = connection.address.get_or_insert_with(|| Box::new(opening.to.clone()));
         (**kept).clone_from(opening.to);
-        let (pointer, length) = (kept.as_ptr(), kept.length());
-        let entry = opcode::Connect::new(self.fd(slot), pointer, length).build();
-        let data = self.user_data(slot, KIND_CONNECT);
-        self.push(entry.user_data(data))
+        self.connect(slot)
     }
 
     fn tcp_state(&self, slot: u32) -> Option<TcpState> {

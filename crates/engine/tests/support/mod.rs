@@ -3,6 +3,8 @@
 use knee_engine::error::RunError;
 use knee_load::measure::{Histogram, Interval, IntervalWatcher, Trial};
 use knee_load::spec::{BackendChoice, Body, Endpoint, HttpRequest, Pick, Target, TrialSpec};
+use knee_load::time::Nanos;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicBool;
 
 /// Watches nothing.
@@ -53,5 +55,28 @@ pub fn run_over(spec: &TrialSpec, backend: BackendChoice) -> Option<Trial> {
             None
         }
         Err(error) => panic!("{error}"),
+    }
+}
+
+/// Attempts that must do on a machine that is busy with other things.
+const ATTEMPTS: u32 = 12;
+/// A worker that was later than this was held up by the host.
+const DISTURBED: Nanos = Nanos::from_millis(10);
+
+/// Runs trials again where `check` panics and the host disturbed one of them.
+#[allow(dead_code, reason = "not every test of trials needs it")]
+pub fn unless_disturbed(mut run: impl FnMut() -> Vec<Trial>, check: impl Fn(&[Trial])) {
+    for left in (0..ATTEMPTS).rev() {
+        let trials = run();
+        let Err(failure) = catch_unwind(AssertUnwindSafe(|| check(&trials))) else {
+            return;
+        };
+        let is_disturbed = |trial: &Trial| {
+            let measured = &trial.measurement;
+            measured.pacing_error.max().0.max(measured.stall_ns_max) >= DISTURBED.0
+        };
+        if left == 0 || !trials.iter().any(is_disturbed) {
+            resume_unwind(failure);
+        }
     }
 }

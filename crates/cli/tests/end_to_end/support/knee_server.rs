@@ -4,6 +4,7 @@ use super::process::{Ended, knee, signal};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A running reference server; killed when dropped.
 pub struct KneeServer {
@@ -73,12 +74,34 @@ impl KneeServer {
         (ended.stdout, ended.status)
     }
 
-    /// Ends it; what it served.
+    /// Ends it once it has read all that clients who are gone sent; what it served.
     pub fn served(self) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while connections(&self.address) > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let (rest, status) = self.terminate();
         assert_eq!(status, Some(0), "{rest}");
         serde_json::from_str(&rest).unwrap_or_else(|e| panic!("{e}: {rest}"))
     }
+}
+
+/// Connections to this address that the server there has not closed.
+pub fn connections(address: &str) -> usize {
+    // A path of a Unix socket has no port.
+    let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    let Some(port) = port else {
+        return 0;
+    };
+    let ours = format!(":{port:04X}");
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table.lines().filter(|row| {
+        let mut columns = row.split_whitespace().skip(1);
+        let is_ours = columns.next().is_some_and(|local| local.ends_with(&ours));
+        // ESTABLISHED or, where the client has closed, CLOSE_WAIT.
+        is_ours && matches!(columns.nth(1), Some("01" | "08"))
+    });
+    rows.count()
 }
 
 impl Drop for KneeServer {

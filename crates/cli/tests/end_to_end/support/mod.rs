@@ -13,11 +13,11 @@ mod temp_path;
 mod verdict;
 
 pub use certificates::Certificates;
-pub use knee_server::KneeServer;
+pub use knee_server::{KneeServer, connections};
 pub use namespaces::{FAR, Link, NEAR};
 pub use process::{Ended, STATE, knee, run, run_impatiently, run_load, run_with_input, signal};
 pub use program::{curl, program};
 pub use pty::OnTerminal;
 pub use station::{Answer, Station};
 pub use temp_path::TempPath;
-pub use verdict::{backends, measured, until_it_ends_with, until_valid};
+pub use verdict::{backends, figure, measured, unless_disturbed, until_it_ends_with, until_valid};
