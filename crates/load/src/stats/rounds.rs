@@ -177,6 +177,10 @@ impl Effects {
     }
 }
 
+/// The widest half of an interval. Values are logarithms: the ends of two such intervals together
+/// are still numbers as powers of e, and a wider one says no more.
+const HALF_WIDTH_MAX: f64 = 300.0;
+
 impl RoundsFit {
     /// Value of a level. The interval is against other levels: it has no difference between rounds,
     /// which all levels share.
@@ -195,7 +199,8 @@ impl RoundsFit {
 
     /// Half the width of the interval of a mean with this multiple of one value's variance.
     pub fn half_width(&self, multiple: f64) -> f64 {
-        t_beyond(0.05, self.freedom as u64) * (self.variance * multiple).sqrt()
+        let half = t_beyond(0.05, self.freedom as u64) * (self.variance * multiple).sqrt();
+        half.min(HALF_WIDTH_MAX)
     }
 
     /// Half the width of the 95 % interval of the median round.
@@ -209,7 +214,8 @@ impl RoundsFit {
         let spread = (deviation.powi(2) - self.variance / self.levels.len() as f64).max(0.0);
         // A median is less certain than a mean by this factor.
         let efficiency = std::f64::consts::FRAC_PI_2.sqrt();
-        t_beyond(0.05, rounds.len() as u64 - 1) * efficiency * (spread / n).sqrt()
+        let half = t_beyond(0.05, rounds.len() as u64 - 1) * efficiency * (spread / n).sqrt();
+        half.min(HALF_WIDTH_MAX)
     }
 }
 

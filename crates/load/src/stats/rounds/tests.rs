@@ -142,3 +142,15 @@ fn a_step_leaves_less_than_a_line_and_a_drift_more() {
     let drift: Vec<f64> = (0..30).map(|i| -0.05 * f64::from(i)).collect();
     assert!(!compare(&drift));
 }
+
+/// On a host that stalls, slices of one level may differ by orders of magnitude.
+#[test]
+fn intervals_of_few_wild_cells_are_numbers_as_powers() {
+    let cell = |level, round, value| BlockCell { level, round, value };
+    let cells = [cell(0, 0, 7.0), cell(0, 1, 0.0), cell(1, 0, 0.0), cell(1, 1, 700.0)];
+    let fit = fit(&cells, 2, 2).unwrap();
+    let wild = fit.difference(0, 1).unwrap();
+    assert_eq!(wild.half_width, HALF_WIDTH_MAX);
+    assert!(fit.middle_half_width() <= HALF_WIDTH_MAX);
+    assert!([0, 1].iter().all(|&level| fit.level(level).unwrap().half_width.exp().is_finite()));
+}
