@@ -93,7 +93,7 @@ def test_report_of_several_trials_names_where_to_look(report: knee.Report) -> No
 
 
 def test_report_is_shown_in_every_form(report: knee.Report, tmp_path: Path) -> None:
-    assert re.search(r"^(IN)?VALID, (PASSED|FAILED)", str(report), re.M), str(report)
+    assert re.search(r"^(IN)?VALID", str(report), re.M), str(report)
     assert len(report.render("full")) > len(str(report))
     assert report.render("md").startswith("#")
     assert json.loads(report.render("json")) == report.raw

@@ -77,6 +77,56 @@ pub fn is_scenario(argument: &str) -> bool {
     !is_url && (is_there(argument) || (*is_clear && !could_be_url))
 }
 
+/// Endings of other files, and what reads them.
+const READERS: [(&str, &str); 8] = [
+    (".har", "is a browser's recording: 'knee import har' makes a scenario of it"),
+    (".jmx", "is a plan of JMeter: 'knee import jmeter' makes a scenario of it"),
+    (".js", "is a script: 'knee import k6' makes a scenario of a script of k6"),
+    (".ts", "is a script: 'knee import k6' makes a scenario of a script of k6"),
+    (".lua", "is a script of wrk: a scenario does its work; 'knee scenario new' prints one"),
+    (".txt", "is a file: 'knee run --targets FILE' reads URLs from it, one a line"),
+    (
+        ".csv",
+        "is a table: 'knee run --targets FILE' reads URLs, one a line; 'knee analyze sweep FILE' \
+              reads levels; scenarios read records, under 'data'",
+    ),
+    (".log", "is a log: 'knee import log' makes a recording of it, which 'knee run' sends again"),
+];
+
+/// What an argument is that is a file of another kind than the place of a URL takes, and the command
+/// that reads it.
+pub fn reader_of(argument: &str) -> Option<&'static str> {
+    if argument.contains("://") {
+        return None;
+    }
+    let lower = argument.to_ascii_lowercase();
+    let found = READERS.iter().find(|(ending, _)| lower.ends_with(ending));
+    // A URL without its scheme may end so too.
+    let known = found.filter(|_| !argument.contains([':', '?', '/']) || is_there(argument));
+    let unknown = || "is a file: expected a URL, or a scenario FILE.yaml";
+    known.map(|(_, reader)| *reader).or_else(|| is_there(argument).then(unknown))
+}
+
+/// What a file that is no scenario is, by its content.
+fn kind_of(bytes: &[u8]) -> Option<&'static str> {
+    let text = String::from_utf8_lossy(bytes);
+    let has = |key: &str| {
+        let quoted = format!("\"{key}\"");
+        text.lines()
+            .any(|line| line.starts_with(key) && line[key.len()..].trim_start().starts_with(':'))
+            || text.trim_start().starts_with('{') && text.contains(&quoted)
+    };
+    if has("openapi") || has("swagger") {
+        Some("is an OpenAPI description: 'knee import openapi' makes a scenario of it")
+    } else if text.contains("\"knee.report/") {
+        Some("is a report: 'knee report' shows it, 'knee compare' compares it")
+    } else if has("log") && has("entries") {
+        Some("is a browser's recording: 'knee import har' makes a scenario of it")
+    } else {
+        None
+    }
+}
+
 /// Anything but a directory: reading it says what is wrong with a pipe or a device.
 fn is_there(argument: &str) -> bool {
     Path::new(argument).metadata().is_ok_and(|found| !found.is_dir())
@@ -89,6 +139,9 @@ pub fn read_scenario(file: &str) -> Result<Scenario, Failure> {
     let unreadable = |e: io::Error| told(format!("its folder cannot be read: {e}"));
     let folder = folder_of(Path::new(file)).canonicalize().map_err(unreadable)?;
     parse_scenario(&bytes, file, &mut Folder(folder)).map_err(|wrong| {
+        if let Some(kind) = kind_of(&bytes) {
+            return Failure::argument(file, kind);
+        }
         let secrets = of_command_line_and(&String::from_utf8_lossy(&bytes));
         Failure::input(wrong.0).without_secrets(&secrets)
     })

@@ -21,7 +21,36 @@ pub struct Machine {
 /// Most connections that are opened by default.
 const CONNECTIONS_DEFAULT: u32 = 10_000;
 
+/// Operations per second that no processor starts: the fastest start about a million.
+const STARTS_PER_CPU: f64 = 5e6;
+
+/// Operations that wait at most where no limit is asked for, so that a load beyond what this machine
+/// or the target can do takes bounded memory, about 200 MB. Further ones are counted as shed.
+pub const IN_FLIGHT_DEFAULT: u32 = 1_000_000;
+
+/// Virtual users at most. Each takes memory before the load.
+const USERS_MAX: u32 = 1_000_000;
+
 impl Machine {
+    /// Refuses a rate that this machine cannot start, in the name of an argument.
+    pub fn check_rate(&self, argument: &str, per_s: f64) -> Result<(), Failure> {
+        let most = STARTS_PER_CPU * f64::from(self.cpus.max(1));
+        if per_s <= most {
+            return Ok(());
+        }
+        let wrong =
+            format!("{per_s:.0}/s is more than this machine can start: at most {most:.0}/s");
+        Err(Failure::argument(argument, wrong))
+    }
+
+    /// Refuses more users than there is memory for, in the name of an argument.
+    pub fn check_users(argument: &str, users: u32) -> Result<(), Failure> {
+        if users <= USERS_MAX {
+            return Ok(());
+        }
+        Err(Failure::argument(argument, format!("{users} users are too many: at most {USERS_MAX}")))
+    }
+
     /// The machine that this runs on.
     pub fn this() -> Machine {
         Machine { cpus: knee_engine::cpus(), open_files: OpenFiles::of_this_process() }

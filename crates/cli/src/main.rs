@@ -18,6 +18,7 @@ mod whole_file;
 
 use command::raw::RawArgs;
 use failure::{Exit, Failure};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -29,10 +30,7 @@ fn main() -> ExitCode {
         // Where it fails, the run ends at its own end.
         drop(knee_engine::interrupt::end_with_parent(&pid));
     }
-    let outcome = confined::begin().and_then(|()| match RawArgs::read(std::env::args_os()) {
-        Ok(raw) => raw.command.execute(),
-        Err(objection) => explain(&objection),
-    });
+    let outcome = confined::begin().and_then(|()| execute(std::env::args_os().collect()));
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -43,13 +41,22 @@ fn main() -> ExitCode {
     }
 }
 
+fn execute(argv: Vec<OsString>) -> Result<Exit, Failure> {
+    let asks_for_help = argv.iter().any(|word| word == "--help" || word == "-h");
+    if let Some(topic) = asks_for_help.then(|| RawArgs::help_topic(&argv)).flatten() {
+        return stdio::write(|out| out.write_all(topic.as_bytes())).map(|()| Exit::Fine);
+    }
+    match RawArgs::read(argv.iter().cloned()) {
+        Ok(raw) => raw.command.execute(),
+        Err(objection) => explain(&objection, &argv),
+    }
+}
+
 /// Help and version go to standard output; anything else is one line of what is wrong.
-fn explain(objection: &clap::Error) -> Result<Exit, Failure> {
+fn explain(objection: &clap::Error, argv: &[OsString]) -> Result<Exit, Failure> {
     if objection.use_stderr() && objection.kind() != HELP_WITHOUT_ARGUMENTS {
-        return Err(Failure::input(usage::one_line(
-            objection,
-            &RawArgs::command_of(std::env::args_os()),
-        )));
+        let command = RawArgs::command_of(argv.iter().cloned());
+        return Err(Failure::input(usage::one_line(objection, &command, argv)));
     }
     if objection.use_stderr() || stdio::is_stdout() {
         // In colour, where that is wanted.

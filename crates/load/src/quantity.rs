@@ -220,9 +220,10 @@ pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
     };
     let (number, unit) = text.trim().split_once('/').unwrap_or((text.trim(), "s"));
     let period_ns = match unit.trim() {
-        "s" => SECOND_NS,
-        "m" => 60 * SECOND_NS,
-        "h" => HOUR_NS,
+        // vegeta writes 100/1s.
+        "s" | "1s" => SECOND_NS,
+        "m" | "1m" => 60 * SECOND_NS,
+        "h" | "1h" => HOUR_NS,
         _ => return Err(wrong("is not a rate")),
     };
     let number = number.trim();

@@ -25,10 +25,11 @@ impl Renderer for Junit {
             such.filter(|(element, _)| *element == kind).count()
         };
         let counts = format!(
-            "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\" time=\"{seconds:.3}\"",
+            "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\"",
             cases.len(),
             count("failure"),
             count("error"),
+            count("skipped"),
         );
         let suite = format!("knee {}", report.command);
         let name = attribute(&suite);
@@ -63,7 +64,7 @@ fn properties(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
 /// One test.
 struct TestCase {
     name: String,
-    /// The failure, if any: its element and text.
+    /// The failure, or why it is not judged, if any: its element and text.
     bad: Option<(&'static str, String)>,
 }
 
@@ -88,7 +89,12 @@ fn cases(report: &Report) -> Vec<TestCase> {
     }
     cases.extend(report.thresholds.iter().map(|threshold| {
         let lines: Vec<String> = threshold.failures().cloned().collect();
-        let bad = (!threshold.is_kept()).then(|| ("failure", because(&lines)));
+        let is_judged = report.verdict == Verdict::Valid || threshold.expression == "invalid";
+        let bad = match (threshold.is_kept(), is_judged) {
+            (false, _) => Some(("failure", because(&lines))),
+            (true, false) => Some(("skipped", "the measurement is not valid".to_owned())),
+            (true, true) => None,
+        };
         TestCase { name: format!("not {}", threshold.expression), bad }
     }));
     cases
@@ -187,11 +193,23 @@ mod tests {
                 |attribute: &str| suite.attribute(attribute).unwrap().parse::<usize>().unwrap();
             assert_eq!(count("testcase"), said("tests"), "{name}");
             assert_eq!(count("error"), said("errors"), "{name}");
+            assert_eq!(count("skipped"), said("skipped"), "{name}");
             assert_eq!(
                 count("error") == 1,
                 report.verdict == Verdict::Invalid || !report.has_measured(),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn a_threshold_of_an_invalid_run_does_not_pass() {
+        let (_, mut report) = fixtures::all().remove(0);
+        let kept = ThresholdReport { expression: "p99>2s".into(), ..ThresholdReport::default() };
+        report.thresholds = vec![kept];
+        for (verdict, expected) in [(Verdict::Valid, 0), (Verdict::Invalid, 1)] {
+            report.verdict = verdict;
+            assert_eq!(written(&report).matches("<skipped ").count(), expected);
         }
     }
 

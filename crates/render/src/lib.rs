@@ -34,7 +34,7 @@ pub use json::{Json, parse_report};
 pub use junit::Junit;
 pub use markdown::Markdown;
 pub use progress::{ProgressCounts, ProgressLine, scenario_line, sent_line};
-pub use text::Text;
+pub use text::{Text, TextExtent};
 
 use knee_core::report::Report;
 use std::io;

@@ -5,6 +5,7 @@ use super::first_given;
 use crate::failure::Failure;
 use crate::input;
 use crate::resolved_options::{Typed, typed};
+use crate::usage::TAKE_CURL;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
 use knee_load::spec::{Endpoint, HttpRequest, Url};
@@ -14,16 +15,13 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::ffi::OsString;
 
-/// Commands that take a line of curl behind `--`.
-const COMMANDS: [&str; 3] = ["run", "sweep", "overload"];
-
 /// The same command line with knee's options in the place of a line of curl.
 ///
 /// # Errors
 /// What of the line knee does not support.
 pub fn with_curl_line(argv: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     let refused = |what: String| clap::Error::raw(ErrorKind::Io, format!("curl: {what}\n"));
-    let has_target = |name: &OsString| COMMANDS.iter().any(|command| name == command);
+    let has_target = |name: &OsString| TAKE_CURL.iter().any(|command| name == command);
     let end = argv.iter().position(|word| word == "--");
     let Some(end) = end.filter(|_| argv.get(1).is_some_and(has_target)) else {
         return Ok(argv);
@@ -240,6 +238,17 @@ const KINDS: [(&str, DataKind); 5] = [
     ("data_urlencode", DataKind::Urlencode),
     ("json_body", DataKind::Json),
 ];
+
+/// The option that gives data of a kind.
+pub fn option_of(kind: DataKind) -> &'static str {
+    match kind {
+        DataKind::Data => "--data",
+        DataKind::Raw => "--data-raw",
+        DataKind::Binary => "--data-binary",
+        DataKind::Urlencode => "--data-urlencode",
+        DataKind::Json => "--json-body",
+    }
+}
 
 /// What clap calls these options.
 pub const DATA_IDS: [&str; 5] = ["data", "data_raw", "data_binary", "data_urlencode", "json_body"];

@@ -5,7 +5,7 @@ use super::arrival::{ArrivalArgs, RecordedArrivals};
 use super::values::{parse_count, parse_positive};
 use super::{EngineArgs, FleetArgs, ObserveArgs, TargetArgs, ThresholdArgs};
 use crate::failure::Failure;
-use crate::machine::Machine;
+use crate::machine::{IN_FLIGHT_DEFAULT, Machine};
 use crate::resolved_options::typed;
 use clap::Args;
 use knee_fleet::Fleet;
@@ -31,7 +31,8 @@ pub struct OpenArgs {
     #[serde(skip)]
     pub arrivals: ArrivalArgs,
 
-    /// Maximum operations in flight; further arrivals are counted as shed [default: no limit]
+    /// Maximum operations in flight; further arrivals are counted as shed
+    /// [default: 1000000]
     #[arg(long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
     pub max_in_flight: Option<u32>,
 }
@@ -52,7 +53,11 @@ impl OpenArgs {
         let default = if is_shared { 1 } else { machine.connections_default() };
         let connections_max = self.connections.unwrap_or(default);
         machine.check_connections("--connections", connections_max)?;
-        Ok(OpenLoad { rate, arrival, connections_max, in_flight_max: self.max_in_flight })
+        let carries_rate = self.arrivals.carries_rate();
+        let in_flight_max = Some(self.max_in_flight.unwrap_or(IN_FLIGHT_DEFAULT));
+        let load = OpenLoad { rate, arrival, connections_max, in_flight_max };
+        machine.check_rate(if carries_rate { "--arrival" } else { "--rate" }, load.peak_per_s())?;
+        Ok(load)
     }
 
     /// The same target, whose connections the virtual users of a closed loop share where `-c` says

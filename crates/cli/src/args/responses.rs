@@ -84,7 +84,7 @@ const FORMATS: Choices<MessageFormat> = &MessageFormat::NAMES;
 
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[command(next_help_heading = "Target")]
+#[command(next_help_heading = "Streams")]
 pub struct MessageArgs {
     /// How responses are split into messages [default: sse for text/event-stream]
     ///

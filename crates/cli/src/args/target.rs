@@ -6,7 +6,7 @@ mod scenario;
 pub use recording::ReplayArgs;
 use recording::{CheckedRecording, names_recording};
 
-use super::curl::{CurlArgs, Proxy, parse_header};
+use super::curl::{CurlArgs, Proxy, option_of, parse_header};
 use super::protocol::{self, ProtocolArgs};
 use super::responses::{ExpectArgs, MessageArgs};
 use super::values::{Choices, one_of, word_of};
@@ -20,9 +20,10 @@ use knee_load::spec::{
     Endpoint, HttpRequest, ParseError, Pick, Scheme, Target, Url, parse_targets,
 };
 use knee_scenario::Scenario;
-use knee_scenario::import::data;
+use knee_scenario::import::data::{self, CurlData};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use std::slice;
 use std::sync::Arc;
 
 #[derive(Args, Clone, Debug, Serialize)]
@@ -182,6 +183,9 @@ impl TargetArgs {
             let wrong = "is a recording, which only knee run sends again: give a URL";
             return Err(Failure::argument(url, wrong));
         }
+        if let Some(reader) = input::reader_of(url) {
+            return Err(Failure::argument(url, reader));
+        }
         let (body, content_type) = self.body()?;
         let (text, body) = if self.curl.get {
             (CurlArgs::with_query(url, &body)?, Vec::new())
@@ -214,7 +218,13 @@ impl TargetArgs {
             return Ok((form.body, Some(form.content_type)));
         }
         let pieces = &self.curl.data;
-        let body = data::join(&pieces.0, &mut read).map_err(|e| Failure::argument("--data", e))?;
+        let body = data::join(&pieces.0, &mut read).map_err(|e| {
+            let is_wrong =
+                |piece: &&CurlData| data::join(slice::from_ref(*piece), &mut read).is_err();
+            let option =
+                pieces.0.iter().find(is_wrong).map_or("--data", |piece| option_of(piece.kind));
+            Failure::argument(option, e)
+        })?;
         let content_type = if pieces.is_json() { JSON } else { FORM };
         Ok((body, pieces.is_given().then(|| content_type.to_owned())))
     }
@@ -299,7 +309,9 @@ impl std::fmt::Debug for User {
 }
 
 fn parse_user(text: &str) -> Result<User, ParseError> {
-    if text.contains(':') {
+    if text.contains("://") {
+        Err(ParseError("expected USER:PASSWORD, not a URL, which needs no option".to_owned()))
+    } else if text.contains(':') {
         Ok(User(text.to_owned()))
     } else {
         Err(ParseError("expected USER:PASSWORD; the password may be empty".to_owned()))

@@ -174,7 +174,7 @@ fn load_all(names: &[String], is_baseline: bool) -> Result<Vec<Report>, Failure>
 fn load(name: &str, is_baseline: bool) -> Result<Report, Failure> {
     let is_path = name == "-" || name.contains(['/', '.']) || Path::new(name).exists();
     if is_baseline || !is_path {
-        return history::load(name);
+        return history::load(name).map(|(_, report)| report);
     }
     let text = input::read_text(name)?;
     parse_report(&text).map_err(|e| Failure::argument(name, e))

@@ -65,9 +65,28 @@ pub fn report_setup(
     mut output: Output,
 ) -> Result<ReportSetup, Failure> {
     confined::check(base)?;
+    if sends_what_looks_like_cookies(&base.target) {
+        output.note("note: -b gives the body of the request; for a cookie give --cookie");
+    }
     FleetArgs::tell(fleet, &mut options);
     output.secrets.learn_target(&mut base.target);
     Ok(ReportSetup::new(kind, base.seed, options, thresholds, output))
+}
+
+/// Whether a body without a content type looks like cookies, which curl takes with `-b`.
+fn sends_what_looks_like_cookies(target: &Target) -> bool {
+    let [request] = &target.requests[..] else {
+        return false;
+    };
+    let is_typed =
+        request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let text = std::str::from_utf8(&request.body).unwrap_or_default();
+    let is_cookie = |pair: &str| {
+        let (name, value) = pair.trim().split_once('=').unwrap_or_default();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !name.is_empty() && name.chars().all(is_name) && !value.contains(['&', '=', ' ', '\n'])
+    };
+    !is_typed && text.split(';').all(is_cookie)
 }
 
 /// An HTTP target, and who sends the load to it.

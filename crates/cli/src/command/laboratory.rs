@@ -102,7 +102,7 @@ pub fn conduct<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>(
 
 /// The same where the options have no secret.
 fn conduct_hidden<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>(
-    setup: ReportSetup,
+    mut setup: ReportSetup,
     experiment: &mut X,
     runner: &mut S,
 ) -> Result<Exit, Failure> {
@@ -141,6 +141,7 @@ fn conduct_hidden<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>
         }
     };
     watchers.closes(&report);
+    setup.output.kept_as = watchers.kept_as();
     deliver(setup.output, &report, lost)
 }
 

@@ -2,12 +2,14 @@
 
 use crate::args::{with_curl_line, with_exits};
 use crate::command::{
-    agent, analyze, compare, compare_live, explain, fleet, history, import, latency, mcp, observe,
-    overload, packaging, recover, report, run, scenario, serve, sweep, throttle, tour, udp,
+    agent, analyze, compare, compare_live, explain, fleet, help_topics, history, import, latency,
+    mcp, observe, overload, packaging, recover, report, run, scenario, serve, sweep, throttle,
+    tour, udp,
 };
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
-use crate::stdio;
+use crate::{stdio, usage};
+use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -16,22 +18,27 @@ use std::ffi::OsString;
 #[command(
     name = "knee",
     version,
-    max_term_width = 100,
+    max_term_width = WIDTH_MAX,
     arg_required_else_help = true,
-    after_help = "Examples:\n  \
+    after_help = EXAMPLES,
+    after_long_help = with_exits(EXAMPLES),
+)]
+pub struct RawArgs {
+    #[command(subcommand)]
+    pub command: RawCommand,
+}
+
+/// Columns of help at most.
+const WIDTH_MAX: usize = 100;
+
+const EXAMPLES: &str = "Examples:\n  \
         knee sweep                              try it: a sweep against a server of its own\n  \
         knee sweep http://127.0.0.1:8080/       where is the knee?\n  \
         knee run http://127.0.0.1:8080/ -R 500  500 requests/s for 10 s\n  \
         knee throttle                           how well does this machine wait?\n  \
         knee udp                                where does each datagram go?\n  \
         knee latency                            what do flows do to latency?\n\n\
-        'knee COMMAND -h' is a screenful, 'knee COMMAND --help' everything.",
-    after_long_help = with_exits("'knee COMMAND --help' tells all about a command."),
-)]
-pub struct RawArgs {
-    #[command(subcommand)]
-    pub command: RawCommand,
-}
+        'knee COMMAND -h' is a screenful, 'knee COMMAND --help' everything.";
 
 impl RawArgs {
     /// The command that these arguments name, as far as it is known.
@@ -47,13 +54,21 @@ impl RawArgs {
         command
     }
 
+    /// The help of a topic, where a command line asks for one.
+    pub fn help_topic(argv: &[OsString]) -> Option<String> {
+        help_topics::asked_for(&RawArgs::command(), argv, stdio::stdout_width().min(WIDTH_MAX))
+    }
+
     /// Reads a command line, the program's name first.
     pub fn read(
         argv: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<RawArgs, clap::Error> {
         let argv: Vec<OsString> = argv.into_iter().map(Into::into).collect();
         // Once: to make all options of all commands is most of what a start takes.
-        let command = RawArgs::command();
+        let command = help_topics::with_topics(RawArgs::command());
+        if let Some(wrong) = usage::typed_as_elsewhere(&command, &argv) {
+            return Err(clap::Error::raw(ErrorKind::Io, format!("{wrong}\n")));
+        }
         let argv = compare_live::load_apart(&command, argv);
         let argv = compare::options_first(&command, argv);
         let argv = with_curl_line(argv)?;

@@ -7,7 +7,7 @@ use super::trigger::TriggerCommand;
 use crate::args::with_exits;
 use crate::args::{FleetArgs, HttpArgs, RetryArgs, TargetArgs, parse_count, parse_positive};
 use crate::failure::{Exit, Failure};
-use crate::machine::Machine;
+use crate::machine::{IN_FLIGHT_DEFAULT, Machine};
 use crate::margins;
 use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{ResolvedOptions, Typed, typed};
@@ -272,11 +272,13 @@ impl RawRecover {
         let connections = self.connections.unwrap_or(machine.connections_default());
         machine.check_connections("--connections", connections)?;
         self.connections = Some(connections);
+        machine.check_rate("--rate", self.rate.per_s())?;
+        machine.check_rate("--trigger", trigger.rate().per_s())?;
         let load = Load::Open(OpenLoad {
             rate: self.rate,
             arrival: ArrivalLaw::Constant,
             connections_max: connections,
-            in_flight_max: None,
+            in_flight_max: Some(IN_FLIGHT_DEFAULT),
         });
         let phases = RecoverPhases { before: self.before, trigger: lasting, after: self.after };
         let shortest = self.before.min(lasting).min(self.after);

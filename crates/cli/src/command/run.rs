@@ -161,9 +161,16 @@ impl RawRun {
         let fleet = self.http.gather(&self.target)?;
         let machine = FleetArgs::machine(fleet.as_ref(), machine);
         let mut trial = self.trial(&machine, fleet.as_ref())?;
+        let connections = self.open.connections.filter(|_| trial.target.shared_by().is_none());
         let options = self.settle(&trial);
         let observe = self.http.observe.with_token()?;
         let (output, thresholds) = (self.output.resolve()?, self.http.thresholds);
+        if let (Load::Open(_), Some(most @ 2..)) = (&trial.load, connections) {
+            output.note(&format!(
+                "note: at a rate, connections are opened as they are needed, here up to {most}; \
+                 for {most} users give --vusers {most} without a rate"
+            ));
+        }
         let setup =
             report_setup(Kind::Run, &mut trial, fleet.as_ref(), options, thresholds, output)?;
         Ok(RunSpec { trial, repeats: self.repeat.unwrap_or(1), fleet, observe, setup })
@@ -369,6 +376,7 @@ impl RawRun {
             (None, Some(connections)) => ("--connections", connections),
             (vusers, _) => ("--vusers", vusers.unwrap_or(10)),
         };
+        Machine::check_users(argument, vusers)?;
         let of_users = vusers.saturating_mul(target.lanes_per_user());
         let connections = target.connections_max.unwrap_or(of_users);
         machine.check_connections(argument, connections)?;

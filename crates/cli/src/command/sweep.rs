@@ -245,6 +245,7 @@ impl RawSweep {
         let vusers = match &self.vusers {
             Some(Levels::List(vusers)) => {
                 let most = vusers.iter().copied().max().unwrap_or(1);
+                Machine::check_users("--vusers", most)?;
                 let connections = most.saturating_mul(target.lanes_per_user());
                 machine.check_connections("--vusers", connections)?;
                 vusers.first().copied().unwrap_or(1)

@@ -17,13 +17,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 pub use store::{HistoryEntry, HistoryFilter, HistoryStore, RunState};
 
-/// The report of a kept run: `12` (an id), `main` (a baseline's name), `last`.
+/// The id and the report of a kept run: `12` (an id), `main` (a baseline's name), `last`.
 ///
 /// # Errors
 /// The reference is none, nothing of that name is kept, or the history cannot be read.
-pub fn load(reference: &str) -> Result<Report, Failure> {
+pub fn load(reference: &str) -> Result<(i64, Report), Failure> {
     let (store, id) = find(reference)?;
-    store.report(id).map_err(|wrong| Failure::argument(reference, wrong))
+    let report = store.report(id).map_err(|wrong| Failure::argument(reference, wrong))?;
+    Ok((id, report))
 }
 
 /// The history, and the id of the run that is meant.

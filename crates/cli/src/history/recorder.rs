@@ -40,6 +40,7 @@ pub struct HistoryRecorder {
     writer: Option<Writer>,
     /// The number of the running trial, and of its next interval.
     at: [usize; 2],
+    kept_as: Option<i64>,
     remark: Option<String>,
     has_complained: bool,
 }
@@ -77,6 +78,7 @@ impl HistoryRecorder {
             began: Instant::now(),
             writer: None,
             at: [0, 0],
+            kept_as: None,
             remark: None,
             has_complained: false,
         }
@@ -157,6 +159,7 @@ impl HistoryRecorder {
     }
 
     fn kept(&mut self, id: i64) {
+        self.kept_as = Some(id);
         if self.keep.tells_id && !self.has_complained {
             self.remark = Some(format!("kept as {id}: knee history show {id}"));
         }
@@ -220,6 +223,10 @@ impl Watcher for HistoryRecorder {
 
     fn fails(&mut self, reason: &str) {
         self.finish(HistoryEvent::Fails(reason.to_string()));
+    }
+
+    fn kept_as(&self) -> Option<i64> {
+        self.kept_as
     }
 
     fn remark(&mut self) -> Option<String> {

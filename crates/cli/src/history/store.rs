@@ -53,6 +53,9 @@ pub struct HistoryEntry {
     pub verdict: Option<String>,
     /// `passed` or `failed`, once it has ended with a report; unknown in files of first versions.
     pub result: Option<String>,
+    /// Whether it has thresholds.
+    #[serde(skip)]
+    pub has_thresholds: bool,
     /// The user ended it early.
     pub interrupted: bool,
     /// Seeded every random choice.
@@ -357,7 +360,8 @@ fn no_run(id: i64) -> String {
 const ENTRY: &str = "SELECT id, command, started_at, target, state, verdict, interrupted, seed, \
     knee_version, elapsed_ns, answer, pid, pid_began, pid_within, \
     (SELECT group_concat(name, char(10)) FROM baselines WHERE run = id), RESULT, \
-    json_extract(spec, '$.agents') FROM runs";
+    json_extract(spec, '$.agents'), \
+    coalesce(json_array_length(spec, '$.\"fail-if\"'), 0) FROM runs";
 
 fn entry(row: &Row<'_>) -> Result<HistoryEntry, Error> {
     let state: String = row.get(4)?;
@@ -389,6 +393,7 @@ fn entry(row: &Row<'_>) -> Result<HistoryEntry, Error> {
         state,
         verdict: row.get(5)?,
         result: row.get(15)?,
+        has_thresholds: row.get::<_, i64>(17)? > 0,
         interrupted: row.get(6)?,
         seed: row.get::<_, String>(7)?.parse().unwrap_or(0),
         knee_version: row.get(8)?,

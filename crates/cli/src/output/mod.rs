@@ -13,7 +13,7 @@ use clap::Args;
 use knee_core::report::Report;
 use knee_load::secrets::Secrets;
 use knee_render::live::TerminalStyle;
-use knee_render::{Csv, Html, Json, Junit, Markdown, Renderer, Text};
+use knee_render::{Csv, Html, Json, Junit, Markdown, Renderer, Text, TextExtent};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ pub struct OutputArgs {
     pub junit: Option<String>,
 
     /// Print the whole report: plots, evidence, next steps and how to repeat it [default: the key
-    /// figures, up to five findings, and the answer last]
+    /// figures, up to three findings, and the answer last]
     #[arg(long)]
     pub full: bool,
 
@@ -72,6 +72,7 @@ impl OutputArgs {
             files: Files::of(files)?,
             secrets: self.secrets.secrets(),
             keep: None,
+            kept_as: None,
             hdr: None,
             quiet: self.quiet,
             full: self.full,
@@ -115,8 +116,9 @@ impl MeasuredOutputArgs {
         let serve = |address| MetricsServer::start(address, &output.metrics);
         output.served = self.watch.metrics.map(serve).transpose()?;
         let KeepArgs { no_save, save_baseline } = self.keep.clone();
-        // The id is printed where somebody watches.
-        let tells_id = output.shows_progress();
+        // The first screen has the id. Otherwise it is printed where somebody watches.
+        let has_screen = stdio::is_stdout() && !output.full && output.files.stdout.is_none();
+        let tells_id = output.shows_progress() && !has_screen;
         output.keep = (!no_save).then_some(KeepOptions { baseline: save_baseline, tells_id });
         Ok(output)
     }
@@ -138,6 +140,8 @@ pub struct Output {
     pub secrets: Secrets,
     /// Whether and how what is measured is kept.
     keep: Option<KeepOptions>,
+    /// The number of the run in the history, once it is kept there.
+    pub kept_as: Option<i64>,
     /// Where histograms go.
     hdr: Option<HdrFile>,
     quiet: bool,
@@ -224,7 +228,12 @@ impl Output {
     /// Writes the report: as text to standard output, unless another form goes there, and as asked.
     /// A file that cannot be written does not keep it from the others.
     pub fn deliver(self, report: &Report) -> Result<(), Failure> {
-        let text = Text { full: self.full, ..text(self.no_color) };
+        let extent = if self.full {
+            TextExtent::Whole
+        } else {
+            TextExtent::FirstScreen { run: self.kept_as }
+        };
+        let text = Text { extent, ..text(self.no_color) };
         let hdr = self.hdr.as_ref().map_or(Ok(()), HdrFile::outcome);
         let notes = self.notes();
         let delivered = all_of([hdr, self.files.deliver(report, &text)]);
@@ -265,7 +274,7 @@ pub fn text(no_color: bool) -> Text {
         color: !no_color && stdio::colors_stdout(),
         width: stdio::stdout_width(),
         unicode: stdio::is_unicode(),
-        full: true,
+        extent: TextExtent::Whole,
     }
 }
 

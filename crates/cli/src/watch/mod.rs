@@ -76,6 +76,11 @@ pub trait Watcher {
     /// The experiment has ended without a report, for this reason.
     fn fails(&mut self, _reason: &str) {}
 
+    /// The number that the run has in the history, once it is kept there.
+    fn kept_as(&self) -> Option<i64> {
+        None
+    }
+
     /// A line that it wants the user to see, if any; asked for between intervals and trials.
     fn remark(&mut self) -> Option<String> {
         None
@@ -147,6 +152,11 @@ impl Watchers {
     pub fn fails(&mut self, reason: &str) {
         self.each(|s| s.fails(reason));
         self.pass_remarks();
+    }
+
+    /// The number that the run has in the history, once it is kept there.
+    pub fn kept_as(&self) -> Option<i64> {
+        self.watchers.iter().find_map(|s| s.kept_as())
     }
 
     /// Says something to the user.

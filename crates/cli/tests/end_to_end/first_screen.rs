@@ -11,7 +11,7 @@ fn screen(arguments: &[&str], most: usize) -> Ended {
     assert!(lines.len() <= most, "{} lines:\n{text}", lines.len());
     let is_narrow = |line: &&str| line.chars().count() <= 80;
     assert!(lines.iter().all(is_narrow), "{text}");
-    let is_answer = |line: &&&str| line.starts_with("VALID, ") || line.starts_with("INVALID, ");
+    let is_answer = |line: &&&str| line.starts_with("VALID") || line.starts_with("INVALID");
     assert_eq!(lines.iter().filter(is_answer).count(), 1, "{text}");
     let last = lines.iter().rev().find(|line| !line.starts_with("  "));
     assert!(last.is_some_and(|line| is_answer(&line)), "{text}");
@@ -20,30 +20,66 @@ fn screen(arguments: &[&str], most: usize) -> Ended {
     ended
 }
 
+/// The command that shows the rest is that of this very run, or `--full` where it is not kept.
 #[test]
-fn a_run_has_24_lines_at_most() {
-    let server = KneeServer::start(&["--workers", "2", "--service", "1ms"]);
+fn last_hint_shows_the_rest_of_this_run() {
+    let server = KneeServer::start(&[]);
     let url = server.url();
-    for load in [&["-c", "8"][..], &["-R", "300"], &["-R", "300", "--fail-if", "p50>0ms"]] {
-        screen(&[&["run", &url, "-d", "300ms", "--warmup", "0"], load].concat(), 24);
+    let of_options = |options: &[&str]| run(&[&["run", &url, "-n", "50"], options].concat()).stdout;
+    for text in [of_options(&[]), of_options(&[])] {
+        let (_, hint) = text.split_once(": knee history show ").unwrap_or_else(|| panic!("{text}"));
+        let (id, _) = hint.split_once(" --full\n").unwrap_or_else(|| panic!("{text}"));
+        let again = run(&["history", "show", id]);
+        assert_eq!(again.stdout, text);
+        let whole = run(&["history", "show", id, "--full"]);
+        assert!(whole.stdout.contains("\nRepeat\n"), "{whole:?}");
     }
-    let failing = KneeServer::start(&["--fault", "error(0.2,503)", "--fault", "reset(0.1)"]);
-    let ended = screen(&["run", &failing.url(), "-c", "3", "-n", "200"], 24);
-    assert!(ended.stdout.contains("http 5xx"), "{}", ended.stdout);
-    let secure = KneeServer::start(&["--tls"]);
-    let trusted = secure.certificate.clone().unwrap();
-    screen(&["run", &secure.url(), "--cacert", &trusted, "-n", "200"], 24);
+    let text = of_options(&["--no-save"]);
+    assert!(text.contains(": --full\n") && !text.contains("knee history"), "{text}");
 }
 
 #[test]
-fn a_run_of_sessions_has_24_lines_at_most() {
+fn passed_is_said_where_something_was_asked() {
+    let server = KneeServer::start(&[]);
+    let url = server.url();
+    for (options, expected) in [
+        (&[][..], "VALID  "),
+        (&["--fail-if", "p50>10s"][..], "VALID, PASSED  "),
+        (&["--fail-if", "p50<10s"][..], "VALID, FAILED  "),
+    ] {
+        let ended = run(&[&["run", &url, "-n", "200"], options].concat());
+        let words = expected.trim_start_matches("VALID");
+        let mut answers = ended.stdout.lines().filter(|line| line.contains("VALID"));
+        let answer = answers.next_back().unwrap_or_default();
+        let invalid = answer.starts_with("INVALID") && !answer.contains("PASSED");
+        assert!(invalid || answer.starts_with("VALID") && answer.contains(words), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_run_has_23_lines_at_most() {
+    let server = KneeServer::start(&["--workers", "2", "--service", "1ms"]);
+    let url = server.url();
+    for load in [&["-c", "8"][..], &["-R", "300"], &["-R", "300", "--fail-if", "p50>0ms"]] {
+        screen(&[&["run", &url, "-d", "300ms", "--warmup", "0"], load].concat(), 23);
+    }
+    let failing = KneeServer::start(&["--fault", "error(0.2,503)", "--fault", "reset(0.1)"]);
+    let ended = screen(&["run", &failing.url(), "-c", "3", "-n", "200"], 23);
+    assert!(ended.stdout.contains("http 5xx"), "{}", ended.stdout);
+    let secure = KneeServer::start(&["--tls"]);
+    let trusted = secure.certificate.clone().unwrap();
+    screen(&["run", &secure.url(), "--cacert", &trusted, "-n", "200"], 23);
+}
+
+#[test]
+fn a_run_of_sessions_has_23_lines_at_most() {
     let server = KneeServer::start(&["--app", "shop"]);
     let text = run(&["scenario", "new"]).stdout;
     let file = TempPath::new("first-screen.yaml");
     let url = server.url();
     let text = text.replace("http://127.0.0.1:8080", url.trim_end_matches('/'));
     std::fs::write(&file.0, text).unwrap();
-    screen(&["run", file.str(), "-n", "20", "--vusers", "4"], 24);
+    screen(&["run", file.str(), "-n", "20", "--vusers", "4"], 23);
 }
 
 #[test]
@@ -88,5 +124,5 @@ fn full_prints_what_the_first_screen_leaves_out() {
         let heading = format!("\n{title}");
         assert!(ended.stdout.contains(&heading), "{title}: {}", ended.stdout);
     }
-    screen(&["report", stored.str()], 24);
+    screen(&["report", stored.str()], 23);
 }

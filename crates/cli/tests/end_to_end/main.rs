@@ -66,3 +66,4 @@ mod unix_sockets;
 mod values;
 mod websocket;
 mod whole_files;
+mod wrong_lines;

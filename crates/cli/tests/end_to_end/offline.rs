@@ -144,7 +144,7 @@ fn names_of_other_programs_lead_to_those_that_mean_the_same() {
         (&["attack", url], "did you mean run?"),
         // What is only spelt alike is suggested as before.
         (&["run", url, "--warmupp", "5"], "did you mean --warmup?"),
-        (&["run", url, "--zyx"], "--help lists what there is"),
+        (&["run", url, "--zyx"], "--help lists all"),
     ] {
         let ended = refused(arguments);
         assert!(ended.stderr.contains(suggested), "{arguments:?}: {ended:?}");

@@ -197,6 +197,11 @@ pub trait Answer {
         most_responses(trials).into_iter().collect()
     }
 
+    /// Whether bounds on response times or streams were asked for, and met.
+    fn meets_bounds(&self, _trials: &[TrialReport]) -> bool {
+        false
+    }
+
     /// Noun for one of its operations.
     fn operation(&self) -> &'static str {
         "operation"

@@ -44,6 +44,14 @@ impl Report {
         };
     }
 
+    /// Whether something was asked of the target (`--fail-if`, `--bound`, `--slo`), and a valid
+    /// measurement shows that the target met it.
+    pub fn has_passed(&self) -> bool {
+        let is_asked =
+            !self.thresholds.is_empty() || self.conclusion.answer().meets_bounds(&self.trials);
+        is_asked && self.verdict == Verdict::Valid && self.result == ReportResult::Passed
+    }
+
     /// Whether anything was measured.
     pub fn has_measured(&self) -> bool {
         self.tally().attempted > 0
@@ -70,21 +78,40 @@ impl Report {
         if attempted == 0 {
             return self.without_measurement();
         }
-        let mut ends: Vec<(u64, &str)> = Outcome::ALL
+        let mut ends: Vec<(u64, String)> = Outcome::ALL
             .iter()
-            .map(|o| (trials.clone().map(|t| t.outcomes.count(*o)).sum(), o.name()))
+            .map(|o| (trials.clone().map(|t| t.outcomes.count(*o)).sum(), o.label()))
             .filter(|(count, _)| *count > 0)
             .collect();
         ends.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         let kinds = ends.iter().take(KINDS_MAX);
-        let kinds: Vec<String> =
-            kinds.map(|(count, name)| format!("{count} {}", name.replace('_', " "))).collect();
+        let kinds: Vec<String> = kinds.map(|(count, name)| format!("{count} {name}")).collect();
         let noun = self.conclusion.answer().operation();
         let of = match attempted {
             1 => format!("the only {noun} did not succeed"),
             n => format!("none of {n} {noun}s succeeded"),
         };
-        if kinds.is_empty() { of } else { format!("{of}: {}", kinds.join(", ")) }
+        if kinds.is_empty() {
+            return of;
+        }
+        format!("{of}: {}{}", kinds.join(", "), self.hint_of_tls())
+    }
+
+    /// A hint where a port may speak TLS to a load in cleartext: servers refuse such requests with
+    /// status 400 (nginx, Go) or close the connection.
+    fn hint_of_tls(&self) -> &'static str {
+        let url = self.spec.get("url").and_then(|url| url.as_str()).unwrap_or_default();
+        let is_refused = |trial: &TrialReport| {
+            let codes = trial.http().into_iter().flat_map(|http| http.traffic.status_codes.iter());
+            let refused: u64 = codes.filter(|(status, _)| *status == 400).map(|(_, n)| n).sum();
+            let ends = [Outcome::Closed, Outcome::Reset].map(|end| trial.outcomes.count(end));
+            refused + ends.iter().sum::<u64>() == trial.attempted
+        };
+        if url.starts_with("http://") && self.trials.iter().all(is_refused) {
+            "; if this port is for TLS, write https://"
+        } else {
+            ""
+        }
     }
 
     /// Why nothing was measured, in words.
@@ -199,6 +226,11 @@ pub fn judge_thresholds(thresholds: &[Threshold], report: &Report) -> Vec<Thresh
                 ThresholdJudgement::Kept(line) => judged.kept.push(line),
             }
         }
+        if let (Some(first), Some(remark)) =
+            (judged.crossed.first_mut(), threshold.remark_if_reversed())
+        {
+            first.push_str(&remark);
+        }
         judged
     };
     thresholds.iter().map(judge).collect()
@@ -307,6 +339,19 @@ mod tests {
     }
 
     #[test]
+    fn refused_cleartext_gets_a_hint_of_tls() {
+        let ends = |end: Outcome, url: &str| {
+            let mut run = report(Kind::Run, vec![ending(&[(end, 3)])]);
+            run.spec.insert("url".to_owned(), url.into());
+            judged(run).contains("if this port is for TLS, write https://")
+        };
+        assert!(ends(Outcome::Closed, "http://h/"));
+        assert!(!ends(Outcome::Closed, "https://h/"));
+        assert!(!ends(Outcome::Timeout, "http://h/"));
+        assert!(!ends(Outcome::HTTP_4XX, "http://h/"), "without the status 400");
+    }
+
+    #[test]
     fn responses_to_attempts_of_before_are_a_success() {
         let mut late = ending(&[(Outcome::ConnectTimeout, 99)]);
         late.throughput_per_s = Some(107.7);
@@ -314,6 +359,35 @@ mod tests {
         late.throughput_per_s = Some(0.0);
         let none = "none of 99 operations succeeded: 99 connect timeout";
         assert_eq!(judged(report(Kind::Overload, vec![late])), none);
+    }
+
+    #[test]
+    fn only_what_was_asked_of_a_valid_run_has_passed() {
+        let mut run = report(Kind::Run, vec![ending(&[(Outcome::Ok, 5)])]);
+        run.judge();
+        assert!(!run.has_passed(), "nothing was asked");
+        let kept = ThresholdReport { kept: vec!["kept".into()], ..ThresholdReport::default() };
+        run.thresholds = vec![kept];
+        run.judge();
+        assert!(run.has_passed());
+        let invalid = Report { verdict: Verdict::Invalid, ..run.clone() };
+        assert!(!invalid.has_passed());
+        run.thresholds[0].crossed = vec!["crossed".into()];
+        run.judge();
+        assert!(!run.has_passed());
+    }
+
+    #[test]
+    fn a_bound_passes_where_a_level_meets_it() {
+        let mut sweep = report(Kind::Sweep, vec![ending(&[(Outcome::Ok, 5)])]);
+        sweep.judge();
+        assert!(!sweep.has_passed());
+        let Conclusion::Sweep(conclusion) = &mut sweep.conclusion else { unreachable!() };
+        conclusion.bounds = vec![Default::default()];
+        assert!(!sweep.has_passed());
+        let Conclusion::Sweep(conclusion) = &mut sweep.conclusion else { unreachable!() };
+        conclusion.best_within_bound = Some(Default::default());
+        assert!(sweep.has_passed());
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use crate::trial::figure::{Figure, FigureKind, TimesReport};
 use crate::trial::messages::TimesOf;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::statistics::{STATISTICS, StatisticSource, StatisticUnit, TrialStatistic};
+use crate::trial::statistics::{
+    Better, STATISTICS, StatisticSource, StatisticUnit, TrialStatistic,
+};
 use crate::words::{exact, percent};
-use knee_load::arrival::either;
 use knee_load::measure::{Outcome, Outcomes};
 use knee_load::spec::{ParseError, parse_duration, parse_rate};
 use knee_load::time::Nanos;
@@ -61,6 +62,23 @@ impl Threshold {
     /// Whether it is the word `invalid`, which needs no response times.
     pub fn is_of_verdict(&self) -> bool {
         matches!(self.condition, ThresholdCondition::Invalid)
+    }
+
+    /// A remark for whoever wrote what must hold, as in k6: the condition fails the run where the
+    /// figure is good.
+    pub fn remark_if_reversed(&self) -> Option<String> {
+        let ThresholdCondition::Bound { statistic, is, .. } = &self.condition else {
+            return None;
+        };
+        let (sign, opposite) = match (is, statistic.better) {
+            (Operator::Below, Better::Less) => ("<", ">="),
+            (Operator::AtMost, Better::Less) => ("<=", ">"),
+            (Operator::Above, Better::More) => (">", "<="),
+            (Operator::AtLeast, Better::More) => (">=", "<"),
+            _ => return None,
+        };
+        let right = self.to_string().replacen(sign, opposite, 1);
+        Some(format!("; --fail-if says what fails: to require {self}, give '{right}'"))
     }
 
     /// Judges a trial by it.
@@ -365,10 +383,10 @@ fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64)
     let is_share =
         |row: &&TrialStatistic| (row.unit == StatisticUnit::Percent) == bound.ends_with('%');
     let Some(row) = rows().find(is_share).or_else(|| rows().next()) else {
-        let mut names: Vec<_> = STATISTICS.iter().filter(|row| row.has_thresholds).collect();
-        names.dedup_by_key(|row| row.name);
-        let names: Vec<_> = names.iter().map(|row| row.name).collect();
-        return Err(ParseError(format!("'{name}' is not a metric: give {}", either(&names))));
+        return Err(ParseError(format!(
+            "'{name}' is not a metric: {} 'knee run --help' lists all under --fail-if",
+            meant(name)
+        )));
     };
     let value = match row.unit {
         // A bare number would be seconds elsewhere; in a threshold it is more likely a mistake.
@@ -386,6 +404,47 @@ fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64)
         StatisticUnit::Count => parse_count(name, bound)?,
     };
     Ok((row, value))
+}
+
+/// Metrics of other programs, and those that mean the same here.
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("latency duration response_time http_req_duration response time", "p99"),
+    ("average avg", "mean"),
+    ("median med", "p50"),
+    ("rps qps tps rate requests http_reqs req/s requests/s", "throughput"),
+    ("error error_rate error% failures failed http_req_failed checks success", "errors"),
+];
+
+/// Most letters in which a name differs from the one that is meant; of a short one, half.
+const LETTERS_MAX: usize = 2;
+
+/// What may be meant by a name that is no metric.
+fn meant(name: &str) -> String {
+    // k6 writes p(95).
+    let bare: String = name.to_lowercase().replace(['(', ')'], "");
+    let names = STATISTICS.iter().filter(|row| row.has_thresholds).map(|row| row.name);
+    let elsewhere = ELSEWHERE.iter().find(|(theirs, _)| theirs.split(' ').any(|word| word == bare));
+    let nearest = names.min_by_key(|known| letters_apart(known, &bare));
+    let most = LETTERS_MAX.min(bare.len() / 2);
+    let nearest = nearest.filter(|known| letters_apart(known, &bare) <= most);
+    match elsewhere.map(|(_, ours)| *ours).or(nearest) {
+        Some(known) => format!("did you mean {known}?"),
+        None => "expected one such as errors, p99 or throughput;".to_owned(),
+    }
+}
+
+/// The least number of letters to change, add or leave out that makes one word of another.
+fn letters_apart(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, of_a) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, of_b) in b.chars().enumerate() {
+            let changed = diagonal + usize::from(of_a != of_b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
 }
 
 /// A whole number. A fraction may be meant as a share of 1, or as percent.

@@ -235,7 +235,15 @@ fn what_cannot_be_understood_is_refused_with_a_remedy() {
     for (text, word) in [
         ("", "compares nothing"),
         ("p99", "compares nothing"),
-        ("p98>1ms", "'p98' is not a metric"),
+        ("p98>1ms", "'p98' is not a metric: did you mean p9"),
+        ("latency>1ms", "'latency' is not a metric: did you mean p99?"),
+        ("p(95)<500", "'p(95)' is not a metric: did you mean p95?"),
+        ("eror>1%", "'eror' is not a metric: did you mean errors?"),
+        ("rps<50", "'rps' is not a metric: did you mean throughput?"),
+        (
+            "happiness>1",
+            "expected one such as errors, p99 or throughput; 'knee run --help' lists all",
+        ),
         ("p99>200", "has no unit"),
         ("p99>fast", "is not a duration"),
         ("p99=>5ms", "is not a metric"),
@@ -281,4 +289,21 @@ fn ranges_decide_where_all_of_them_does() {
     let judged = |text: &str| Threshold::parse(text).unwrap().judge(&trial);
     assert!(matches!(judged("throughput<800"), ThresholdJudgement::Kept(_)));
     assert!(matches!(judged("throughput<1000"), ThresholdJudgement::Undetermined(_)));
+}
+
+#[test]
+fn what_must_hold_gets_a_remark() {
+    for (text, remark) in [
+        ("p99<50ms", Some("to require p99<50ms, give 'p99>=50ms'")),
+        ("errors<=1%", Some("to require errors<=1%, give 'errors>1%'")),
+        ("throughput>100", Some("to require throughput>100, give 'throughput<=100'")),
+        ("checkout p99 < 5ms", Some("to require checkout p99<5ms, give 'checkout p99>=5ms'")),
+        ("p99>50ms", None),
+        ("throughput<100", None),
+        ("invalid", None),
+    ] {
+        let found = Threshold::parse(text).unwrap().remark_if_reversed();
+        assert_eq!(found.is_some(), remark.is_some(), "{text}: {found:?}");
+        assert!(found.unwrap_or_default().ends_with(remark.unwrap_or_default()), "{text}");
+    }
 }

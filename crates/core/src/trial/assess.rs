@@ -5,7 +5,7 @@ use super::attempts::attempts_report;
 use super::bounds;
 use super::figure::{FigureKind, spectrum};
 use super::messages::messages_report;
-use super::offered::{asked, gap_evidence, littles_law, offered_report};
+use super::offered::{asked, gap_evidence, is_even, littles_law, offered_report};
 use super::silence::silence;
 use super::timing::timing_report;
 use super::traffic::traffic_report;
@@ -155,14 +155,6 @@ impl WindowKind {
         } else {
             WindowKind::Steady
         }
-    }
-}
-
-/// Whether the load is the same all the time, so that only the target changes the throughput.
-fn is_even(load: &Load) -> bool {
-    match load {
-        Load::Closed { stages, .. } => stages.is_empty(),
-        scheduled => scheduled.schedule().is_none_or(|(_, arrival)| arrival.is_even()),
     }
 }
 

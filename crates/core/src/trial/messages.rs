@@ -6,6 +6,9 @@ use knee_load::measure::{Histogram, MessagesMeasured, Trial};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 
+/// The share of good streams that `--slo` asks for, in percent.
+pub const GOOD_STREAMS_PERCENT: f64 = 99.0;
+
 /// The messages of a trial. Counts, rates and gaps are of the messages that came within the window,
 /// the other times of the streams intended in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -33,6 +33,7 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
         asked_per_s: asked.filter(|_| window_s > 0.0).map(|n| n / window_s),
         achieved_per_s: if window_s > 0.0 { started as f64 / window_s } else { 0.0 },
         arrival: arrival_name(&trial.spec.load).to_owned(),
+        changes_by_plan: !is_even(&trial.spec.load),
         gap_cv: gaps.map(|g| g.cv()),
         dispersion: open.map(|_| dispersion(&measured.starts, known)),
         recorded: open.and_then(|(_, arrival)| recorded_gaps(arrival, known)),
@@ -114,6 +115,14 @@ pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
 }
 
 /// The name of the arrival process, `s_clients` or `closed`.
+/// Whether the load is the same all the time, so that only the target changes the throughput.
+pub(super) fn is_even(load: &Load) -> bool {
+    match load {
+        Load::Closed { stages, .. } => stages.is_empty(),
+        scheduled => scheduled.schedule().is_none_or(|(_, arrival)| arrival.is_even()),
+    }
+}
+
 fn arrival_name(load: &Load) -> &'static str {
     if let Some((_, arrival)) = load.schedule() {
         return arrival.name();

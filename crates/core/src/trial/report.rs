@@ -359,6 +359,9 @@ pub struct OfferedReport {
     pub achieved_per_s: f64,
     /// The arrival process, or `closed`.
     pub arrival: String,
+    /// The load changes over time by plan, as a ramp does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changes_by_plan: bool,
     /// Coefficient of variation of the gaps between starts; open loop.
     pub gap_cv: Option<f64>,
     /// Index of dispersion of counts (variance over mean) at four time scales; open loop.

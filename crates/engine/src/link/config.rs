@@ -38,7 +38,8 @@ pub(crate) fn tls_target(target: &Target) -> Result<Option<TlsTarget>, RunError>
     let verifier = if spec.is_insecure {
         Verifier::insecure(provider)
     } else {
-        Verifier::of(roots(spec)?, provider).map_err(wrong)?
+        let (roots, given) = roots(spec)?;
+        Verifier::of(roots, given, provider).map_err(wrong)?
     };
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
     let client_certificate = client_certificate(spec, &provider_of_keys)?;
@@ -175,17 +176,19 @@ fn group_of(group: TlsGroup) -> &'static dyn SupportedKxGroup {
     }
 }
 
-/// Trusted certificates: of a file, or of this system, which are read once.
-fn roots(spec: &TlsSpec) -> Result<Arc<RootCertStore>, RunError> {
+/// Trusted certificates, and those of them that the user gave: of a file, or of this system, which
+/// are read once.
+fn roots(spec: &TlsSpec) -> Result<(Arc<RootCertStore>, Vec<CertificateDer<'static>>), RunError> {
     static SYSTEM: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(file) = &spec.roots {
         let mut roots = RootCertStore::empty();
-        for certificate in certificates("--cacert", file)? {
+        let given = certificates("--cacert", file)?;
+        for certificate in &given {
             roots
-                .add(certificate)
+                .add(certificate.clone())
                 .map_err(|_| wrong(format!("--cacert {file}: holds what is no certificate")))?;
         }
-        return Ok(Arc::new(roots));
+        return Ok((Arc::new(roots), given));
     }
     check_system_file()?;
     let system = SYSTEM.get_or_init(|| {
@@ -201,7 +204,7 @@ fn roots(spec: &TlsSpec) -> Result<Arc<RootCertStore>, RunError> {
                 .to_owned(),
         ))
     } else {
-        Ok(Arc::clone(system))
+        Ok((Arc::clone(system), Vec::new()))
     }
 }
 

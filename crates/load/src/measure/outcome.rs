@@ -113,7 +113,7 @@ outcomes! {
     /// The target closed the connection in order and did not process it, twice in a row.
     Unprocessed "unprocessed" "connection closed, not processed";
     /// A whole response that was not what the step of the session expected.
-    Unexpected "unexpected" "not what the step expected";
+    Unexpected "unexpected" "failed a check of its step";
     /// The program of its step gave no value that could be used: it was never sent.
     ProgramFailed "program_failed" "not sent: no value from its program";
     /// A place in its request cannot have the value for it: it was never sent.
@@ -162,6 +162,14 @@ impl Outcome {
     /// Its stable name in reports.
     pub fn name(self) -> &'static str {
         ROWS[self.row()].1
+    }
+
+    /// Its name in words, for people.
+    pub fn label(self) -> String {
+        match self {
+            Outcome::Unexpected => "failed a check".to_owned(),
+            other => other.name().replace('_', " "),
+        }
     }
 
     /// Its meaning for people.

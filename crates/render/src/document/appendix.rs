@@ -5,6 +5,7 @@ use super::line::{Ink, Line};
 use super::{Block, Document, Fact, Medium, fact};
 use crate::number;
 use knee_core::report::{Report, ThresholdReport};
+use knee_core::trial::report::Verdict;
 use knee_load::secrets::variables_of;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -63,6 +64,7 @@ fn thresholds(report: &Report) -> Vec<Fact> {
         let (ink, word) = match (threshold.crossed.is_empty(), threshold.is_kept()) {
             (false, _) => (Ink::Bad, "crossed"),
             (true, false) => (Ink::Bad, "undecided"),
+            (true, true) if report.verdict == Verdict::Invalid => (Ink::Plain, "kept"),
             (true, true) => (Ink::Good, "kept"),
         };
         let all =

@@ -123,7 +123,7 @@ fn table(rows: &[ComparisonRow]) -> Table {
 /// The legend of the table.
 fn note(comparison: &Comparison) -> String {
     format!(
-        "95 %: confidence interval of B/A, with what runs of the same differ by; could see: the \
+        "95 %: confidence interval of B/A; it includes the usual variation between runs; could see: the \
          smallest change that would have counted as different here; p: the \
          probability of as much between equals. A row counts as different where that stands among \
          all rows: equals are called different in fewer than {} % of comparisons",

@@ -20,27 +20,27 @@ pub(crate) fn target(report: &Report) -> &str {
     of("target").or_else(|| of("url")).or_else(|| of("file")).unwrap_or_default()
 }
 
-/// Verdict and result as words. An analysis of numbers from elsewhere has none without thresholds;
-/// a report without measurement has no verdict.
+/// Verdict and result as words: PASSED only where something was asked. An analysis of numbers from
+/// elsewhere has no verdict, nor has a report without measurement.
 pub(crate) fn verdicts(report: &Report) -> Vec<(Ink, &'static str)> {
-    let is_failed = report.result == ReportResult::Failed;
-    let is_valid = report.verdict == Verdict::Valid;
-    let verdict = match report.verdict {
-        // In green it would be taken for the result.
-        Verdict::Valid if is_failed => (Ink::Strong, "VALID"),
-        Verdict::Valid => (Ink::Good, "VALID"),
-        Verdict::Invalid => (Ink::Bad, "INVALID"),
-    };
-    let result = match report.result {
-        ReportResult::Failed => (Ink::Bad, "FAILED"),
-        ReportResult::Passed if is_valid => (Ink::Good, "PASSED"),
-        ReportResult::Passed => (Ink::Strong, "PASSED"),
-    };
-    match (is_of_others(report), report.has_measured()) {
-        (true, _) if report.thresholds.is_empty() => Vec::new(),
-        (true, _) | (_, false) => vec![result],
-        _ => vec![verdict, result],
+    let is_of_others = is_of_others(report);
+    let mut words = Vec::new();
+    if report.has_measured() && !is_of_others {
+        words.push(match report.verdict {
+            // In green it would be taken for the result.
+            Verdict::Valid => (Ink::Strong, "VALID"),
+            Verdict::Invalid => (Ink::Bad, "INVALID"),
+        });
     }
+    let is_calm = report.findings.iter().all(|f| f.severity == Severity::Info);
+    if report.has_passed() {
+        words.push((if is_calm { Ink::Good } else { Ink::Strong }, "PASSED"));
+    } else if report.result == ReportResult::Failed
+        && !(is_of_others && report.thresholds.is_empty())
+    {
+        words.push((Ink::Bad, "FAILED"));
+    }
+    words
 }
 
 /// The answer, or the reason why there is none.
@@ -146,7 +146,7 @@ pub(crate) fn severity(of: Severity) -> (char, Ink, &'static str) {
 
 /// The heading of the findings.
 pub(crate) fn findings_title(findings: &[Finding]) -> &'static str {
-    if findings.is_empty() { "No findings" } else { "Findings" }
+    if findings.is_empty() { "Nothing unusual" } else { "Findings" }
 }
 
 /// The code of a finding and its numbers.

@@ -4,8 +4,8 @@ use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::timing::stated;
 use super::{Document, Fact, fact};
-use crate::number::{count, known, percent, rate, time, time_short};
-use knee_core::trial::figure::TimesReport;
+use crate::number::{count, known, number, percent, rate, time, time_short};
+use knee_core::trial::figure::{Figure, TimesReport};
 use knee_core::trial::messages::{MessagesReport, TimesOf};
 use knee_core::trial::report::TrialReport;
 
@@ -34,6 +34,26 @@ pub(super) fn show_key_figures(doc: &mut Document, messages: Option<&MessagesRep
     }
     let shown = FACTS_OF_SCREEN + usize::from(messages.sent.is_some());
     doc.facts(facts(messages).into_iter().take(shown));
+}
+
+/// The figures of streams in the answer.
+pub(super) fn answer(messages: &MessagesReport) -> Vec<String> {
+    let kinds = [
+        ("first message", &messages.first_message_ns),
+        ("per message", &messages.per_message_ns),
+        ("stream", &messages.stream_ns),
+    ];
+    let percentiles = kinds.into_iter().filter_map(|(name, times)| {
+        let known = ["p50", "p99"].map(|key| (key, times.figure(key)));
+        let known = known.into_iter().filter(|(_, figure)| *figure != Figure::Absent);
+        let known = known.map(|(key, figure)| format!("{key} {}", stated(figure, time_short)));
+        let known: Vec<String> = known.collect();
+        (!known.is_empty()).then(|| format!("{name} {}", known.join(", ")))
+    });
+    let has_units = messages.units != messages.count;
+    let units = has_units.then(|| format!("{} units/s", number(messages.units_per_s)));
+    let good = messages.good_percent.map(|share| format!("{} good", percent(share)));
+    percentiles.chain(units).chain(good).collect()
 }
 
 /// Facts on the first screen behind the rate of what is sent: the rate of what comes, and the good

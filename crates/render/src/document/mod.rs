@@ -52,8 +52,9 @@ pub(crate) struct Document {
     medium: Option<Medium>,
 }
 
-/// Lines of the first screen of a run, of a single operation, and of any other experiment.
-const RUN_LINES: usize = 24;
+/// Lines of the first screen of a run, of a single operation, and of any other experiment. A terminal
+/// of 24 lines shows that of a run with the prompt below it.
+const RUN_LINES: usize = 23;
 const OPERATION_LINES: usize = 12;
 const EXPERIMENT_LINES: usize = 40;
 

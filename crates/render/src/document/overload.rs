@@ -7,7 +7,7 @@ use super::{
     Document, Fact, Layout, Medium, fact, generator, head, sessions, timing, traffic, trial_plots,
 };
 use crate::number::{
-    MISSING, count, fixed, known, number, percent, percent_cell, r_squared, rate, time_short, words,
+    MISSING, count, fixed, known, number, percent, percent_cell, r_squared, rate, time_short,
 };
 use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, scale};
 use knee_core::experiment::overload::report::{
@@ -268,7 +268,7 @@ pub(super) fn end(outcome: Outcome) -> String {
         Outcome::Ghost => "ghosts".to_string(),
         Outcome::PortExhausted => "no port".to_string(),
         Outcome::DescriptorExhausted => "no descriptor".to_string(),
-        other => words(other.name()),
+        other => other.label(),
     }
 }
 

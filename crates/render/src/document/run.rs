@@ -9,7 +9,7 @@ use super::trial_plots::{
     dispersion, heat_map, is_dense, pacing, rates, response_spectrum, response_times,
 };
 use super::{Document, Fact, Layout, Medium, fact, generator, messages, sessions, timing, traffic};
-use crate::number::{asked, count, known, number, percent, plural, rate, time, time_short, words};
+use crate::number::{asked, count, known, number, percent, plural, rate, time, time_short};
 use crate::plot::Plot;
 use knee_core::compare::metric_name;
 use knee_core::experiment::run::{RepeatedFigure, RunConclusion};
@@ -110,7 +110,11 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
         (None, _) if some_ended => "No response within the measured time".to_owned(),
         (None, _) => return format!("No response, {errors}"),
     }];
-    for (name, value) in [("p50", c.p50_ns), ("p99", c.p99_ns)] {
+    let messages = report.trials.first().and_then(TrialReport::messages);
+    let messages = messages.filter(|messages| messages.streams > 0);
+    parts.extend(messages.into_iter().flat_map(messages::answer));
+    let of_responses = [("p50", c.p50_ns), ("p99", c.p99_ns)];
+    for (name, value) in of_responses.into_iter().filter(|_| messages.is_none()) {
         let figure = match report.trials.first() {
             Some(trial) => trial.response_time_ns.figure(name),
             None => value.map_or(Figure::Absent, Figure::Exactly),
@@ -168,6 +172,9 @@ fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
 }
 
 fn stationary(t: &TrialReport) -> Line {
+    if !t.stationary && t.offered.changes_by_plan {
+        return Line::plain("no: the load changes by plan, so one figure does not describe it");
+    }
     if !t.stationary {
         let text = "no: it drifts or jumps, so one figure does not describe it";
         return Line::of(Ink::Warn, text);
@@ -210,7 +217,7 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
     };
     let outcomes: Vec<(Outcome, u64)> = t.outcomes.iter().collect();
     let mut table = TableOf::new(&outcomes);
-    table.left("", |(o, _)| Line::of(outcome_ink(*o), o.name()));
+    table.left("", |(o, _)| Line::of(outcome_ink(*o), o.label()));
     table.right("", |(_, n)| count(*n));
     table.left("", |(o, _)| match because(*o) {
         Some(because) => Line::of(Ink::Dim, format!("the first: {because}")),
@@ -255,8 +262,7 @@ fn outcomes_line(t: &TrialReport) -> Line {
     let mut line = Line::default();
     for (i, (outcome, n)) in t.outcomes.iter().enumerate() {
         line.push(Ink::Plain, if i > 0 { ", " } else { "" });
-        let name = words(outcome.name());
-        line.push(outcome_ink(outcome), format!("{} {name}", count(n)));
+        line.push(outcome_ink(outcome), format!("{} {}", count(n), outcome.label()));
     }
     line
 }

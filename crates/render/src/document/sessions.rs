@@ -120,7 +120,7 @@ fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
             unexpected.status,
             unexpected.body
         );
-        facts.push(fact("unexpected", told(line)));
+        facts.push(fact("failed checks", told(line)));
     }
     let programs = sessions.programs.iter().filter_map(programs_line);
     facts.extend(programs.map(|line| fact("programs", told(line))));

@@ -297,7 +297,7 @@ fn name_of(slow: &SlowOperation) -> String {
 fn outcome_of(slow: &SlowOperation) -> String {
     match slow.status {
         Some(status) => format!("status {status}"),
-        None => slow.outcome.name().to_owned(),
+        None => slow.outcome.label(),
     }
 }
 

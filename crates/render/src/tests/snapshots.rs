@@ -1,6 +1,6 @@
 //! What the text looks like: each report as a person sees it.
 
-use crate::{Json, Renderer, Text, fixtures, parse_report};
+use crate::{Json, Renderer, Text, TextExtent, fixtures, parse_report};
 use knee_core::experiment::latency::report::LatencyConclusion;
 use knee_core::experiment::latency::{conclude_classic, parse_classic};
 use knee_core::experiment::sweep::conclude_table;
@@ -20,14 +20,15 @@ fn every_report_as_it_is_by_default() {
     }
 }
 
-/// Lines by lines, and none too wide: at 80 columns at most 24 of a run, 40 of any experiment.
+/// Lines by lines, and none too wide: at 80 columns at most 23 of a run, 40 of any experiment.
 #[test]
 fn first_screen_fits_and_ends_with_the_answer() {
     for (name, report) in fixtures::all() {
-        let screen = Text { width: 80, full: false, ..Text::default() };
+        let extent = TextExtent::FirstScreen { run: Some(67) };
+        let screen = Text { width: 80, extent, ..Text::default() };
         let text = shown(&report, screen);
         let most = match &report.conclusion {
-            Conclusion::Run(_) => 24,
+            Conclusion::Run(_) => 23,
             _ => 40,
         };
         assert!(text.lines().count() <= most, "{name}:\n{text}");
@@ -66,7 +67,7 @@ fn nothing_is_wider_than_the_page_and_no_line_ends_in_a_space() {
     for (name, report) in fixtures::all() {
         for width in [0, 60, 61, 72, 80, 90, 100, 132, 200] {
             for unicode in [true, false] {
-                let text = shown(&report, Text { color: false, width, unicode, full: true });
+                let text = shown(&report, Text { width, unicode, ..Text::default() });
                 for line in text.lines() {
                     let columns = line.chars().count();
                     // What other programs read is never wrapped.

@@ -36,13 +36,25 @@ pub struct Text {
     pub width: usize,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
-    /// Whether a report is shown whole. Otherwise its first screen is.
-    pub full: bool,
+    /// How much of a report is shown.
+    pub extent: TextExtent,
+}
+
+/// How much of a report is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextExtent {
+    /// All of it.
+    Whole,
+    /// The first screen.
+    FirstScreen {
+        /// The run's number in the history, which shows the rest; `None` if it is not kept.
+        run: Option<i64>,
+    },
 }
 
 impl Default for Text {
     fn default() -> Text {
-        Text { color: false, width: 100, unicode: true, full: true }
+        Text { color: false, width: 100, unicode: true, extent: TextExtent::Whole }
     }
 }
 
@@ -56,8 +68,11 @@ impl<T: Documented> Renderer<T> for Text {
     fn render(&self, result: &T, out: &mut dyn io::Write) -> io::Result<()> {
         let doc = result.document();
         let empty = || self.empty_page();
-        let page = match doc.screen_lines {
-            Some(lines) if !self.full => screen::laid_out(&doc, lines, &empty),
+        let page = match (doc.screen_lines, self.extent) {
+            (Some(lines), TextExtent::FirstScreen { run }) => {
+                let whole = run.map(|id| format!("knee history show {id} --full"));
+                screen::laid_out(&doc, lines, whole.as_deref().unwrap_or("--full"), &empty)
+            }
             _ => whole(&doc, empty()),
         };
         page.write(self.color, out)
@@ -256,7 +271,7 @@ mod tests {
     where
         Text: Renderer<T>,
     {
-        let text = Text { full: true, color: false, width: 80, unicode };
+        let text = Text { color: false, width: 80, unicode, ..Text::default() };
         let mut out = Vec::new();
         text.render(whole, &mut out).expect("memory takes it");
         String::from_utf8(out).expect("text")

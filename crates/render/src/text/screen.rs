@@ -1,5 +1,5 @@
-//! The first screen of a report: the key figures, the gravest findings in a line each, and the
-//! answer last, where a reader looks.
+//! The first screen of a report: the key figures, the gravest findings, and the answer last, where a
+//! reader looks. Findings and reasons are whole.
 
 use super::page::{INDENT, TextPage};
 use super::plot::Drawing;
@@ -8,12 +8,12 @@ use crate::document::head::{DocumentHead, severity};
 use crate::document::line::{Ink, Line};
 use crate::document::table::Table;
 use crate::document::{Block, Document, Medium};
-use crate::number::{self, plural};
+use crate::number::{TIE, plural};
 use crate::plot::Plot;
 use knee_core::finding::Finding;
 
 /// Findings shown at most.
-const FINDINGS_MAX: usize = 5;
+const FINDINGS_MAX: usize = 3;
 
 /// Reasons for INVALID and for FAILED shown at most, each.
 const REASONS_MAX: usize = 2;
@@ -25,35 +25,39 @@ const PLOT_ROWS_MAX: usize = 12;
 /// The least number of rows of a table.
 const TABLE_ROWS_MIN: usize = 1;
 
-/// Lays out the first screen of a document in this number of lines.
-pub(super) fn laid_out(doc: &Document, lines: usize, empty: &dyn Fn() -> TextPage) -> TextPage {
+/// Lays out the first screen of a document in this number of lines; `whole` is the command that
+/// shows all of it.
+pub(super) fn laid_out(
+    doc: &Document,
+    lines: usize,
+    whole: &str,
+    empty: &dyn Fn() -> TextPage,
+) -> TextPage {
     let mut end = empty();
     show_end(&mut end, &doc.head);
     let all = doc.findings.as_deref().unwrap_or_default();
     let room = lines.saturating_sub(end.lines() + 1);
-    // Sentences of the figures are cut for a second finding, and lines left out only for the first.
-    let [wished, most] = [2, 1].map(|findings| {
-        let lines = show_findings(empty(), all, findings).lines();
-        room.saturating_sub(lines)
-    });
-    let mut page = show_figures(doc, empty, wished, most);
-    let room = room.saturating_sub(page.lines());
+    let findings = |shown| show_findings(empty(), all, shown, whole);
+    let left_by = |shown| room.saturating_sub(findings(shown).lines());
+    // The gravest finding is shown whole: figures give way to it, plots to all that are shown.
     let most = FINDINGS_MAX.min(all.len());
-    let fitting = (0..=most).rev().find(|n| show_findings(empty(), all, *n).lines() <= room);
-    let mut rest = show_findings(empty(), all, fitting.unwrap_or(0));
+    let mut page = show_figures(doc, empty, left_by(most.min(1)), left_by(most));
+    let left = room.saturating_sub(page.lines());
+    let fitting = (0..=most).rev().find(|shown| findings(*shown).lines() <= left);
+    let mut rest = findings(fitting.unwrap_or(0));
     rest.gap();
     page.append(rest);
     page.append(end);
     page
 }
 
-/// The blocks of the first screen: in `wished` lines where that leaves none out, or else in at most
-/// `most`.
+/// The blocks of the first screen in at most `room` lines. Where they have more, rows of tables are
+/// left out, then sentences. Plots are added where `room_with_plots` has room for them.
 fn show_figures(
     doc: &Document,
     empty: &dyn Fn() -> TextPage,
-    wished: usize,
-    most: usize,
+    room: usize,
+    room_with_plots: usize,
 ) -> TextPage {
     let blocks: Vec<&Block> =
         doc.sections.iter().flat_map(|section| section.blocks_for(Medium::Screen)).collect();
@@ -62,37 +66,33 @@ fn show_figures(
         _ => None,
     });
     let rows_max = tables.max().unwrap_or(TABLE_ROWS_MIN).max(TABLE_ROWS_MIN);
-    let figures = |is_tight: bool, rows: usize| {
+    let figures = |has_sentences: bool, rows: usize| {
         let mut page = empty();
         if !doc.head.made.is_empty() {
             page.cut(0, Line::of(Ink::Dim, &doc.head.made));
         }
-        let each = blocks.iter();
-        each.for_each(|block| show_key(&mut page, block, is_tight, rows));
+        let is_shown = |block: &&&Block| has_sentences || !matches!(block, Block::Paragraph(_));
+        blocks.iter().filter(is_shown).for_each(|block| show_key(&mut page, block, rows));
         page
     };
-    // Sentences are cut before rows are left out.
-    let tight = (TABLE_ROWS_MIN..=rows_max).rev().map(|rows| figures(true, rows));
-    let mut pages = std::iter::once(figures(false, rows_max)).chain(tight);
-    let page = pages.find(|page| page.lines() <= wished);
-    let mut page = page.unwrap_or_else(|| figures(true, TABLE_ROWS_MIN).begin(most));
+    let mut pages = (TABLE_ROWS_MIN..=rows_max).rev().map(|rows| figures(true, rows));
+    let page = pages.find(|page| page.lines() <= room);
+    let mut page = page.unwrap_or_else(|| figures(false, TABLE_ROWS_MIN).begin(room));
     let plots = blocks.into_iter().filter_map(|block| match block {
         Block::Plots(plots, _) => Some(plots),
         _ => None,
     });
-    plots.flatten().for_each(|plot| show_plot(&mut page, plot, wished));
+    plots.flatten().for_each(|plot| show_plot(&mut page, plot, room_with_plots));
     page
 }
 
-fn show_key(page: &mut TextPage, block: &Block, is_tight: bool, rows: usize) {
+fn show_key(page: &mut TextPage, block: &Block, rows: usize) {
     match block {
         Block::Plots(..) => {}
         Block::Table(_, table) => {
             page.gap();
             show_table(page, table, rows);
         }
-        Block::Paragraph(line) if is_tight => page.cut(INDENT, line.clone()),
-        Block::List(lines) => lines.iter().for_each(|line| page.cut(INDENT, line.clone())),
         other => show_block(page, other),
     }
 }
@@ -120,38 +120,37 @@ fn show_plot(page: &mut TextPage, plot: &Plot, room: usize) {
     }
 }
 
-/// The gravest findings, a line each, and what `--full` has beyond them.
-fn show_findings(mut page: TextPage, all: &[Finding], shown: usize) -> TextPage {
+/// The gravest findings, and the command that shows the rest.
+fn show_findings(mut page: TextPage, all: &[Finding], shown: usize, whole: &str) -> TextPage {
     page.blank();
     for finding in all.iter().take(shown) {
         let (mark, ink, _) = severity(finding.severity);
-        let line = Line::of(ink, format!("{mark}{}", number::TIE));
-        page.cut(INDENT, line.with(Ink::Plain, &finding.text));
+        let line = Line::of(ink, format!("{mark}{TIE}"));
+        page.paragraph(INDENT, INDENT + 2, line.with(Ink::Plain, &finding.text));
     }
-    let more = all.len().saturating_sub(shown);
-    let text = if more > 0 {
-        format!("{}, and all figures: --full", plural(more as u64, "more finding"))
-    } else {
-        "all figures, evidence and what to do next: --full".to_owned()
+    let what = match all.len().saturating_sub(shown) {
+        0 => "all figures, evidence and what to do next".to_owned(),
+        more if shown > 0 => format!("and {more} more"),
+        more => plural(more as u64, "finding"),
     };
-    page.cut(INDENT, Line::of(Ink::Dim, text));
+    // The command stands in one line.
+    let whole = whole.replace(' ', &TIE.to_string());
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, format!("{what}: {whole}")));
     page
 }
 
 /// The reasons for INVALID and FAILED, and the answer.
 fn show_end(page: &mut TextPage, head: &DocumentHead) {
     for (word, reasons) in &head.reasons {
-        for reason in reasons.iter().take(REASONS_MAX) {
-            page.cut(INDENT, Line::of(Ink::Bad, format!("- {word}: {reason}")));
-        }
         let more = reasons.len().saturating_sub(REASONS_MAX);
-        if more > 0 {
-            let more = format!("- {word}: and {}", plural(more as u64, "more reason"));
-            page.cut(INDENT, Line::of(Ink::Bad, more));
+        let rest = (more > 0).then(|| format!("and {}", plural(more as u64, "more reason")));
+        for reason in reasons.iter().take(REASONS_MAX).chain(&rest) {
+            let line = Line::of(Ink::Bad, format!("- {word}: {reason}"));
+            page.paragraph(INDENT, INDENT + 2, line);
         }
     }
     if head.interrupted {
-        page.cut(0, Line::of(Ink::Warn, INTERRUPTED));
+        page.paragraph(0, 0, Line::of(Ink::Warn, INTERRUPTED));
     }
     show_answer(page, head);
 }
@@ -162,20 +161,50 @@ mod tests {
     use crate::document::Documented;
     use crate::fixtures;
 
+    fn shown(doc: &Document, lines: usize) -> String {
+        let mut bytes = Vec::new();
+        let whole = "knee history show 67 --full";
+        let page = laid_out(doc, lines, whole, &|| TextPage::new(80, true));
+        page.write(false, &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
     #[test]
-    fn second_finding_leaves_no_figure_out() {
+    fn gravest_finding_is_whole_and_figures_give_way() {
         let mut doc = fixtures::run_errors().document();
-        let finding = doc.findings.as_ref().unwrap()[0].clone();
-        let mut has_outcomes = |lines: usize, findings: usize| {
+        let mut finding = doc.findings.as_ref().unwrap()[0].clone();
+        finding.text = "word ".repeat(40) + "end";
+        let has_outcomes = |doc: &Document, lines: usize| shown(doc, lines).contains("  outcomes ");
+        for findings in 1..=5 {
             doc.findings = Some(vec![finding.clone(); findings]);
-            let mut bytes = Vec::new();
-            laid_out(&doc, lines, &|| TextPage::new(80, true)).write(false, &mut bytes).unwrap();
-            let text = String::from_utf8(bytes).unwrap();
-            assert!(text.lines().count() <= lines, "{lines}:\n{text}");
-            text.contains("  outcomes ")
-        };
-        let shown: Vec<bool> = (8..=24).map(|lines| has_outcomes(lines, 1)).collect();
+            for lines in 12..=40 {
+                let text = shown(&doc, lines);
+                assert!(text.lines().count() <= lines, "{lines}:\n{text}");
+                let whole = text.matches("word end\n").count();
+                assert!((1..=3).contains(&whole), "{lines}:\n{text}");
+                let rest = match findings - whole {
+                    0 => "what to do next: knee history show 67 --full".to_owned(),
+                    more => format!("and {more} more: knee history show 67 --full"),
+                };
+                assert!(text.contains(&rest), "{lines}:\n{text}");
+                assert!(!text.contains('…'), "{lines}:\n{text}");
+            }
+        }
+        // Further findings are shown where they leave no figure out.
+        let shown: Vec<bool> = (10..=24).map(|lines| has_outcomes(&doc, lines)).collect();
+        doc.findings = Some(vec![finding]);
         assert!(shown.contains(&true) && shown.contains(&false), "{shown:?}");
-        assert_eq!(shown, Vec::from_iter((8..=24).map(|lines| has_outcomes(lines, 2))));
+        assert_eq!(shown, Vec::from_iter((10..=24).map(|lines| has_outcomes(&doc, lines))));
+    }
+
+    #[test]
+    fn long_reasons_are_whole() {
+        let mut doc = fixtures::run_errors().document();
+        let reason = "cause ".repeat(30) + "end";
+        doc.head.reasons = vec![("INVALID", vec![reason.clone(); 4])];
+        let text = shown(&doc, 24);
+        assert_eq!(text.matches("cause end\n").count(), 2, "{text}");
+        assert!(text.contains("- INVALID: and 2 more reasons"), "{text}");
+        assert!(!text.contains('…') && text.lines().count() <= 24, "{text}");
     }
 }

@@ -19,7 +19,7 @@ use std::collections::hash_map::Entry;
 
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[command(next_help_heading = "Protocol")]
+#[command(next_help_heading = "Streams")]
 pub struct GrpcArgs {
     /// File with the types of a gRPC service, repeatable [default: what the server says by
     /// reflection]

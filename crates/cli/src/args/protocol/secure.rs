@@ -41,40 +41,49 @@ pub struct SecureArgs {
     window: Option<u32>,
 
     /// Trust the certificates in this PEM file [default: those that this system trusts]
+    #[arg(help_heading = "TLS")]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     cacert: Option<String>,
 
     /// Take any certificate; without TLS of no effect
+    #[arg(help_heading = "TLS")]
     #[arg(short = 'k', long, conflicts_with = "cacert", hide_short_help = true)]
     insecure: bool,
 
     /// Certificate of this client, a PEM file
+    #[arg(help_heading = "TLS")]
     #[arg(long, value_name = "FILE", requires = "key", hide_short_help = true)]
     cert: Option<String>,
 
     /// Its private key, a PEM file
+    #[arg(help_heading = "TLS")]
     #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
     key: Option<String>,
 
     /// Name that is asked for and that the certificate must be for [default: the URL's host]
+    #[arg(help_heading = "TLS")]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     sni: Option<String>,
 
     /// Oldest version of TLS to offer [default: 1.2]
+    #[arg(help_heading = "TLS")]
     #[arg(long, value_name = "VERSION", value_parser = one_of(VERSIONS), hide_short_help = true)]
     tls_min: Option<TlsVersion>,
 
     /// Newest version of TLS to offer [default: 1.3]
+    #[arg(help_heading = "TLS")]
     #[arg(long, value_name = "VERSION", value_parser = one_of(VERSIONS), hide_short_help = true)]
     tls_max: Option<TlsVersion>,
 
     /// Groups for the key exchange to offer, the preferred first: x25519, secp256r1, secp384r1,
     /// X25519MLKEM768
+    #[arg(help_heading = "TLS")]
     #[arg(long, value_name = "LIST", value_parser = one_of(GROUPS), value_delimiter = ',')]
     #[arg(hide_short_help = true)]
     tls_groups: Vec<TlsGroup>,
 
     /// Resume earlier TLS sessions: by ticket, as browsers do; 0rtt, with early data; or off
+    #[arg(help_heading = "TLS")]
     #[arg(long, value_name = "HOW", default_value = TICKET, value_parser = one_of(RESUMES))]
     #[arg(hide_short_help = true)]
     #[serde(serialize_with = "typed")]

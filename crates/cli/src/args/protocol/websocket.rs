@@ -13,7 +13,7 @@ use serde_json::Value;
 
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[command(next_help_heading = "Protocol")]
+#[command(next_help_heading = "Streams")]
 pub struct WebSocketArgs {
     /// How the echo of a WebSocket message is known: seq, order, none [default: seq; order where -b
     /// has no {seq}]

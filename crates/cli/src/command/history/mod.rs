@@ -65,8 +65,10 @@ fn print(entries: &[HistoryEntry], shown: &[HistoryEntry], raw: &RawList) -> Res
 }
 
 fn show(run: &str, output: &OutputArgs) -> Result<Exit, Failure> {
-    let output = output.resolve()?;
-    let report = history::load(run)?.without_secrets(&output.secrets);
+    let mut output = output.resolve()?;
+    let (id, report) = history::load(run)?;
+    let report = report.without_secrets(&output.secrets);
+    output.kept_as = Some(id);
     output.deliver(&report)?;
     Ok(Exit::Fine)
 }

@@ -287,7 +287,8 @@ impl List<'_> {
     }
 }
 
-/// Both answers of one that ended with a report, else how it stands.
+/// Verdict and result of a run that ended with a report, else how it stands. PASSED is said where a
+/// valid run has thresholds.
 fn verdict(entry: &HistoryEntry) -> String {
     let word = match entry.state {
         RunState::Failed => "failed",
@@ -296,12 +297,16 @@ fn verdict(entry: &HistoryEntry) -> String {
         RunState::Unfinished => "unfinished",
         RunState::Complete => {
             let is_valid = entry.verdict.as_deref() == Some("valid");
-            let verdict = if is_valid { "VALID" } else { "INVALID" };
-            let result = entry.result.iter().map(|result| result.to_uppercase());
-            return [verdict.to_string()].into_iter().chain(result).collect::<Vec<_>>().join(", ");
+            match (is_valid, entry.result.as_deref()) {
+                (true, Some("failed")) => "VALID, FAILED",
+                (true, Some("passed")) if entry.has_thresholds => "VALID, PASSED",
+                (true, _) => "VALID",
+                (false, Some("failed")) => "INVALID, FAILED",
+                (false, _) => "INVALID",
+            }
         }
     };
-    word.to_string()
+    word.to_owned()
 }
 
 /// Writes runs as one document.

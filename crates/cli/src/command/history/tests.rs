@@ -11,6 +11,7 @@ fn entry(id: i64, state: RunState, answer: &str) -> HistoryEntry {
         state,
         verdict: (state == RunState::Complete).then(|| "valid".to_string()),
         result: (state == RunState::Complete).then(|| "passed".to_string()),
+        has_thresholds: false,
         interrupted: false,
         seed: 7,
         knee_version: "1.2.3".to_string(),
@@ -40,6 +41,7 @@ fn entries() -> Vec<HistoryEntry> {
             command: "throttle".to_string(),
             target: String::new(),
             baselines: vec!["main".to_string(), "v1.2".to_string()],
+            has_thresholds: true,
             ..entry(9, RunState::Complete, "A sleep of 1 ms takes 1.06 ms here; hybrid hits it.")
         },
         HistoryEntry {

@@ -128,7 +128,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("latency h:0", "HOST[:PORT]: 'h:0' has the port 0: give HOST or HOST:PORT of a 'knee serve…"),
     ("latency http://h/", "HOST[:PORT]: 'http://h/' is no service:…"),
     ("latency h:99999", "HOST[:PORT]: 'h:99999' has no port from 1 to 65535:…"),
-    ("latency h h", "'h': one argument too many"),
+    ("latency h h", "'h': one argument too many; values follow their options"),
     ("latency --token t", "--token: the built-in service needs none: give HOST"),
     ("latency --scenarios 4", "--scenarios: `4` is not a scenario:…"),
     ("latency --scenarios 0/0", "--scenarios: `0/0` has no flow:…"),

@@ -13,10 +13,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn read(line: &[&str]) -> Result<RawCommand, String> {
-    let argv: Vec<&str> = ["knee", "run"].into_iter().chain(line.iter().copied()).collect();
-    let command = RawArgs::command_of(argv.iter().map(OsString::from));
-    let read = RawArgs::read(argv);
-    read.map(|raw| raw.command).map_err(|e| usage::one_line(&e, &command))
+    let argv = ["knee", "run"].iter().chain(line).map(OsString::from);
+    let argv: Vec<OsString> = argv.collect();
+    let command = RawArgs::command_of(argv.iter().cloned());
+    let read = RawArgs::read(argv.iter().cloned());
+    read.map(|raw| raw.command).map_err(|e| usage::one_line(&e, &command, &argv))
 }
 
 fn target(line: &[&str]) -> Result<Target, String> {

@@ -28,9 +28,11 @@ pub const MACHINE: Machine =
 const URL: &str = "http://127.0.0.1:8080/";
 
 pub fn parse(arguments: &str) -> Result<RawCommand, String> {
-    let argv = || std::iter::once("knee").chain(arguments.split_whitespace());
-    let command = RawArgs::command_of(argv().map(OsString::from));
-    RawArgs::read(argv()).map(|raw| raw.command).map_err(|e| usage::one_line(&e, &command))
+    let argv = std::iter::once("knee").chain(arguments.split_whitespace());
+    let argv: Vec<OsString> = argv.map(OsString::from).collect();
+    let command = RawArgs::command_of(argv.iter().cloned());
+    let read = RawArgs::read(argv.iter().cloned());
+    read.map(|raw| raw.command).map_err(|e| usage::one_line(&e, &command, &argv))
 }
 
 fn raw_run(arguments: &str) -> Result<RawRun, String> {
@@ -95,7 +97,7 @@ fn a_rate_makes_an_open_loop() {
         rate: Rate::new(90, Nanos::from_secs(60)).unwrap(),
         arrival: ArrivalLaw::Constant,
         connections_max: 960,
-        in_flight_max: None,
+        in_flight_max: Some(1_000_000),
     };
     assert_eq!(open(&trial), &expected);
     let trial = self::trial(&format!("{URL} -R 2.5k -c 64 --arrival poisson --max-in-flight 9"));

@@ -174,7 +174,7 @@ fn bad_input_gets_one_clear_line() {
 }
 
 const REFUSED: &[(&str, &str)] = &[
-    ("throttle now", "'now': one argument too many"),
+    ("throttle now", "'now': one argument too many; values follow their options"),
     (
         "throttle --methods sleep,doze",
         "--methods: 'doze' is no way to wait: there are sleep, sleep-min-slack,…",

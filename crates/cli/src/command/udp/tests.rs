@@ -157,7 +157,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("udp 1:2:9", "HOST[:PORT]: '1:2:9' is no service:…"),
     ("udp h:0", "HOST[:PORT]: 'h:0' has the port 0:…"),
-    ("udp h:9 h:9", "'h:9': one argument too many"),
+    ("udp h:9 h:9", "'h:9': one argument too many; values follow their options"),
     ("udp --wait doze", "--wait: 'doze' is no way to wait: give none, yield,…"),
     ("udp --wait sleep", "--wait: 'sleep' lacks its time:…"),
     ("udp --wait poisson", "--wait: 'poisson' needs a rate: give --rate, such as --rate 1000"),

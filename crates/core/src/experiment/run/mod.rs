@@ -6,6 +6,7 @@ mod tests;
 use super::{Answer, Concluded, Experiment, NextTrial, verdict};
 use crate::trial::figure::Figure;
 use crate::trial::findings::{FindingContext, findings_at_levels, trial_findings, with_agents};
+use crate::trial::messages::GOOD_STREAMS_PERCENT;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::statistics::{Compared, StatisticUnit, TrialStatistic, compared_in};
 use knee_load::measure::error_share;
@@ -129,6 +130,13 @@ impl Answer for RunConclusion {
     /// All repeats: each has to meet the thresholds.
     fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
         trials.iter().collect()
+    }
+
+    fn meets_bounds(&self, trials: &[TrialReport]) -> bool {
+        let good = |t: &TrialReport| t.messages().and_then(|messages| messages.good_percent);
+        let is_met =
+            |t: &TrialReport| good(t).is_some_and(|percent| percent >= GOOD_STREAMS_PERCENT);
+        !trials.is_empty() && trials.iter().all(is_met)
     }
 
     fn cut_short(&mut self, trial: &TrialReport, _words: String) {

@@ -20,7 +20,7 @@ use crate::trial::findings::{
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
-use knee_load::measure::error_share;
+use knee_load::measure::{Outcome, error_share};
 
 /// Findings and conclusion of a table of users measured elsewhere, by its rows as slices.
 pub fn conclude_table(slices: &[SweepSlice]) -> (Vec<Finding>, SweepConclusion) {
@@ -206,7 +206,7 @@ struct ConclusionInput<'a> {
     /// Mean pause of the users in seconds, where known.
     pause_s: Option<f64>,
     /// The most frequent kind of failure.
-    failure: Option<&'static str>,
+    failure: Option<Outcome>,
 }
 
 /// The trials that findings are about: not those superseded by a valid one of the same level,

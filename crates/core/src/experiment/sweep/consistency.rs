@@ -44,6 +44,12 @@ impl Answer for SweepConclusion {
         at_knee.or_else(|| most_responses(trials)).into_iter().collect()
     }
 
+    fn meets_bounds(&self, _trials: &[TrialReport]) -> bool {
+        let reaches_goals = || self.goals.iter().all(|goal| goal.lower_per_s.is_some());
+        let has_level = self.best_within_bound.is_some();
+        !self.bounds.is_empty() && (has_level || !self.goals.is_empty() && reaches_goals())
+    }
+
     fn check(&self, said: Said<'_>, found: &mut Contradictions) {
         levels(said, self, found);
         maximum(self, found);

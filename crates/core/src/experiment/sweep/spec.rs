@@ -2,7 +2,7 @@
 
 use crate::experiment::sweep::report::BoundAsked;
 use crate::trial::figure::{FigureKind, TimeFigure};
-use crate::trial::messages::{MessagesReport, TimesOf};
+use crate::trial::messages::{GOOD_STREAMS_PERCENT, MessagesReport, TimesOf};
 use crate::trial::report::{TimesReport, TrialReport};
 use knee_load::rng;
 use knee_load::spec::{
@@ -132,7 +132,7 @@ pub enum Bound {
 
 impl Bound {
     /// The share of good streams that is asked for by default, in percent.
-    pub const GOOD_STREAMS: Bound = Bound::GoodStreams(99.0);
+    pub const GOOD_STREAMS: Bound = Bound::GoodStreams(GOOD_STREAMS_PERCENT);
 
     fn row(&self) -> Option<&'static TimeFigure> {
         let Bound::Time { metric, .. } = self else {

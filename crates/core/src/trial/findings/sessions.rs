@@ -16,8 +16,8 @@ codes! {
                 than once with 'order: in-order' or 'order: random'.";
 
     UNEXPECTED_RESPONSES = "unexpected_responses":
-        cause "Responses were whole, but not what a step of a session expects of them, or what it \
-               extracts was not in them. The sessions ended there.",
+        cause "Responses were whole, but failed a check: they were not what a step of a session \
+               expects, or what it extracts was not in them. The sessions ended there.",
         remedy "Compare what came with the step: the first three are in the report. Where the \
                 server is right, mend the scenario; where it is not, its log says why.";
 
@@ -93,8 +93,8 @@ pub(super) fn unexpected_responses(trials: &TrialGroup) -> Option<Finding> {
     let (place, (first, count, share)) = trials.worst(unexpected, |found| found.2)?;
     Some(UNEXPECTED_RESPONSES.warning(
         format!(
-            "{place}{} of the responses ({}) were not what was expected; the first: {} was to give \
-             {}, and gave {}",
+            "{place}{} of the responses ({}) failed a check; the first: {} was to give {}, and \
+             gave {}",
             digits::number(count as f64),
             percent(share),
             first.step,

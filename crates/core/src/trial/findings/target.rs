@@ -87,8 +87,12 @@ codes! {
 }
 
 pub(super) fn non_stationary(trials: &TrialGroup) -> Option<Finding> {
-    // A queue that grows is never stationary, and that is a finding of its own.
-    let drifts = |t: &TrialReport| !t.stationary && t.completed > 0 && growing_queue(t).is_none();
+    // A queue that grows is never stationary, and that is a finding of its own. Where the load
+    // changes by plan, so does what the target does.
+    let drifts = |t: &TrialReport| {
+        let is_its_own = !t.offered.changes_by_plan && growing_queue(t).is_none();
+        !t.stationary && t.completed > 0 && is_its_own
+    };
     let seconds = |t: &TrialReport| drifts(t).then_some(t.duration_ns as f64 / 1e9);
     let (place, longest_s) = trials.worst(seconds, |s| *s)?;
     let levels = (!place.is_empty()).then_some(("levels", trials.count(seconds) as f64));
@@ -108,17 +112,17 @@ pub(super) fn non_stationary(trials: &TrialGroup) -> Option<Finding> {
 }
 
 /// Any failure counts for a load of operations. Pings and connects have findings of their own.
-fn failures(t: &TrialReport) -> Option<(f64, &'static str)> {
+fn failures(t: &TrialReport) -> Option<(f64, Outcome)> {
     let share = 100.0 * error_share(&t.outcomes);
     let least = match t.level {
         Level::Vusers(_) | Level::RatePerS(_) => 0.0,
         Level::Clients(_) | Level::Descriptors(_) | Level::Flows { .. } => ERRORS_PERCENT,
     };
-    (share > least).then(|| (share, most_frequent_failure(&t.outcomes)))
+    most_frequent_failure(&t.outcomes).filter(|_| share > least).map(|kind| (share, kind))
 }
 
 /// The most frequent kind of failure where most operations failed, if any did.
-pub(crate) fn failure_kind(trials: &[&TrialReport]) -> Option<&'static str> {
+pub(crate) fn failure_kind(trials: &[&TrialReport]) -> Option<Outcome> {
     let worst = TrialGroup::at_levels(trials, FindingContext::default()).worst(failures, |f| f.0);
     worst.map(|(_, (_, kind))| kind)
 }
@@ -127,13 +131,19 @@ pub(super) fn errors(trials: &TrialGroup) -> Option<Finding> {
     let (place, (share, kind)) = trials.worst(failures, |f| f.0)?;
     Some(ERRORS.finding(
         if share <= ERRORS_PERCENT { Severity::Info } else { Severity::Warning },
-        format!("{place}{} of the operations failed, most of them with `{kind}`", percent(share)),
+        format!(
+            "{place}{} of the operations failed, most of them: {}",
+            percent(share),
+            kind.label()
+        ),
         [("error_percent", share)],
         match kind {
-            "http_4xx" | "malformed" => {
+            Outcome::HTTP_4XX | Outcome::Malformed => {
                 "see what the target answers to such a request: curl -i URL"
             }
-            "shed" => "offer less with a lower --rate, or permit more in flight: --max-in-flight",
+            Outcome::Shed => {
+                "offer less with a lower --rate, or permit more in flight: --max-in-flight"
+            }
             _ => FIND_THE_FAILURES,
         },
     ))
@@ -143,12 +153,12 @@ pub(super) fn errors(trials: &TrialGroup) -> Option<Finding> {
 pub(crate) const FIND_THE_FAILURES: &str = "read the failures by kind in `outcomes`; find the \
                                             level where they begin: a lower --vusers or --rate";
 
-fn most_frequent_failure(outcomes: &Outcomes) -> &'static str {
+fn most_frequent_failure(outcomes: &Outcomes) -> Option<Outcome> {
     outcomes
         .iter()
         .filter(|(o, _)| !matches!(o, Outcome::Ok | Outcome::InFlight))
         .max_by_key(|&(_, count)| count)
-        .map_or("none", |(o, _)| o.name())
+        .map(|(outcome, _)| outcome)
 }
 
 /// A queue of the target that grew all through the window.

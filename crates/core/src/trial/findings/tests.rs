@@ -141,6 +141,8 @@ fn a_generator_that_is_woken_for_each_response_is_told_of() {
 #[test]
 fn trial_findings_at_their_thresholds() {
     check("not stationary", |t| t.stationary = false, &["non_stationary"]);
+    let ramp = |t: &mut TrialReport| (t.stationary, t.offered.changes_by_plan) = (false, true);
+    check("the load changes by plan", ramp, &[]);
     let nothing = |t: &mut TrialReport| (t.stationary, t.completed) = (false, 0);
     check("nothing completed is another matter", nothing, &[]);
 

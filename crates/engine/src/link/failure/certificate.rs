@@ -73,7 +73,7 @@ fn other(why: &OtherError) -> String {
         webpki::Error::CaUsedAsEndEntity => {
             format!(
                 "its certificate is that of an issuer (CA:TRUE) and not of a server: make one \
-                 with CA:FALSE, {TAKE}"
+                 with CA:FALSE, trust this very one with --cacert, {TAKE}"
             )
         }
         webpki::Error::EndEntityUsedAsCa => {

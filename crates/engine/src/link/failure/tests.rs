@@ -57,10 +57,20 @@ impl Authority {
 
 /// The message about a chain, the server's certificate first, from a client that trusts `root`.
 fn said(root: &CertificateDer<'static>, chain: &[CertificateDer<'static>], name: &str) -> String {
+    said_by(root, Vec::new(), chain, name)
+}
+
+/// The same of a client whose user gave these certificates to be trusted.
+fn said_by(
+    root: &CertificateDer<'static>,
+    given: Vec<CertificateDer<'static>>,
+    chain: &[CertificateDer<'static>],
+    name: &str,
+) -> String {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).unwrap();
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Verifier::of(Arc::new(roots), provider).unwrap();
+    let verifier = Verifier::of(Arc::new(roots), given, provider).unwrap();
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let verified = verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], UnixTime::now());
     verified.map_or_else(|error| plain(&words(&error)), |_| "it is taken".to_owned())
@@ -122,6 +132,30 @@ fn constraints_of_issuers_are_named() {
     let other = authority("root", |_| {});
     let line = said(&other.certificate, &[plain.signs(&leaf)], "localhost");
     assert!(line.contains("not of the issuer of that name"), "{line}");
+}
+
+/// As `openssl req -x509` makes one: its own issuer (CA:TRUE).
+#[test]
+fn given_certificate_of_an_issuer_is_good_as_the_servers() {
+    let made = |names: &[&str], year: i32| {
+        let mut params = params(names, "own");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
+    };
+    let (own, other) = (made(&["localhost"], 4000), made(&["localhost"], 4000));
+    let said = |trusted: &CertificateDer<'static>, given: &CertificateDer<'static>, name: &str| {
+        said_by(trusted, vec![given.clone()], std::slice::from_ref(trusted), name)
+    };
+    assert_eq!(said(&own, &own, "localhost"), "it is taken");
+    let line = said(&own, &own, "example.com");
+    assert!(line.contains("localhost") && line != "it is taken", "another name: {line}");
+    let old = made(&["localhost"], 2000);
+    let line = said(&old, &old, "localhost");
+    assert!(line.contains("has expired"), "{line}");
+    // A root of the system's is not given by the user.
+    let line = said(&own, &other, "localhost");
+    assert!(line.contains("(CA:TRUE) and not of a server"), "{line}");
 }
 
 #[test]

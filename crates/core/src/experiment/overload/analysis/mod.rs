@@ -75,7 +75,7 @@ pub fn end(how: Outcome) -> Cow<'static, str> {
         Outcome::RefusedStream => "had their stream refused",
         Outcome::StreamReset => "had their stream reset",
         Outcome::Unprocessed => "were not processed before their connection was closed",
-        Outcome::Unexpected => "received a response that was not what was expected",
+        Outcome::Unexpected => "received a response that failed a check",
         Outcome::Late => "were established only after T",
         Outcome::Unreachable => "found the host or its network unreachable",
         Outcome::InFlight => "had no end when the level ended",

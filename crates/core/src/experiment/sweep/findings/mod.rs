@@ -9,6 +9,7 @@ use crate::experiment::sweep::{bound, open_loop};
 use crate::finding::{Code, Finding, codes};
 use crate::trial::findings::FIND_THE_FAILURES;
 use crate::words::{estimate, exact, levels, number, percent, ratio, users};
+use knee_load::measure::Outcome;
 use knee_load::spec::Level;
 use knee_load::stats::sample::share_interval;
 pub(crate) use time::host_speed_differs;
@@ -87,7 +88,7 @@ pub fn users_findings(
     points: &[LevelPoint],
     analysis: &KneeAnalysis,
     recommended: Option<u32>,
-    failure: Option<&str>,
+    failure: Option<Outcome>,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(shape(analysis, points));
@@ -333,7 +334,7 @@ const ERRORS_RISE_SHARE: f64 = 0.01;
 pub(in crate::experiment::sweep) fn errors_rise(
     axis: AxisKind,
     points: &[LevelPoint],
-    failure: Option<&str>,
+    failure: Option<Outcome>,
 ) -> Option<Finding> {
     let (first, last) = (points.first()?, points.last()?);
     let lowest = first.error_share;
@@ -348,7 +349,7 @@ pub(in crate::experiment::sweep) fn errors_rise(
     risen.iter().find(|p| p.level == last.level)?;
     let worst = risen.iter().map(|p| p.error_share).fold(0.0, f64::max);
     let at: Vec<Level> = risen.iter().map(|p| axis.level(p.level)).collect();
-    let kind = failure.map_or(String::new(), |kind| format!(", most of them with `{kind}`"));
+    let kind = failure.map(|kind| format!(", most of them: {}", kind.label())).unwrap_or_default();
     Some(ERRORS_RISE.warning(
         format!(
             "failures rise with the load: {} of the operations at the lowest level, up to {} at \

@@ -310,6 +310,7 @@ fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
         asked_per_s: asked.map(|a| per_s(a.operations)),
         achieved_per_s: per_s(sent.sent as f64),
         arrival: trial.spec.wait.name(),
+        changes_by_plan: false,
         gap_cv: Gaps::of(&sent.starts).map(|g| g.cv()),
         dispersion: Some(dispersion(&sent.starts, known(trial, length))),
         recorded: None,
