@@ -186,6 +186,12 @@ impl TargetArgs {
         if let Some(reader) = input::reader_of(url) {
             return Err(Failure::argument(url, reader));
         }
+        if !url.contains("://")
+            && ["http/", "http:/", "https/", "https:/"].iter().any(|s| url.starts_with(s))
+        {
+            let wrong = format!("'{url}' lacks '://' behind its scheme");
+            return Err(Failure::argument("URL", wrong));
+        }
         let (body, content_type) = self.body()?;
         let (text, body) = if self.curl.get {
             (CurlArgs::with_query(url, &body)?, Vec::new())

@@ -120,7 +120,8 @@ mod tests {
                 ("curl", "--data"),
             ] {
                 let line = format!("      {option} ");
-                assert!(!help.contains(&line), "{name}: {option}");
+                let mut listed = command.get_arguments().filter(is_listed);
+                assert!(!listed.any(|a| a.get_long() == option.get(2..)), "{name}: {option}");
                 let pointer = format!("knee {name} --help {topic} ");
                 assert!(help.contains(&pointer), "{name}: {topic}");
                 let argv = ["knee", name, "--help", topic].map(OsString::from);

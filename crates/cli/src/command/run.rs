@@ -161,11 +161,14 @@ impl RawRun {
         let fleet = self.http.gather(&self.target)?;
         let machine = FleetArgs::machine(fleet.as_ref(), machine);
         let mut trial = self.trial(&machine, fleet.as_ref())?;
-        let connections = self.open.connections.filter(|_| trial.target.shared_by().is_none());
+        let is_own = |most: &u32| *most > 1 && *most != machine.connections_default();
+        let connections = self.open.connections.filter(is_own);
         let options = self.settle(&trial);
         let observe = self.http.observe.with_token()?;
         let (output, thresholds) = (self.output.resolve()?, self.http.thresholds);
-        if let (Load::Open(_), Some(most @ 2..)) = (&trial.load, connections) {
+        if let (Load::Open(_), None, Some(most)) =
+            (&trial.load, trial.target.shared_by(), connections)
+        {
             output.note(&format!(
                 "note: at a rate, connections are opened as they are needed, here up to {most}; \
                  for {most} users give --vusers {most} without a rate"

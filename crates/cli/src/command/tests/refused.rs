@@ -103,7 +103,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("run http://h/ --latency", "--latency: unknown; percentiles are always shown; leave it out"),
     ("run http://h/ --resolve h:80:::1", "--resolve: unknown; give the address in the URL, and…"),
-    ("run http://h/ -d {\"a\":1}", "--duration: '{\"a\":1}' is not a duration:…"),
+    ("run http://h/ -d {\"a\":1}", "--duration: '{\\\"a\\\":1}' is not a duration:…"),
     (
         "run http://h/ -t 30s",
         "--threads: '30s' is not a whole number such as 100; for the duration…",

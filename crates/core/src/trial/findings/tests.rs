@@ -356,7 +356,7 @@ fn trials_of_one_kind_make_one_finding_with_the_worst_number() {
     let finding = &all[0];
     assert_eq!(finding.evidence["error_percent"], 20.0);
     assert!(finding.text.starts_with("at 1, 5 and 20 users: 20 %"), "{}", finding.text);
-    assert!(finding.text.contains("`http_5xx`"));
+    assert!(finding.text.contains(": http 5xx"));
 }
 
 fn at_level(n: u32, failed: f64) -> TrialReport {
