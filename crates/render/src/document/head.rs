@@ -155,3 +155,31 @@ pub(crate) fn evidence(finding: &Finding) -> String {
     let colon = if numbers.is_empty() { "" } else { ": " };
     format!("{}{colon}{}", finding.code, numbers.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+    use knee_core::report::ThresholdReport;
+
+    fn words(fixture: &str, has_threshold: bool) -> Vec<(Ink, &'static str)> {
+        let found = fixtures::all().into_iter().find(|(name, _)| *name == fixture);
+        let (_, mut report) = found.expect("a fixture of this name");
+        if has_threshold {
+            report.thresholds =
+                vec![ThresholdReport { kept: vec!["kept".into()], ..ThresholdReport::default() }];
+        }
+        report.judge();
+        verdicts(&report)
+    }
+
+    #[test]
+    fn passed_needs_a_question_and_green_a_calm_report() {
+        let (valid, passed) = ((Ink::Strong, "VALID"), |ink| (ink, "PASSED"));
+        assert_eq!(words("run_closed", false), [valid]);
+        assert_eq!(words("run_closed", true), [valid, passed(Ink::Good)]);
+        assert_eq!(words("recover_stuck", false), [valid]);
+        assert_eq!(words("recover_stuck", true), [valid, passed(Ink::Strong)]);
+        assert_eq!(words("run_invalid", true), [(Ink::Bad, "INVALID")]);
+    }
+}
