@@ -94,7 +94,12 @@ impl Report {
         if kinds.is_empty() {
             return of;
         }
-        format!("{of}: {}{}", kinds.join(", "), self.hint_of_tls())
+        let malformed = |t: &TrialReport| t.http()?.malformed_because.clone();
+        let remark = match self.trials.iter().find_map(malformed) {
+            Some(because) => format!("; the first: {because}"),
+            None => self.hint_of_tls().to_owned(),
+        };
+        format!("{of}: {}{remark}", kinds.join(", "))
     }
 
     /// A hint where a port may speak TLS to a load in cleartext: servers refuse such requests with
