@@ -105,10 +105,10 @@ pub(crate) fn check_trial(trial: &TrialReport, found: &mut Contradictions) {
     if let Some((sums, datagrams)) = trial.ledger().zip(trial.datagrams()) {
         ledger(sums, found);
         loss(datagrams.loss_percent, sums, found);
-        let (sent, dropped) = (datagrams.sent_per_s, datagrams.dropped_per_s);
+        let (attempted, dropped) = (datagrams.attempted_per_s(), datagrams.dropped_per_s);
         let percent = datagrams.loss_percent;
-        found.unless((dropped - sent * percent / 100.0).abs() <= 1e-6 * sent, || {
-            format!("{dropped} of {sent} dropped per second, and {percent} %")
+        found.unless((dropped - attempted * percent / 100.0).abs() <= 1e-6 * attempted, || {
+            format!("{dropped} of {attempted} dropped per second, and {percent} %")
         });
     }
     if let Some(report) = trial.flows() {
@@ -148,13 +148,10 @@ fn flows(trial: &TrialReport, of: &FlowsReport, found: &mut Contradictions) {
     }
 }
 
-/// A loss is the share of what was sent that was not received.
+/// A loss is the share of what was attempted that was not received.
 pub(crate) fn loss(percent: f64, of: &LedgerReport, found: &mut Contradictions) {
-    let sent = of.sent();
-    let missing = sent.saturating_sub(of.received);
-    let share = 100.0 * missing as f64 / sent.max(1) as f64;
-    found.unless((percent - share).abs() < 1e-6, || {
-        format!("{percent} % lost, and {missing} of {sent} are missing")
+    found.unless((percent - of.loss_percent()).abs() < 1e-6, || {
+        format!("{percent} % lost, and {} of {} were received", of.received, of.attempted())
     });
 }
 

@@ -29,6 +29,8 @@ pub const MASKS: u64 = 8 << 40;
 pub const RETRIES: u64 = 9 << 40;
 /// Permutations of values whose changes are looked for.
 pub const CHANGE_POINTS: u64 = 10 << 40;
+/// Times at which unsynchronised clients begin, by client.
+pub const PHASES: u64 = 11 << 40;
 /// Failures of a simulated server.
 pub const SERVER_FAULTS: u64 = 6 << 40;
 

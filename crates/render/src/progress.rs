@@ -139,14 +139,19 @@ impl ProgressLine<'_> {
     }
 }
 
-/// The result of an ended trial of datagrams in one line.
+/// The result of an ended trial of datagrams in one line: what the kernel refused is lost too.
 pub fn sent_line(number: &str, label: &str, datagrams: &DatagramReport) -> String {
     let lost = match &datagrams.service_lost {
         Some(why) => why.clone(),
         None => format!("lost {}", percent(datagrams.loss_percent)),
     };
-    let sent = rate(datagrams.sent_per_s);
-    format!("{number}  sent {sent:>10}  {lost:<12}  {label}").replace(TIE, " ")
+    let (tried, per_s) = if datagrams.send_errors.is_empty() {
+        ("sent", datagrams.sent_per_s)
+    } else {
+        ("tried", datagrams.attempted_per_s())
+    };
+    let per_s = rate(per_s);
+    format!("{number}  {tried:<5}{per_s:>10}  {lost:<12}  {label}").replace(TIE, " ")
 }
 
 /// Seconds with one decimal, so that the line does not jump from tick to tick.
@@ -281,6 +286,18 @@ mod tests {
         assert_eq!(
             sent_line("3 of 9", "yield*64", &datagrams),
             "3 of 9  sent   10,000/s  lost 1.25 %   yield*64"
+        );
+        let refused = DatagramReport {
+            sent_per_s: 1_420.0,
+            received_per_s: 1_420.0,
+            dropped_per_s: 2_580.0,
+            loss_percent: 64.5,
+            send_errors: [("ENOBUFS".to_owned(), 2_580)].into(),
+            ..DatagramReport::default()
+        };
+        assert_eq!(
+            sent_line("1 of 1", "constant@4000/s", &refused),
+            "1 of 1  tried   4,000/s  lost 64.5 %   constant@4000/s"
         );
     }
 

@@ -227,7 +227,8 @@ impl RawCompare {
             row.matters && row.verdict == ComparisonVerdict::Worse
         };
         let worse = comparison.rows.iter().filter(is_worse).count();
-        let is_unknown = comparison.verdict == ComparisonVerdict::Unknown;
+        let mut rows = comparison.rows.iter();
+        let is_unknown = rows.all(|row| row.verdict == ComparisonVerdict::Unknown);
         let (exit, reason) = match worse {
             0 if is_unknown && comparison.has_invalid => (
                 Exit::Invalid,

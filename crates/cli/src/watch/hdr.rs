@@ -80,6 +80,7 @@ pub struct HdrWriter {
     trial: Trial,
     /// Whether intervals bear the name of their trial: where there are several, to tell them apart.
     is_tagged: bool,
+    /// Intervals with response times.
     written: u64,
     /// What is worth a word, until it was told.
     remark: Option<String>,
@@ -138,8 +139,7 @@ impl Watcher for HdrWriter {
     }
 
     fn interval(&mut self, interval: &Interval, response: &Histogram) {
-        let log = self.log.as_mut().filter(|_| !response.is_empty());
-        let Some((log, begun)) = log else { return };
+        let Some((log, begun)) = &mut self.log else { return };
         let [from, to] = [interval.start_ns, interval.end_ns].map(Duration::from_nanos);
         // This call comes as the interval ends.
         let now = begun.elapsed();
@@ -147,7 +147,7 @@ impl Watcher for HdrWriter {
         let length = to.saturating_sub(from);
         let tag = self.is_tagged.then_some(self.trial.label.as_str());
         let written = log.interval(tag, window + from, length, response);
-        self.written += 1;
+        self.written += u64::from(!response.is_empty());
         self.keep(written);
     }
 
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_with_response_times_are_lines() {
+    fn each_interval_is_a_line() {
         let (path, file) = file("lines");
         let mut writer = file.writer().unwrap();
         assert!(file.writer().is_none(), "one writes");
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(writer.remark(), None);
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("Tag=rate=10/s,")).collect();
-        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(lines.len(), 3, "one without a response too: {text}");
         std::fs::remove_file(path).unwrap();
     }
 

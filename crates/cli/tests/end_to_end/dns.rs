@@ -3,7 +3,8 @@
 use crate::support::http_servers::{HttpServer, launch};
 use crate::support::{KneeServer, TempPath, backends, measured, run};
 use serde_json::Value;
-use std::net::{SocketAddr, UdpSocket};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -171,6 +172,31 @@ fn the_reference_server_answers_over_udp_and_tcp() {
     let times = std::fs::read_to_string(&arrivals.0).unwrap();
     let times: Result<Vec<u64>, _> = times.lines().map(str::parse).collect();
     assert_eq!(times.unwrap().len(), 400);
+}
+
+/// A client that asks and never reads: its answers fill the buffers of both kernels, and the rest is
+/// counted when it leaves.
+#[test]
+fn answers_that_a_client_does_not_take_are_unsent() {
+    let mut query = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    query.extend_from_slice(b"\x03www\x07example\x03com\x00\x00\x01\x00\x01");
+    let mut framed = (query.len() as u16).to_be_bytes().to_vec();
+    framed.extend_from_slice(&query);
+    // A busy host takes longer for 14 MB, of which the kernels hold 10 MB at most.
+    for patience_ms in [200, 1_000, 5_000] {
+        let server = serve(&["--records", "250"]);
+        let mut client = TcpStream::connect(&server.address).unwrap();
+        client.write_all(&framed.repeat(3_500)).unwrap();
+        std::thread::sleep(Duration::from_millis(patience_ms));
+        drop(client);
+        let served = server.served();
+        let count = |name: &str| served[name].as_u64().unwrap();
+        assert!(count("unsent") < count("tcp_queries"), "{served}");
+        if count("unsent") > 0 {
+            return;
+        }
+    }
+    panic!("no answer is unsent");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Datagrams: what is counted, whatever the machine is busy with.
 
-use crate::support::{Ended, KneeServer, TempPath, knee, run, signal};
+use crate::support::{Ended, FAR, KneeServer, Link, TempPath, knee, run, signal};
 use serde_json::Value;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -253,6 +253,44 @@ fn thresholds_are_of_loss() {
     let ended = run(&[&two[..], &slow[..]].concat());
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     assert!(ended.stderr.contains("failed: none:"), "{ended:?}");
+}
+
+/// A queue of the sending host that takes 1 Mbit/s of 16: the sender is told of all that it drops.
+#[test]
+fn datagrams_that_the_kernel_refuses_are_lost() {
+    let Some(link) = Link::through("tbf rate 1mbit burst 3000 limit 6000") else {
+        return;
+    };
+    let listen = format!("{FAR}:0");
+    let service = KneeServer::placed(&["udp", "--listen", &listen, "--token", "t"], |command| {
+        link.there(command);
+    });
+    let load = ["-R", "2000", "--size", "1000", "-d", "500ms", "--token", "t", "--quiet"];
+    for more in [&["--mode", "echo", "--threads", "2"], &["--json", "-"]] {
+        let mut client = knee(&[&["udp", &service.address], &load[..], more].concat());
+        client.args(["--fail-if", "loss>40%"]);
+        link.here(&mut client);
+        let ended = Ended::of(client.spawn().unwrap());
+        assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
+        assert!(ended.stderr.contains("crosses loss>40%"), "{ended:?}");
+        let words = "refused by the sender's kernel (ENOBUFS: this host's queues are full)";
+        if more[0] != "--json" {
+            let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains(words) && text.contains("tried to send"), "{text}");
+            continue;
+        }
+        let report = ended.json();
+        assert!(report["conclusion"]["answer"].as_str().unwrap().contains(words), "{report:#}");
+        let ledger = &report["trials"][0]["ledger"];
+        let attempted = count(&ledger["intended"]) - count(&ledger["not_attempted"]);
+        let missing = attempted - count(&ledger["received"]);
+        assert!(2 * count(&ledger["send_errors"]) > attempted, "{ledger:#}");
+        let percent = report["conclusion"]["laws"][0]["loss_percent"].as_f64().unwrap();
+        assert!((percent - 100.0 * missing as f64 / attempted as f64).abs() < 1e-6, "{percent}");
+        let intervals = report["trials"][0]["intervals"].as_array().unwrap();
+        let dropped: i64 = intervals.iter().map(|i| count(&i["dropped"])).sum();
+        assert_eq!(dropped, missing, "{intervals:#?}");
+    }
 }
 
 fn start(options: &[&str]) -> Child {

@@ -6,6 +6,9 @@ use crate::words::{exact, list, number, percent, ratio, time};
 
 /// Most figures in the sentence; the table has the rest.
 const TOLD_MAX: usize = 4;
+/// Two sides are alike if a change of less than this, in percent, would have shown in their first
+/// figure. It is about twice what a single run of each on a quiet machine shows in its median.
+const ALIKE_PERCENT: f64 = 25.0;
 /// Ratio from which the change is written as a factor ("2.1 times") rather than in percent.
 const FACTOR: f64 = 2.0;
 
@@ -16,9 +19,38 @@ pub(super) fn verdict(rows: &[ComparisonRow]) -> ComparisonVerdict {
         (true, true) => ComparisonVerdict::Different,
         (true, false) => ComparisonVerdict::Worse,
         (false, true) => ComparisonVerdict::Better,
-        (false, false) if has(ComparisonVerdict::Same) => ComparisonVerdict::Same,
+        (false, false) if has(ComparisonVerdict::Same) && would_show(rows) => {
+            ComparisonVerdict::Same
+        }
         (false, false) => ComparisonVerdict::Unknown,
     }
+}
+
+/// Figures without a difference that had a test, the first in order first, with the smallest change
+/// that each would have shown, in percent.
+fn shows_from(rows: &[ComparisonRow]) -> Vec<(&ComparisonRow, f64)> {
+    let is_tested = |row: &&ComparisonRow| row.verdict == ComparisonVerdict::Same && row.matters;
+    let tested = rows.iter().filter(is_tested).filter(|row| row.p_value.is_some());
+    let mut tested: Vec<(&ComparisonRow, f64)> =
+        tested.filter_map(|row| Some((row, row.smallest_seen_percent?))).collect();
+    tested.sort_by_key(|(row, _)| rank(row));
+    tested
+}
+
+/// Whether more than large changes would have shown. What is equal without a test is equal.
+fn would_show(rows: &[ComparisonRow]) -> bool {
+    shows_from(rows).first().is_none_or(|(_, least)| *least <= ALIKE_PERCENT)
+}
+
+/// `changes below 35 % in p50 and 60 % in p99 would not show`
+fn would_not_show(rows: &[ComparisonRow]) -> Option<String> {
+    let figures = shows_from(rows).into_iter().take(TOLD_MAX);
+    let figures: Vec<String> = figures
+        .map(|(row, least)| {
+            format!("{} in {}{}", percent(least), name(&row.metric), at_label(&row.label))
+        })
+        .collect();
+    (!figures.is_empty()).then(|| format!("changes below {} would not show", list(&figures)))
 }
 
 /// The answer for these rows.
@@ -36,12 +68,16 @@ pub(super) fn answer(rows: &[ComparisonRow]) -> String {
             format!("B is worse in some and better in others. {} {}", told(&worse), told(&better))
         }
         ComparisonVerdict::Same => {
-            no_difference(&of(ComparisonVerdict::Same))
+            no_difference(&of(ComparisonVerdict::Same), rows)
                 + &left_out(of(ComparisonVerdict::Unknown).len(), rows.len())
         }
         ComparisonVerdict::Unknown => {
-            let reason = rows.first().map_or("", |row| row.because.as_str());
-            format!("Whether A and B differ cannot be told: {reason}.")
+            let reason = would_not_show(rows);
+            let first = rows.first().map_or("", |row| row.because.as_str());
+            format!(
+                "Could not tell whether A and B differ: {}.",
+                reason.as_deref().unwrap_or(first)
+            )
         }
     }
 }
@@ -168,7 +204,11 @@ fn figure(unit: &str, value: f64) -> String {
 }
 
 /// Sentence about the regressions that are excluded, of the first figures in order.
-fn no_difference(rows: &[&ComparisonRow]) -> String {
+fn no_difference(rows: &[&ComparisonRow], all: &[ComparisonRow]) -> String {
+    let none = match would_not_show(all) {
+        Some(limits) => format!("No difference beyond chance; {limits}."),
+        None => "No difference beyond chance.".to_owned(),
+    };
     let mut sorted: Vec<&&ComparisonRow> = rows.iter().collect();
     sorted.sort_by_key(|row| rank(row));
     let bounds: Vec<String> = sorted
@@ -181,10 +221,7 @@ fn no_difference(rows: &[&ComparisonRow]) -> String {
         .take(TOLD_MAX)
         .collect();
     if bounds.is_empty() {
-        return "No difference beyond chance.".to_owned();
+        return none;
     }
-    format!(
-        "No difference beyond chance. With 95 % confidence a regression is excluded {}.",
-        list(&bounds)
-    )
+    format!("{none} With 95 % confidence a regression is excluded {}.", list(&bounds))
 }

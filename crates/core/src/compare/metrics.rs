@@ -51,8 +51,7 @@ pub(super) fn failed(trial: &TrialReport) -> FailureCount {
 /// count those as responses.
 pub(super) fn failed_by_interval(trial: &TrialReport) -> Vec<FailureCount> {
     if trial.datagrams().is_some() {
-        let of =
-            |i: &Interval| FailureCount { hits: i.dropped.unwrap_or(0), all: i.sent.unwrap_or(0) };
+        let of = |i: &Interval| FailureCount { hits: i.dropped.unwrap_or(0), all: i.attempted };
         return trial.intervals.iter().map(of).collect();
     }
     let intervals: Vec<FailureCount> = trial

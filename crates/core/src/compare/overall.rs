@@ -243,7 +243,7 @@ fn rates(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<RowDraft> {
             Some(LogEstimate {
                 variance: Some(row.gap_cv.powi(2) / row.operations.max(1) as f64),
                 degrees: row.operations.max(1) as f64,
-                ..LogEstimate::bare(row.achieved_per_s)?
+                ..LogEstimate::bare(row.achieved_per_s?)?
             })
         };
         let mut subject = RowSubject::new("achieved_per_s", "per_s", Better::More);

@@ -97,7 +97,8 @@ pub enum ComparisonVerdict {
     Different,
     /// No difference beyond chance. The interval of the ratio bounds the size of a difference.
     Same,
-    /// Unknown, for the reason given.
+    /// Unknown, for the reason given. Of a whole comparison also where only large changes would have
+    /// shown.
     #[default]
     Unknown,
 }

@@ -11,6 +11,7 @@ use crate::report::{Command, Kind};
 use crate::report::{Host, ReportResult};
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
+use crate::words::percent;
 use knee_load::law::Law;
 use knee_load::rng;
 use knee_load::spec::{ArrivalLaw, Level, Load, OpenLoad, Pause, Rate, RetryPolicy, TrialSpec};
@@ -205,7 +206,11 @@ fn the_answer_says_by_how_much_and_in_what() {
     assert_eq!(faster.verdict, ComparisonVerdict::Better);
     assert!(faster.answer.contains(" % faster ("), "{}", faster.answer);
     let alike = compared(&a, &report(run(FIXED, 1.0, 3)));
-    assert!(alike.answer.starts_with("No difference beyond chance. With"), "{}", alike.answer);
+    assert_eq!(alike.verdict, ComparisonVerdict::Same);
+    let least = row(&alike, "p50_ns").smallest_seen_percent.unwrap();
+    let starts = format!("No difference beyond chance; changes below {} in p50", percent(least));
+    assert!(alike.answer.starts_with(&starts), "{}", alike.answer);
+    assert!(alike.answer.contains("would not show. With 95 % confidence"), "{}", alike.answer);
     assert_eq!(alike.warnings, [] as [String; 0]);
 }
 
@@ -283,7 +288,11 @@ fn what_stands_in_the_way_is_said() {
         b.trials[0].generator.busiest_worker_percent = 60.0;
         b.trials[0].generator.busiest_worker_waiting_percent = 8.0;
     });
-    assert_eq!(contended.verdict, ComparisonVerdict::Same, "one run each tells nothing then");
+    assert_eq!(contended.verdict, ComparisonVerdict::Unknown, "one run each tells nothing then");
+    let least = row(&contended, "p50_ns").smallest_seen_percent.unwrap();
+    let starts = "Could not tell whether A and B differ: changes below ";
+    assert!(least > 25.0 && contended.answer.starts_with(starts), "{}", contended.answer);
+    assert!(contended.answer.contains(&percent(least)), "{}", contended.answer);
     assert!(contended.warnings[0].contains("wait for a processor"));
 }
 

@@ -172,7 +172,18 @@ pub struct LedgerReport {
 impl LedgerReport {
     /// Datagrams that the kernel took.
     pub fn sent(&self) -> u64 {
-        self.intended.saturating_sub(self.not_attempted + self.send_errors)
+        self.attempted().saturating_sub(self.send_errors)
+    }
+
+    /// Datagrams that the kernel took or refused.
+    pub fn attempted(&self) -> u64 {
+        self.intended.saturating_sub(self.not_attempted)
+    }
+
+    /// Attempted datagrams that were not received, in percent.
+    pub fn loss_percent(&self) -> f64 {
+        let missing = self.attempted().saturating_sub(self.received);
+        100.0 * missing as f64 / self.attempted().max(1) as f64
     }
 }
 
@@ -197,13 +208,13 @@ pub struct LossEvidence {
 /// Figures of a trial of datagrams beside its ledger.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatagramReport {
-    /// Datagrams sent per second.
+    /// Datagrams per second that the kernel took.
     pub sent_per_s: f64,
     /// Datagrams received per second.
     pub received_per_s: f64,
-    /// Datagrams sent but not received, per second.
+    /// Datagrams sent, or refused by the kernel, but not received, per second.
     pub dropped_per_s: f64,
-    /// Datagrams sent but not received, in percent of those sent.
+    /// The same in percent of those sent or refused.
     pub loss_percent: f64,
     /// The loss, in percent, that the times of sending have through a receive buffer of this room
     /// and a server of this fixed work. It is a simulation of G/D/1/K with Linux's rule of giving
@@ -270,6 +281,19 @@ pub struct DatagramReport {
     pub service_cpu_percent: f64,
     /// Least and most datagrams received of any one client.
     pub by_client: [u64; 2],
+}
+
+impl DatagramReport {
+    /// Datagrams per second that the kernel took or refused.
+    pub fn attempted_per_s(&self) -> f64 {
+        self.received_per_s + self.dropped_per_s
+    }
+
+    /// Datagrams that the kernel took but nobody received, in percent of those that it took.
+    pub fn loss_of_sent_percent(&self) -> f64 {
+        let lost_per_s = (self.sent_per_s - self.received_per_s).max(0.0);
+        if self.sent_per_s > 0.0 { 100.0 * lost_per_s / self.sent_per_s } else { 0.0 }
+    }
 }
 
 /// Dispersion of arrivals at one time scale.

@@ -271,7 +271,7 @@ const FAILURES: &[TrialStatistic] = &[
         key: "loss_percent",
         name: "loss",
         title: "loss",
-        meaning: "Share of the datagrams sent that were not received",
+        meaning: "Share of the datagrams sent, or refused by the kernel, that were not received",
         unit: StatisticUnit::Percent,
         better: Better::Less,
         compared_in: &[Compared::Udp],

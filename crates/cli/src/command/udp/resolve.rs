@@ -277,6 +277,7 @@ impl RawUdp {
             clients: law.clients,
             wait: law.wait,
             carried_as: self.carried_as(),
+            unsynchronised: false,
             size: self.size,
             gso: self.gso,
             timer_slack: self.timer_slack.unwrap_or(TIMER_SLACK),

@@ -85,7 +85,7 @@ pub fn rate_row(trial: &HoldTrial) -> Option<RateRow> {
     if holds.operations == 0 || elapsed <= 0.0 {
         return None;
     }
-    let by_count = holds.operations as f64 / elapsed;
+    let by_count = (holds.operations > 1).then_some(holds.operations as f64 / elapsed);
     let pace = holds.pace.slope().filter(|s| *s > 0.0).map(f64::recip);
     let gap_cv = match holds.gap.std_dev() {
         Some(std_dev) if holds.gap.mean > 0.0 => std_dev / holds.gap.mean,
@@ -95,7 +95,7 @@ pub fn rate_row(trial: &HoldTrial) -> Option<RateRow> {
     Some(RateRow {
         method: spec.method.name().to_owned(),
         asked_per_s: spec.rate.per_s(),
-        achieved_per_s: pace.unwrap_or(by_count),
+        achieved_per_s: pace.or(by_count),
         drift_ppm: 1e6 * holds.lateness.slope().unwrap_or(0.0),
         drift_error_ppm: holds.lateness.slope_error().map(|e| 1e6 * e),
         error_p50_ns: late(0.5),

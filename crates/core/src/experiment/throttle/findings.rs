@@ -95,7 +95,8 @@ fn missed(trial: &HoldTrial) -> Option<Finding> {
     let hold = HeldRate::of(trial).filter(|hold| !hold.is_held)?;
     let row = rate_row(trial)?;
     let method = trial.spec.method;
-    let (asked, achieved) = (exact(row.asked_per_s), number(row.achieved_per_s));
+    let achieved_per_s = row.achieved_per_s?;
+    let (asked, achieved) = (exact(row.asked_per_s), number(achieved_per_s));
     if method == HoldMethod::Throttle && hold.has_room() {
         return Some(THROTTLE_NOT_HELD.error(
             format!(
@@ -107,7 +108,7 @@ fn missed(trial: &HoldTrial) -> Option<Finding> {
             ),
             [
                 ("asked_per_s", row.asked_per_s),
-                ("achieved_per_s", row.achieved_per_s),
+                ("achieved_per_s", achieved_per_s),
                 ("operations_percent", 100.0 * hold.load),
                 ("error_max_ns", row.error_max_ns as f64),
                 ("skipped", row.skipped as f64),
@@ -119,11 +120,11 @@ fn missed(trial: &HoldTrial) -> Option<Finding> {
         format!(
             "`{}` makes {achieved}/s, not the {asked}/s asked for: {}",
             method.name(),
-            why_not_held(method, row.achieved_per_s > row.asked_per_s)
+            why_not_held(method, achieved_per_s > row.asked_per_s)
         ),
         [
             ("asked_per_s", row.asked_per_s),
-            ("achieved_per_s", row.achieved_per_s),
+            ("achieved_per_s", achieved_per_s),
             ("operation_ns", hold.operation_ns),
         ],
         USE_THROTTLE,

@@ -112,8 +112,10 @@ pub struct RateRow {
     pub method: String,
     /// Operations per second asked for.
     pub asked_per_s: f64,
-    /// Operations per second made: the reciprocal slope of time over number.
-    pub achieved_per_s: f64,
+    /// Operations per second made: the reciprocal slope of time over number. Absent of a single
+    /// operation, which has no rate.
+    #[serde(default)]
+    pub achieved_per_s: Option<f64>,
     /// By how much lateness grows, in nanoseconds per millisecond (parts per million): 0 for a
     /// schedule that is kept, however late each operation is.
     pub drift_ppm: f64,
@@ -197,13 +199,16 @@ pub(super) fn rates_in_words(trials: &[HoldTrial]) -> String {
     if let Some((trial, row)) = &best {
         parts.push(held(trial, row));
     }
-    if let Some((_, row)) = &naive {
+    if let Some((trial, row)) = &naive {
         let asked = match best {
             Some(_) => String::new(),
             None => format!(" of the {}/s asked for", exact(row.asked_per_s)),
         };
-        let reached = number(row.achieved_per_s);
-        parts.push(format!("operate-and-sleep reached {reached}/s{asked}"));
+        let name = "operate-and-sleep";
+        parts.push(match row.achieved_per_s {
+            Some(reached) => format!("{name} reached {}/s{asked}", number(reached)),
+            None => too_few(name, trial, row),
+        });
     }
     if parts.is_empty() {
         return "Nothing was measured.".into();
@@ -217,16 +222,11 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
         other => other.name(),
     };
     let asked = exact(row.asked_per_s);
-    let Some(hold) = HeldRate::of(trial) else {
-        return format!(
-            "{name} made too few operations to tell ({} in {}): give -d {} or more",
-            row.operations,
-            time(trial.holds.elapsed.as_secs_f64() * 1e9),
-            time(2e9 / row.asked_per_s)
-        );
+    let (Some(hold), Some(achieved_per_s)) = (HeldRate::of(trial), row.achieved_per_s) else {
+        return too_few(name, trial, row);
     };
     if !hold.is_held {
-        let reached = number(row.achieved_per_s);
+        let reached = number(achieved_per_s);
         return format!("{name} reached {reached}/s of the {asked}/s asked for");
     }
     let drift = row.drift_ppm;
@@ -249,6 +249,15 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
     format!("{name} held {asked}/s to within {within} ppm")
 }
 
+fn too_few(name: &str, trial: &HoldTrial, row: &RateRow) -> String {
+    format!(
+        "{name} made too few operations to tell ({} in {}): give -d {} or more",
+        row.operations,
+        time(trial.holds.elapsed.as_secs_f64() * 1e9),
+        time(2e9 / row.asked_per_s)
+    )
+}
+
 fn ppm(value: f64) -> String {
     if value.abs() < 0.005 { "0".to_owned() } else { number(value) }
 }
@@ -259,8 +268,8 @@ fn missed_ppm(trial: &HoldTrial, row: &RateRow) -> f64 {
     let skipped = row.skipped as f64 / (row.operations + row.skipped).max(1) as f64;
     let shifted = row.shifted_ns as f64 / trial.holds.elapsed.0.max(1) as f64;
     // Any other law has another number of operations in this time, by chance or by itself.
-    let apart = match trial.spec.arrival {
-        ArrivalLaw::Constant => (row.achieved_per_s / row.asked_per_s - 1.0).abs(),
+    let apart = match (&trial.spec.arrival, row.achieved_per_s) {
+        (ArrivalLaw::Constant, Some(achieved)) => (achieved / row.asked_per_s - 1.0).abs(),
         _ => 0.0,
     };
     1e6 * skipped.max(shifted).max(apart)
@@ -392,16 +401,17 @@ mod answer_tests {
             let mut trial = late(HoldMethod::Throttle, lateness);
             trial.holds.skipped = skipped;
             let row = rate_row(&trial).expect("a row");
+            let achieved = row.achieved_per_s.expect("a rate");
             let answer = rates_in_words(&[trial]);
             if answer.contains("exactly") {
                 prop_assert!(row.drift_ppm.abs() < 1.0 && row.skipped == 0, "{answer} {row:?}");
-                prop_assert!((row.achieved_per_s / 1e3 - 1.0).abs() < 1e-6, "{answer} {row:?}");
+                prop_assert!((achieved / 1e3 - 1.0).abs() < 1e-6, "{answer} {row:?}");
             }
             if let Some((_, claim)) = answer.split_once("to within ") {
                 let claim = claim.trim_end_matches(" ppm.").replace(',', "");
                 let claim: f64 = claim.parse().expect("a number");
                 prop_assert!(row.drift_ppm.abs() <= claim + 0.01, "{answer} {row:?}");
-                prop_assert!((row.achieved_per_s / 1e3 - 1.0).abs() <= claim / 1e6 + 1e-8);
+                prop_assert!((achieved / 1e3 - 1.0).abs() <= claim / 1e6 + 1e-8);
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::trial::validity::Clause;
 use crate::words::{exact, levels, list, share};
 use knee_load::experiment::udp::DropPlace;
 use knee_load::spec::Level;
-pub(super) use losses::buffer_covers_ns;
+pub(super) use losses::{buffer_covers_ns, refusal};
 
 /// All kinds of findings of `knee udp`.
 pub(super) fn codes() -> Vec<Code> {

@@ -1,5 +1,6 @@
 //! What clients of one law did and got: their trials pooled, and the figures of all.
 
+use crate::experiment::udp::findings::refusal;
 use crate::experiment::udp::report::LawRow;
 use crate::experiment::verdict;
 use crate::trial::detail::{DatagramReport, DispersionAt, LedgerReport, LossEvidence};
@@ -41,28 +42,23 @@ pub(super) fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
 
 /// The loss of all datagrams of these trials together, in percent.
 pub(super) fn loss_percent(trials: &[&TrialReport]) -> f64 {
-    let ledgers = || trials.iter().filter_map(|t| t.ledger());
-    let sent: u64 = ledgers().map(LedgerReport::sent).sum();
-    let missing: u64 = ledgers().map(sent_but_missing).sum();
-    100.0 * missing as f64 / sent.max(1) as f64
+    ledger(trials).loss_percent()
 }
 
-fn sent_but_missing(l: &LedgerReport) -> u64 {
-    l.sent().saturating_sub(l.received)
-}
-
-/// Missing datagrams that have no place.
+/// Missing datagrams that have no place on the way.
+const REFUSED: &str = "refused";
 const DISCARDED: &str = "discarded";
 const UNEXPLAINED: &str = "unexplained";
 
-/// Datagrams lost in these trials by the place's name, discarded and unexplained ones among them,
-/// the most first.
+/// Datagrams lost in these trials by the place's name, refused, discarded and unexplained ones among
+/// them, the most first.
 pub(super) fn lost_by_place(trials: &[&TrialReport]) -> Vec<(String, u64)> {
     let mut places: BTreeMap<&str, u64> = BTreeMap::new();
     for ledger in trials.iter().filter_map(|t| t.ledger()) {
         for (place, count) in &ledger.lost {
             *places.entry(place).or_default() += count;
         }
+        *places.entry(REFUSED).or_default() += ledger.send_errors;
         *places.entry(DISCARDED).or_default() += ledger.discarded;
         *places.entry(UNEXPLAINED).or_default() += ledger.unexplained.max(0) as u64;
     }
@@ -80,6 +76,7 @@ pub(super) fn lost_where(trials: &[&TrialReport]) -> String {
     let places: Vec<String> = lost_by_place(trials)
         .into_iter()
         .map(|(place, n)| match place.as_str() {
+            REFUSED => format!("{} {}", exact(n as f64), refused_where(trials)),
             DISCARDED | UNEXPLAINED => format!("{} {place}", exact(n as f64)),
             _ => format!("{} {}", exact(n as f64), drop_place(&place)),
         })
@@ -89,6 +86,17 @@ pub(super) fn lost_where(trials: &[&TrialReport]) -> String {
     } else {
         format!(" Of what is missing: {}.", list(&places))
     }
+}
+
+/// `refused by the sender's kernel (ENOBUFS: this host's queues are full)`
+fn refused_where(trials: &[&TrialReport]) -> String {
+    let errors = by_name(trials.iter().filter_map(|t| t.datagrams()).map(|d| &d.send_errors));
+    let errors: Vec<String> = errors
+        .into_iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(name, _)| format!("{name}: {}", refusal(&name).0))
+        .collect();
+    format!("refused by the sender's kernel ({})", list(&errors))
 }
 
 /// `exp(200us)*128 sent 98,400/s and lost 1.2 % of it.`
@@ -105,7 +113,11 @@ pub(super) fn in_words(row: &LawRow) -> String {
     } else {
         "lost nothing".to_owned()
     };
-    format!("{} sent {}/s and {lost}.", row.label, number(row.sent_per_s))
+    let (tried, per_s) = match row.ledger.send_errors {
+        0 => ("sent", row.sent_per_s),
+        _ => ("tried to send", row.received_per_s + row.dropped_per_s),
+    };
+    format!("{} {tried} {}/s and {lost}.", row.label, number(per_s))
 }
 
 /// Invalid where the trials of any one law are: then it is not that law that was measured.

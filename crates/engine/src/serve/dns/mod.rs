@@ -56,7 +56,7 @@ pub struct DnsServerStats {
     pub answers: BTreeMap<&'static str, u64>,
     /// Answers over UDP without their records, as these did not fit.
     pub truncated: u64,
-    /// Answers that the kernel did not take, or whose connection was gone.
+    /// Answers that the kernel did not take as a whole, as their client did not read or was gone.
     pub unsent: u64,
     /// Messages that are no query: they have no answer.
     pub ignored: u64,
@@ -232,6 +232,9 @@ impl DnsServerLoop {
 
     fn finish(mut self) -> DnsServerStats {
         self.stats.dropped = self.socket.memory().map_or(0, |memory| memory.drops.into());
+        for place in 0..self.connections.places() {
+            self.remove(self.connections.token_at(place));
+        }
         self.stats
     }
 
@@ -335,7 +338,7 @@ impl DnsServerLoop {
             Ok(count @ 1..) => self.read(token, &buffer[..count]),
             Err(e)
                 if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Ok(_) | Err(_) => self.connections.remove(token),
+            Ok(_) | Err(_) => self.remove(token),
         }
     }
 
@@ -380,7 +383,22 @@ impl DnsServerLoop {
         let send = |mut socket: &TcpStream, bytes: &[u8]| socket.write(bytes);
         match connection.wire.flush((&self.epoll, token), UNREAD_BYTES_MAX, send) {
             Flushed::Fine => {}
-            Flushed::Unread | Flushed::Gone => self.connections.remove(token),
+            Flushed::Unread | Flushed::Gone => self.remove(token),
+        }
+    }
+
+    /// Closes a connection. Answers that wait in it are not sent.
+    fn remove(&mut self, token: u64) {
+        if let Some(connection) = self.connections.get(token) {
+            let (out, sent) = (&connection.wire.out, connection.wire.sent);
+            let (mut rest, mut end) = (&out[..], 0);
+            while let Some((length, after)) = rest.split_first_chunk::<2>() {
+                let length = usize::from(u16::from_be_bytes(*length));
+                end += 2 + length;
+                self.stats.unsent += u64::from(end > sent);
+                rest = after.get(length..).unwrap_or_default();
+            }
+            self.connections.remove(token);
         }
     }
 }

@@ -27,6 +27,10 @@ pub struct UdpTrialSpec {
     pub wait: ClientWait,
     /// What carries the clients.
     pub carried_as: ClientsAs,
+    /// Whether each client that sleeps begins at a random time of its own and has a clock of its
+    /// own: the same waits, without wake-ups in common.
+    #[serde(default)]
+    pub unsynchronised: bool,
     /// Bytes of each datagram's payload, at least [`UdpTrialSpec::SIZE_MIN`].
     pub size: u32,
     /// Whether a burst goes to the kernel as one buffer that it cuts (UDP_SEGMENT, udp(7)).
@@ -134,6 +138,27 @@ impl ClientWait {
     pub fn sleeps(&self) -> bool {
         use ClientWait::{Sleep, SleepZero, Tick};
         matches!(self, SleepZero | Sleep(_) | Tick(_))
+    }
+
+    /// The mean time between two wake-ups of a client that is never late, where its wait has a
+    /// length.
+    pub fn cycle(&self) -> Option<Nanos> {
+        let cycle = match self {
+            ClientWait::Sleep(law) => Nanos(law.mean_ns() as u64),
+            // A client wakes with every second tick.
+            ClientWait::Tick(period) => *period + *period,
+            _ => Nanos::ZERO,
+        };
+        (cycle > Nanos::ZERO).then_some(cycle)
+    }
+
+    /// Whether the times of sending are random by the law itself.
+    pub fn is_random(&self) -> bool {
+        match self {
+            ClientWait::Sleep(law) => !matches!(law, Law::Fixed(_)),
+            ClientWait::Schedule { arrival, .. } => *arrival != ArrivalLaw::Constant,
+            _ => false,
+        }
     }
 }
 
@@ -244,6 +269,9 @@ pub struct UdpSent {
     pub starts_until: Nanos,
     /// Datagrams sent in each interval.
     pub by_interval: Vec<u64>,
+    /// Datagrams that the kernel refused in each interval.
+    #[serde(default)]
+    pub refused_by_interval: Vec<u64>,
     /// Echoes that came back, by their round-trip time: received − sent.
     pub round_trip: Histogram,
     /// Echoes that came more than once or were not of this run.

@@ -5,7 +5,9 @@ mod waits;
 use super::line::Ink;
 use super::table::{Table, TableOf};
 use super::{Document, Layout, Medium};
-use crate::number::{MISSING, asked, count, decimals_of_6_digits, fixed, percent_cell, time};
+use crate::number::{
+    MISSING, asked, count, decimals_of_6_digits, fixed, known, percent_cell, time,
+};
 use crate::plot::{Axis, Mark, Plot, PlotSeries, Reference, Scale, Tone, Unit, row_points, span};
 use knee_core::experiment::throttle::report::{RateRow, ThrottleConclusion};
 
@@ -56,9 +58,9 @@ fn marks(name: &str, rows: &[RateRow], figure: fn(&RateRow) -> f64) -> PlotSerie
 
 fn plot_achieved(rows: &[RateRow]) -> Plot {
     // Room for the words beside the longest bar.
-    let ends = rows.iter().flat_map(|r| [r.asked_per_s, 1.25 * r.achieved_per_s]);
+    let ends = rows.iter().flat_map(|r| [r.asked_per_s, 1.25 * r.achieved_per_s.unwrap_or(0.0)]);
     let x = Scale::from_zero(ends, Unit::PerS, "operations");
-    let achieved = bars("achieved", rows, |r| r.achieved_per_s);
+    let achieved = PlotSeries::bars("achieved", row_points(rows, |r| r.achieved_per_s), 0.6);
     let plot = plot("Achieved", x, rows).with(achieved.labelled(rows.iter().map(achieved_text)));
     let Some(first) = rows.first() else {
         return plot;
@@ -114,12 +116,12 @@ fn table(rows: &[RateRow]) -> Table {
     table.left("method", |r| r.method.as_str());
     table.right("asked", |r| asked(r.asked_per_s));
     table.right("achieved", achieved_text);
-    table.right("drift ppm", |r| drift(r.drift_ppm));
+    table.right("drift ppm", |r| known(r.achieved_per_s, |_| drift(r.drift_ppm)));
     table.right_if_any("±", MISSING, |r| r.drift_error_ppm.map(drift));
     table.right("p50", |r| time(r.error_p50_ns));
     table.right("p99", |r| time(r.error_p99_ns));
     table.right("max", |r| time(r.error_max_ns));
-    table.right("CV", |r| fixed(r.gap_cv, 3));
+    table.right("CV", |r| known(r.achieved_per_s, |_| fixed(r.gap_cv, 3)));
     table.right("CPU", |r| percent_cell(r.cpu_percent));
     table.right("ops", |r| percent_cell(r.op_percent));
     let mut where_any = |title: &str, number: fn(&RateRow) -> u64, text: fn(u64) -> String| {
@@ -130,14 +132,15 @@ fn table(rows: &[RateRow]) -> Table {
     where_any("early", |r| r.early, count);
     where_any("skipped", |r| r.skipped, count);
     where_any("shifted", |r| r.shifted_ns, time);
-    let axis = Axis::from_zero(rows.iter().flat_map(|r| [r.achieved_per_s, r.asked_per_s]));
-    table.bars("achieved", Ink::Data, |r| Some(axis.position(r.achieved_per_s)));
+    let ends = rows.iter().flat_map(|r| [r.achieved_per_s.unwrap_or(0.0), r.asked_per_s]);
+    let axis = Axis::from_zero(ends);
+    table.bars("achieved", Ink::Data, |r| Some(axis.position(r.achieved_per_s?)));
     table.done()
 }
 
 /// The achieved rate, with the decimals that six digits of the rate asked for have.
 fn achieved_text(row: &RateRow) -> String {
-    fixed(row.achieved_per_s, decimals_of_6_digits(row.asked_per_s))
+    known(row.achieved_per_s, |per_s| fixed(per_s, decimals_of_6_digits(row.asked_per_s)))
 }
 
 /// Two decimals below 100, and no sign before zero.
@@ -152,6 +155,17 @@ fn drift(ppm: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_single_operation_has_no_rate() {
+        let row = RateRow { asked_per_s: 1_000.0, operations: 1, ..RateRow::default() };
+        let table = table(std::slice::from_ref(&row));
+        for title in ["achieved", "drift ppm", "CV"] {
+            let column = table.columns.iter().find(|column| column.title == title);
+            assert_eq!(column.expect("it is there").cells[0].text(), MISSING, "{title}");
+        }
+        plot_achieved(&[row]);
+    }
 
     #[test]
     fn drift_has_no_idle_digits() {

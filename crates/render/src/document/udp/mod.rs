@@ -33,7 +33,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
         return;
     }
     doc.only(Medium::Screen, |doc| {
-        let columns = ["", "sent", "received", "dropped", "loss", "10 ms", "burst"];
+        let columns = ["", "tried", "sent", "received", "dropped", "loss", "10 ms", "burst"];
         doc.table("Clients", trial::clients_table(laws).with_columns(&columns));
         ledger::show_key_figures(doc, laws);
         explained::show_key_figures(doc, c);
@@ -68,7 +68,7 @@ fn show_clients(doc: &mut Document, laws: &[LawRow]) {
         let lost = |law: &LawRow| (law.loss_percent, law.loss_ci95_percent);
         let plots = [
             compared("Datagrams sent", "sent", Unit::PerS, laws, sent),
-            compared("Loss", "of those sent", Unit::Percent, laws, lost),
+            compared("Loss", "of those sent or refused", Unit::Percent, laws, lost),
         ];
         doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
     }

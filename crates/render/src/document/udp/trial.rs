@@ -26,7 +26,7 @@ pub(super) fn show(doc: &mut Document, trial: &TrialReport) {
     doc.facts(arrival(trial, datagrams));
     doc.section("Service", "");
     if let Some(theory) = datagrams.theory_loss_percent {
-        let plot = against_theory(datagrams.loss_percent, theory);
+        let plot = against_theory(datagrams.loss_of_sent_percent(), theory);
         doc.only(Medium::Page, |doc| doc.plots([plot], Layout::Wide));
     }
     doc.facts(service(datagrams));
@@ -123,7 +123,7 @@ fn service(d: &DatagramReport) -> Vec<Fact> {
         let text = format!(
             "{} through this buffer at this pace, {} measured",
             percent(theory),
-            percent(d.loss_percent)
+            percent(d.loss_of_sent_percent())
         );
         facts.push(fact("loss in theory", text));
     }
@@ -154,7 +154,7 @@ fn by_name(counts: &BTreeMap<String, u64>) -> String {
 }
 
 /// The legend of the table of clients.
-pub(super) const CLIENTS_NOTE: &str = "loss: of the datagrams sent; 1 ms, 10 ms: index of \
+pub(super) const CLIENTS_NOTE: &str = "loss: of the datagrams sent or refused; 1 ms, 10 ms: index of \
                                        dispersion, the variance over the mean of the arrivals in \
                                        bins of that length: 1 for Poisson, 0 for a metronome; \
                                        burst: the most arrivals in any millisecond";
@@ -172,6 +172,9 @@ pub(super) fn clients_table(laws: &[LawRow]) -> Table {
     };
     let mut table = TableOf::new(laws);
     table.left("", |law| law.label.as_str());
+    if laws.iter().any(|law| law.ledger.send_errors > 0) {
+        table.right("tried", |law| number(law.received_per_s + law.dropped_per_s));
+    }
     table.right("sent", |law| number(law.sent_per_s));
     if laws.iter().any(|law| law.sent_ci95_per_s.is_some()) {
         table.right("95 %", |law| interval(law.sent_ci95_per_s, estimate));

@@ -48,6 +48,7 @@ mod waits {
 
 mod rates {
     use super::*;
+    use crate::experiment::throttle::report::rates_in_words;
     use crate::experiment::throttle::tests::holds;
     use knee_load::experiment::throttle::HoldStats;
     use knee_load::time::Nanos;
@@ -58,7 +59,7 @@ mod rates {
     fn a_constant_lateness_is_no_drift() {
         let trial = holds(HoldMethod::Throttle, OPERATION, |_| Nanos(40_000));
         let row = rate_row(&trial).expect("operations");
-        assert!((row.achieved_per_s - 1_000.0).abs() < 1e-6);
+        assert!((row.achieved_per_s.expect("a rate") - 1_000.0).abs() < 1e-6);
         assert!(row.drift_ppm.abs() < 1e-6 && row.gap_cv < 1e-6);
         assert!(row.error_p50_ns.abs_diff(40_000) < 40);
         assert!((row.op_percent - 10.0).abs() < 0.01);
@@ -69,7 +70,7 @@ mod rates {
     fn a_loop_at_half_the_rate_drifts_by_a_second_per_second() {
         let trial = holds(HoldMethod::NaiveSleep, OPERATION, Nanos::from_millis);
         let row = rate_row(&trial).expect("operations");
-        assert!((row.achieved_per_s - 500.0).abs() < 1e-6);
+        assert!((row.achieved_per_s.expect("a rate") - 500.0).abs() < 1e-6);
         assert!((row.drift_ppm - 1e6).abs() < 1e-3);
         let hold = HeldRate::of(&trial).expect("a line");
         assert!(!hold.is_held && (hold.shortfall - 0.5).abs() < 1e-9);
@@ -132,7 +133,13 @@ mod rates {
         trial.holds.record(Nanos::ZERO, Nanos(5));
         trial.holds.elapsed = Nanos::from_millis(500);
         let row = rate_row(&trial).expect("one operation");
-        assert_eq!((row.achieved_per_s, row.drift_ppm, row.gap_cv), (2.0, 0.0, 0.0));
+        assert_eq!((row.achieved_per_s, row.drift_ppm, row.gap_cv), (None, 0.0, 0.0));
+        let answer = "The throttle made too few operations to tell (1 in 500 ms): give -d 2 ms or \
+                      more.";
+        assert_eq!(rates_in_words(std::slice::from_ref(&trial)), answer);
+        trial.spec.method = HoldMethod::NaiveSleep;
+        let answer = answer.replace("The throttle", "Operate-and-sleep");
+        assert_eq!(rates_in_words(&[trial.clone()]), answer);
         assert_eq!(HeldRate::of(&trial), None);
     }
 }

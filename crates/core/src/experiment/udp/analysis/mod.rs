@@ -14,7 +14,7 @@ use crate::trial::report::{OfferedReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use crate::words::percent;
 use knee_load::arrival::{ArrivalProcess, Arrivals};
-use knee_load::experiment::udp::{ClientWait, UdpReceived, UdpTrial};
+use knee_load::experiment::udp::{ClientWait, ClientsAs, UdpReceived, UdpTrial};
 use knee_load::law::Law;
 use knee_load::measure::{Interval, Outcome, Outcomes, Window};
 use knee_load::spec::{ArrivalLaw, Rate, Share};
@@ -35,7 +35,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
     let ledger = ledger(trial);
     let (invalid_clauses, invalid_because): (Vec<_>, Vec<_>) =
         broken_promises(trial, length).into_iter().unzip();
-    let datagrams = datagrams(trial, length);
+    let datagrams = datagrams(trial, &ledger, length);
     let throughput_per_s = datagrams.received_per_s;
     let intervals = intervals(trial, length);
     let series = whole_intervals(trial, &intervals);
@@ -76,13 +76,31 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
 fn length(trial: &UdpTrial) -> Nanos {
     let (asked, used) = (trial.spec.duration, trial.sent.elapsed);
     let service_vanished = trial.received.is_none();
-    let ended_early = trial.spec.datagrams_max.is_some() || trial.interrupted || service_vanished;
-    if ended_early {
+    if trial.interrupted || service_vanished {
         used.min(asked)
+    } else if trial.spec.datagrams_max.is_some() {
+        (used + last_wait(trial)).min(asked)
     } else {
         // A sender that was blocked at the end may have sent beyond it.
         used.max(asked)
     }
+}
+
+/// The wait that belongs to the last datagrams: a number of them has fewer waits in between than a
+/// rate counts. Clients that wait after each datagram all begin with one; a schedule is one for all.
+fn last_wait(trial: &UdpTrial) -> Nanos {
+    let sent = &trial.sent;
+    let attempted = sent.intended.saturating_sub(sent.not_attempted);
+    let spec = &trial.spec;
+    let in_turn = spec.carried_as == ClientsAs::Multiplexed && spec.wait.cycle().is_none();
+    let is_one_by_one = in_turn || schedule(trial).is_some();
+    let first = if is_one_by_one { 1 } else { u64::from(spec.clients) };
+    let between = sent.elapsed - sent.starts.first().copied().unwrap_or(sent.elapsed);
+    let waits = attempted.saturating_sub(first).max(1);
+    // A schedule that does not begin at once has had a wait before its first datagram.
+    let missing =
+        between.0 as f64 * first as f64 / waits as f64 - (sent.elapsed - between).0 as f64;
+    Nanos(missing.max(0.0) as u64)
 }
 
 /// The outcomes, which sum to what was intended. More than that can have been received only by an
@@ -104,7 +122,7 @@ fn outcomes(ledger: &LedgerReport) -> Outcomes {
     outcomes
 }
 
-fn datagrams(trial: &UdpTrial, length: Nanos) -> DatagramReport {
+fn datagrams(trial: &UdpTrial, ledger: &LedgerReport, length: Nanos) -> DatagramReport {
     let (sent, facts) = (&trial.sent, &trial.service);
     let nothing = UdpReceived::default();
     let got = trial.received.as_ref().unwrap_or(&nothing);
@@ -114,14 +132,13 @@ fn datagrams(trial: &UdpTrial, length: Nanos) -> DatagramReport {
     };
     // A service that lags behind works, and waits for its processor, beyond the time of sending.
     let over = got.over.max(length);
-    let missing = sent.sent.saturating_sub(got.received);
     let known = Window { start: Nanos::ZERO, end: length.min(got.arrivals_until) };
     let work_ns = facts.work.map_or(0.0, |law| law.mean_ns());
     DatagramReport {
         sent_per_s: per_s(sent.sent),
         received_per_s: per_s(got.received),
-        dropped_per_s: per_s(missing),
-        loss_percent: 100.0 * missing as f64 / sent.sent.max(1) as f64,
+        dropped_per_s: per_s(ledger.attempted().saturating_sub(got.received)),
+        loss_percent: ledger.loss_percent(),
         theory_loss_percent: theory_loss_percent(trial, per_s(sent.sent)),
         duplicates: got.duplicates,
         reordered: got.reordered,
@@ -170,7 +187,9 @@ fn intervals(trial: &UdpTrial, length: Nanos) -> Vec<Interval> {
     let step = trial.spec.interval.0.max(1);
     let asked = length.min(trial.spec.duration);
     let count = (asked.0.div_ceil(step) as usize).max(1);
-    let told = [Some(&trial.sent.by_interval), trial.received.as_ref().map(|r| &r.by_interval)];
+    let sent = &trial.sent;
+    let received = trial.received.as_ref().map(|r| &r.by_interval);
+    let told = [Some(&sent.by_interval), received, Some(&sent.refused_by_interval)];
     // What has no number is 0, so that endless empty intervals need not be kept.
     let known = told.iter().flatten().map(|n| n.len()).max().unwrap_or(0);
     let of = |counts: &Vec<u64>, index: usize| -> u64 {
@@ -180,15 +199,16 @@ fn intervals(trial: &UdpTrial, length: Nanos) -> Vec<Interval> {
     (0..count.min(known.max(INTERVALS_MAX)))
         .map(|index| {
             let sent = of(&trial.sent.by_interval, index);
+            let attempted = sent + of(&trial.sent.refused_by_interval, index);
             let received = told[1].map(|counts| of(counts, index));
-            let dropped = received.map(|n| sent.saturating_sub(n));
+            let dropped = received.map(|n| attempted.saturating_sub(n));
             let start_ns = index as u64 * step;
             Interval {
                 start_ns,
                 end_ns: (start_ns + step).min(length.0),
-                attempted: sent,
+                attempted,
                 completed: received.unwrap_or(0),
-                errors: dropped.unwrap_or(sent),
+                errors: dropped.unwrap_or(attempted),
                 sent: Some(sent),
                 received,
                 dropped,

@@ -1,6 +1,7 @@
 //! Ledgers that balance, and reports of trials whose figures are known.
 
 use super::{assess, ledger};
+use crate::experiment::udp::laws::{in_words, law_row, lost_where};
 use crate::trial::detail::LedgerReport;
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::arrival::{ArrivalProcess, Arrivals};
@@ -27,6 +28,7 @@ pub(crate) fn spec(clients: u32, wait: ClientWait, duration: Nanos) -> UdpTrialS
         clients,
         wait,
         carried_as: ClientsAs::Multiplexed,
+        unsynchronised: false,
         size: 64,
         gso: false,
         timer_slack: Nanos::from_micros(50),
@@ -71,13 +73,25 @@ pub(crate) fn blank(spec: UdpTrialSpec) -> UdpTrial {
 /// A trial whose datagrams are sent at these times to a service of this fixed work. Its buffer
 /// holds `buffer` datagrams. They arrive as they are sent.
 pub(crate) fn served(spec: UdpTrialSpec, starts: Vec<Nanos>, work: Nanos, buffer: u64) -> UdpTrial {
+    let mut queue = Buffer::of_udp_socket(buffer).before(work);
+    let mut trial = queued(spec, starts, |start| queue.takes_in(start));
+    trial.service.work = Some(Law::Fixed(work));
+    trial.service.buffer_datagrams = Some(buffer);
+    trial
+}
+
+/// A trial whose datagrams are sent at these times into a queue, or are lost before it.
+pub(crate) fn queued(
+    spec: UdpTrialSpec,
+    starts: Vec<Nanos>,
+    mut takes_in: impl FnMut(Nanos) -> bool,
+) -> UdpTrial {
     let mut trial = blank(spec);
     let (interval, duration) = (trial.spec.interval, trial.spec.duration);
     let mut recorder = DatagramRecorder::new(trial.spec.clients, interval, duration, usize::MAX);
-    let mut queue = Buffer::of_udp_socket(buffer).before(work);
     let mut lost = 0;
     for (number, &start) in (0..).zip(&starts) {
-        if queue.takes_in(start) {
+        if takes_in(start) {
             recorder.record(0, number, start, start);
         } else {
             lost += 1;
@@ -93,8 +107,6 @@ pub(crate) fn served(spec: UdpTrialSpec, starts: Vec<Nanos>, work: Nanos, buffer
     trial.sent.sent = starts.len() as u64;
     trial.sent.starts = starts;
     trial.received = Some(UdpReceived { socket_drops: lost, ..recorder.finish() });
-    trial.service.work = Some(Law::Fixed(work));
-    trial.service.buffer_datagrams = Some(buffer);
     trial
 }
 
@@ -426,6 +438,55 @@ fn what_ends_early_is_counted_over_its_own_time() {
     assert_eq!(assess(&trial).throughput_per_s, Some(50.0));
     trial.sent.elapsed = Nanos::from_secs(2);
     assert_eq!(assess(&trial).throughput_per_s, Some(25.0), "blocked at the end");
+}
+
+/// Each datagram has its wait: a number of them is not rated by the waits in between alone.
+#[test]
+fn a_number_of_datagrams_has_as_many_waits() {
+    let ms = Nanos::from_millis;
+    let rate = |clients: u32, wait: ClientWait, carried_as: ClientsAs, starts: &[u64]| {
+        let mut trial = blank(UdpTrialSpec { carried_as, ..spec(clients, wait, ms(60_000)) });
+        trial.spec.datagrams_max = Some(starts.len() as u64);
+        trial.sent.starts = starts.iter().map(|&t| ms(t)).collect();
+        let n = starts.len() as u64;
+        (trial.sent.intended, trial.sent.sent) = (n, n);
+        trial.sent.elapsed = ms(*starts.last().expect("some"));
+        assess(&trial).datagrams().expect("datagrams").sent_per_s
+    };
+    use ClientsAs::{Multiplexed, Processes};
+    let constant = || schedule(10, ArrivalLaw::Constant);
+    assert_eq!(rate(1, constant(), Multiplexed, &[0, 100]), 10.0);
+    assert_eq!(rate(2, constant(), Processes, &[0, 100, 200]), 10.0, "one schedule for both");
+    let poisson = schedule(10, ArrivalLaw::Poisson);
+    assert_eq!(rate(1, poisson, Multiplexed, &[100, 200]), 10.0, "it begins with a wait");
+    let tick = || ClientWait::Tick(ms(10));
+    assert_eq!(rate(2, tick(), Multiplexed, &[0, 0, 20, 20]), 100.0);
+    assert_eq!(rate(2, ClientWait::Yield, Processes, &[0, 0, 10, 10]), 200.0);
+    assert_eq!(rate(2, ClientWait::Yield, Multiplexed, &[0, 5, 10, 15]), 200.0);
+}
+
+/// What the sender's kernel refuses is lost like what others drop.
+#[test]
+fn refused_datagrams_are_losses() {
+    let mut trial = lossy(30, vec![]);
+    trial.spec.interval = Nanos::from_millis(500);
+    (trial.sent.intended, trial.sent.sent, trial.sent.not_attempted) = (110, 40, 10);
+    trial.sent.send_errors = [("ENOBUFS".to_owned(), 60)].into();
+    (trial.sent.by_interval, trial.sent.refused_by_interval) = (vec![20, 20], vec![0, 60]);
+    trial.received.as_mut().expect("it tells").by_interval = vec![20, 10];
+    let report = assess(&trial);
+    let d = report.datagrams().expect("datagrams");
+    assert_eq!((d.sent_per_s, d.attempted_per_s(), d.dropped_per_s), (40.0, 100.0, 70.0));
+    assert_eq!((d.loss_percent, d.loss_of_sent_percent()), (70.0, 25.0));
+    let dropped: Vec<_> = report.intervals.iter().map(|i| (i.attempted, i.dropped)).collect();
+    assert_eq!(dropped, [(20, Some(0)), (80, Some(70))]);
+    let row = law_row(&trial.spec, &[&report]);
+    assert_eq!(in_words(&row), "yield*1 tried to send 100/s and lost 70 % of it.");
+    assert_eq!(
+        lost_where(&[&report]),
+        " Of what is missing: 60 refused by the sender's kernel (ENOBUFS: this host's queues are \
+         full) and 10 unexplained."
+    );
 }
 
 #[test]

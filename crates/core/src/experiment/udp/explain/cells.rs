@@ -20,13 +20,8 @@ const SLACKS: [Nanos; 2] = [Nanos(1), Nanos::from_micros(50)];
 
 /// The changes on which no explanation rests, in the order in which they are left out where the
 /// time does not suffice.
-pub(super) const DISPENSABLE: [CellChange; 5] = [
-    CellChange::Work,
-    CellChange::SameCore,
-    CellChange::Slack,
-    CellChange::Number,
-    CellChange::Wait,
-];
+pub(super) const DISPENSABLE: [CellChange; 4] =
+    [CellChange::Work, CellChange::SameCore, CellChange::Number, CellChange::Wait];
 
 /// What a cell changes of the clients that the explanation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +30,9 @@ pub(super) enum CellChange {
     Number,
     /// How they wait, to the way of the others.
     Wait,
+    /// Synchronised wake-ups: the same waits, but each client begins at a time of its own and has
+    /// a clock of its own.
+    Unsynchronised,
     /// The timer slack.
     Slack,
     /// The receive buffer, to 4 MiB.
@@ -74,6 +72,9 @@ impl CellChange {
         match self {
             CellChange::Number => format!("clients: {} → {}", base.clients, other.clients),
             CellChange::Wait => format!("wait: {} → {}", base.wait.name(), other.wait.name()),
+            CellChange::Unsynchronised => {
+                "wake-ups: as they are → unsynchronised, by the same waits".to_owned()
+            }
             CellChange::Slack => {
                 let to = other_slack(base.timer_slack);
                 format!("timer slack: {} → {to}", base.timer_slack)
@@ -126,6 +127,7 @@ pub(super) fn changes(
     [
         (CellChange::Number, base.clients != other.clients),
         (CellChange::Wait, base.wait != other.wait),
+        (CellChange::Unsynchronised, base.wait.cycle().is_some() && !base.wait.is_random()),
         (CellChange::Slack, base.wait.sleeps()),
         (CellChange::Buffer, base.setup.rcvbuf != Some(BUFFER)),
         (CellChange::Work, true),
@@ -176,17 +178,19 @@ pub(super) fn changed(
     tried: &AssessedUdpTrial,
 ) -> Option<UdpTrialSpec> {
     let mut spec = outline(change, base, other, cpus);
+    if change.is_derived() {
+        tried.starts.last()?;
+    }
     let arrival = match change {
         CellChange::Constant => ArrivalLaw::Constant,
         CellChange::Poisson => ArrivalLaw::Poisson,
         CellChange::Replay | CellChange::ReplayApart => {
             spec.duration = spec.duration.min(tried.starts_until);
-            tried.starts.last()?;
             ArrivalLaw::Trace(tried.starts.clone())
         }
         _ => return Some(spec),
     };
-    let rate = Rate::from_f64(tried.report.datagrams()?.sent_per_s)?;
+    let rate = Rate::from_f64(tried.report.datagrams()?.attempted_per_s())?;
     spec.wait = ClientWait::Schedule { rate, arrival };
     Some(spec)
 }
@@ -206,7 +210,11 @@ pub(super) fn outline(
             spec.clients = other.clients;
             spec.level = Level::Clients(other.clients);
         }
-        CellChange::Wait => spec.wait = other.wait.clone(),
+        CellChange::Wait => {
+            spec.wait = other.wait.clone();
+            spec.unsynchronised = other.unsynchronised;
+        }
+        CellChange::Unsynchronised => spec.unsynchronised = true,
         CellChange::Slack => spec.timer_slack = other_slack(base.timer_slack),
         CellChange::Buffer => spec.setup.rcvbuf = Some(BUFFER),
         CellChange::Work if has_work(base) => spec.setup.work = Some(Law::ZERO),

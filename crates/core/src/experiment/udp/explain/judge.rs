@@ -43,6 +43,15 @@ impl Hypothesis {
         !matches!(self, ReceiveBuffer | PerSendOverhead)
     }
 
+    /// Whether it is supported only where the loss is gone without it.
+    pub(super) fn is_shown_by_absence(self) -> bool {
+        use Hypothesis as H;
+        matches!(
+            self,
+            H::SynchronisedWakeups | H::ServiceWaitsForProcessor | H::WokenClientsPreemptService
+        )
+    }
+
     /// The claim, as a clause.
     pub(crate) fn claim(self) -> &'static str {
         use Hypothesis as H;
@@ -137,9 +146,10 @@ impl ExplainEvidence<'_> {
         self.effects.iter().find(|(tried, _)| *tried == change).map(|(_, effect)| effect)
     }
 
-    /// What a single sender in the place of all clients does, if it reached their rate.
+    /// What a change does, where the rate is the same with it. Otherwise two things differ, and
+    /// which of them moved the loss is not known.
     pub(super) fn at_same_rate(&self, change: CellChange) -> Option<&Effect> {
-        self.effect(change).filter(|effect| effect.sent_ratio.0 >= RATE_REACHED)
+        self.effect(change).filter(|effect| effect.keeps_rate())
     }
 }
 
@@ -183,7 +193,7 @@ impl Effect {
             return None;
         }
         let loss = |t: &TrialReport| t.datagrams().map_or(0.0, |d| d.loss_percent);
-        let sent = |t: &TrialReport| t.datagrams().map_or(0.0, |d| d.sent_per_s);
+        let sent = |t: &TrialReport| t.datagrams().map_or(0.0, DatagramReport::attempted_per_s);
         let mean = |values: Vec<f64>| mean_and_ci95(&values).0;
         let changes: Vec<f64> = pairs.iter().map(|(a, b)| loss(a) - loss(b)).collect();
         // Logarithms, as a ratio and its inverse are equally far from 1.
@@ -206,13 +216,17 @@ impl Effect {
     /// The loss with the change, and what the change did to the rate besides: `0.9 % lost at 0.25
     /// times the rate`.
     pub(super) fn lost(&self) -> String {
-        let ratio = self.sent_ratio.0;
-        let beside = if (1.0 / SAME_RATE..=SAME_RATE).contains(&ratio) {
+        let beside = if self.keeps_rate() {
             String::new()
         } else {
-            format!(" at {} times the rate", words::ratio(ratio))
+            format!(" at {} times the rate", words::ratio(self.sent_ratio.0))
         };
         format!("{} lost{beside}", words::share(self.loss))
+    }
+
+    /// Whether the change leaves the rate of sending as it is.
+    pub(super) fn keeps_rate(&self) -> bool {
+        (1.0 / SAME_RATE..=SAME_RATE).contains(&self.sent_ratio.0)
     }
 
     /// The row of the report.
@@ -252,5 +266,3 @@ const MOST_GONE: f64 = 0.5;
 const HALF: f64 = 0.5;
 /// Rates that differ by less than this factor are the same.
 const SAME_RATE: f64 = 1.1;
-/// A rate below this share of the intended one is another load.
-const RATE_REACHED: f64 = 0.9;

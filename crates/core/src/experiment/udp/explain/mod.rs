@@ -8,6 +8,8 @@
 //! clients as they are, and the subject with one thing changed ([`cells::CellChange`]):
 //!
 //! - the number of clients, or their way of waiting, as the others have it;
+//! - synchronised wake-ups: the same waits, but each client begins at a time of its own and ticks by
+//!   a clock of its own;
 //! - the timer slack, the receive buffer, or the service's work;
 //! - where both run, and the service's priority (real-time, where that is permitted);
 //! - a single spinning sender in the place of all clients. It sends at the same mean rate, evenly
@@ -26,6 +28,29 @@
 //! Each explanation ([`judge::Hypothesis`]) has a fixed rule over the effects and over the
 //! subject's trials. It ends as supported, ruled out or undecided. That the receive buffer
 //! overflowed says where datagrams were lost and is never given as a cause.
+//!
+//! Two trials show what a factor does only where they differ in that factor alone. The loss falls
+//! without it: the factor is necessary. The loss stays: it is ruled out. Rates that differ by more
+//! than 10 % are a second factor, so that such a pair decides nothing.
+//!
+//! | pair of cells | differs in | decides |
+//! | --- | --- | --- |
+//! | subject, unsynchronised | wake-ups in common | `synchronised_wakeups` |
+//! | subject, other timer slack | wake-ups that the kernel brings together | `synchronised_wakeups` |
+//! | subject, real-time service | who goes first on the service's processor | both of the processor |
+//! | subject, service alone on a processor | who else uses the service's processor | both of the processor |
+//! | subject, replay | a crowd of senders or one, at the same times | both of the processor |
+//! | replay, replay on another processor | whether the sender uses the service's processor | both of the processor |
+//! | Poisson, even | variance of the times | `poisson_variance` |
+//! | subject, even or Poisson | senders and times | only what a rate or a variance does *alone* |
+//! | subject, 4 MiB | receive buffer | nothing: a place, no cause |
+//! | subject, number, wait, work, one processor | the rate too | nothing |
+//!
+//! "Both of the processor" are `service_waits_for_processor` and `woken_clients_preempt_service`.
+//! Two explanations say that something *alone* is enough: the rate (`offered_beyond_capacity`) and
+//! the variance (`poisson_variance`). These are also ruled out by a cell that has nothing but that
+//! and loses next to nothing. The rest goes by what the subject's trials measured: a factor that
+//! was not there as datagrams were lost (`receiver_pauses`, `sender_drops_or_blocks`).
 
 mod cells;
 mod judge;
@@ -88,8 +113,12 @@ pub struct UdpExplain {
 }
 
 impl UdpExplain {
-    /// An explanation of the difference between these two.
-    pub fn new(spec: ExplainSpec) -> UdpExplain {
+    /// An explanation of the difference between these two. Random waits keep no clients together
+    /// but as they all begin. That is no part of their law, so they begin apart.
+    pub fn new(mut spec: ExplainSpec) -> UdpExplain {
+        for clients in [&mut spec.first, &mut spec.second] {
+            clients.unsynchronised = clients.wait.is_random();
+        }
         UdpExplain { spec }
     }
 
@@ -316,6 +345,14 @@ fn answer(laws: &[LawRow], evidence: &ExplainEvidence, judged: &[Judgement]) -> 
     let causes: Vec<&str> = causes.map(|j| j.hypothesis.claim()).collect();
     if !causes.is_empty() {
         sentences.push(format!("The data support: {}.", causes.join("; ")));
+    }
+    let necessary = supported().filter(|j| j.hypothesis.is_shown_by_absence());
+    let necessary: Vec<String> = necessary.map(|j| j.hypothesis.name().replace('_', " ")).collect();
+    if !necessary.is_empty() {
+        sentences.push(format!(
+            "Necessary for the loss, most of which is gone without: {}.",
+            necessary.join("; ")
+        ));
     }
     if !evidence.has_loss() {
         sentences.extend(without_loss(&made, evidence));

@@ -11,19 +11,16 @@ use super::cells::CellChange;
 use super::judge::{Effect, ExplainEvidence, Hypothesis, Ruling, mean};
 use crate::experiment::udp::findings::buffer_covers_ns;
 use crate::experiment::udp::laws::lost_by_place;
-use crate::trial::report::TrialReport;
+use crate::trial::detail::DatagramReport;
 use crate::words::{number, share as percent, time};
 use Ruling::{RuledOut, Supported, Undecided};
-use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
-use knee_load::stats::sample;
+use knee_load::experiment::udp::UdpTrialSpec;
+use knee_load::time::Nanos;
 
 /// A rate below this share of the one that the waits alone would give is lowered; …
 const RATE_LOWERED: f64 = 0.90;
 /// … one above this is not.
 const RATE_KEPT: f64 = 0.95;
-/// Bursts: an index of dispersion at 1 or 10 ms, where Poisson's is 1, from the second on; none up
-/// to the first.
-const BURSTS: [f64; 2] = [1.2, 2.0];
 /// A place of loss has nearly all of it from the second share on, next to nothing up to the first.
 const AT_PLACE: [f64; 2] = [0.1, 0.9];
 /// A service that is busy, or kept from its processor, for a smaller part has time left.
@@ -69,8 +66,8 @@ fn per_send_overhead(e: &ExplainEvidence) -> (Ruling, String) {
     let slowest = both
         .into_iter()
         .filter_map(|(spec, trials)| {
-            let wait_s = wait_s(&spec.wait)?;
-            let sent_per_s = mean(trials, |d| d.sent_per_s);
+            let wait_s = spec.wait.cycle()?.as_secs_f64();
+            let sent_per_s = mean(trials, DatagramReport::attempted_per_s);
             (sent_per_s > 0.0).then_some((spec, wait_s, sent_per_s))
         })
         .min_by(|a, b| kept(a).total_cmp(&kept(b)));
@@ -95,66 +92,42 @@ fn per_send_overhead(e: &ExplainEvidence) -> (Ruling, String) {
     }
 }
 
-/// The mean wait that a client was asked for, where it sleeps for a stated time.
-fn wait_s(wait: &ClientWait) -> Option<f64> {
-    let s = match wait {
-        ClientWait::Sleep(law) => law.mean_ns() / 1e9,
-        // They wake with every second tick.
-        ClientWait::Tick(period) => 2.0 * period.as_secs_f64(),
-        _ => return None,
-    };
-    (s > 0.0).then_some(s)
-}
-
 /// The share of the rate that the waits alone would give.
 fn kept((spec, wait_s, sent_per_s): &(&UdpTrialSpec, f64, f64)) -> f64 {
     sent_per_s * wait_s / f64::from(spec.clients)
 }
 
-/// Supported if the times of sending are in bursts at 1 or 10 ms, and the loss depends on them.
-/// That is, it stays when a single sender replays them but not when it spreads them evenly. Ruled
-/// out if nobody sleeps, if they are no more in bursts than Poisson's, or if the loss falls in the
-/// replay.
+/// What brings wake-ups together, each absent in a cell that sends as much: a clock or a beginning
+/// in common, and timer slack, by which the kernel delays wake-ups to join them. Supported if the
+/// loss falls in one of these cells. Ruled out if it stays in all of them, or if nobody sleeps.
 fn wakeups(e: &ExplainEvidence) -> (Ruling, String) {
     if !e.spec.wait.sleeps() {
         return rule(RuledOut, "these clients do not sleep");
     }
-    let indices: Vec<f64> = e.trials.iter().filter_map(|t| burstiness(t)).collect();
-    if indices.is_empty() {
-        return rule(Undecided, "too little was sent to tell");
-    }
-    let index = sample::mean(&indices);
-    let bursts =
-        format!("an index of dispersion of {} at 1 to 10 ms, where Poisson has 1", number(index));
-    let (replay, constant) =
-        (e.at_same_rate(CellChange::Replay), e.at_same_rate(CellChange::Constant));
-    match (replay, constant) {
-        _ if index <= BURSTS[0] => rule(RuledOut, bursts),
-        (Some(replay), _) if replay.falls() => rule(
-            RuledOut,
-            format!(
-                "{bursts}; but the same bursts from a single sender lose only {}",
-                percent(replay.loss)
-            ),
+    let cells: Vec<(&Effect, &str)> = [
+        (e.effect(CellChange::Unsynchronised), "the same waits, each client by a clock of its own"),
+        // Only less of it keeps wake-ups apart.
+        (
+            e.effect(CellChange::Slack).filter(|_| e.spec.timer_slack > Nanos(1)),
+            "the same waits without timer slack",
         ),
-        (Some(replay), Some(even)) if index >= BURSTS[1] && replay.stays() && !even.stays() => {
-            rule(
-                Supported,
-                format!(
-                    "{bursts}; replayed, the same bursts lose {}, spread evenly {}",
-                    percent(replay.loss),
-                    percent(even.loss)
-                ),
-            )
-        }
-        _ => rule(Undecided, format!("{bursts}; the effects are not clear")),
+    ]
+    .into_iter()
+    .filter_map(|(effect, what)| Some((effect?, what)))
+    .collect();
+    let Some((first, _)) = cells.first() else {
+        return rule(Undecided, "no trial had the same waits without wake-ups in common");
+    };
+    let lost = cells.iter().map(|(effect, what)| format!("{what}: {}", effect.lost()));
+    let lost: Vec<String> = lost.collect();
+    let because = format!("as they are: {} lost; {}", percent(first.loss_before), lost.join("; "));
+    if cells.iter().any(|(effect, _)| effect.keeps_rate() && effect.falls()) {
+        rule(Supported, because)
+    } else if cells.iter().all(|(effect, _)| effect.keeps_rate() && effect.stays()) {
+        rule(RuledOut, because)
+    } else {
+        rule(Undecided, because)
     }
-}
-
-/// The larger of the indices of dispersion of sending at 1 and 10 ms.
-fn burstiness(t: &TrialReport) -> Option<f64> {
-    let dispersion = t.offered.dispersion.as_ref()?;
-    [dispersion.ms1, dispersion.ms10].into_iter().flatten().reduce(f64::max)
 }
 
 /// Supported if at least 90 % of what is missing is there by the ledger, ruled out at 10 % or less.
@@ -175,9 +148,12 @@ fn receive_buffer(e: &ExplainEvidence) -> (Ruling, String) {
 }
 
 /// Supported if Poisson at the same rate from a single sender loses at least half as much, and more
-/// than evenly spaced datagrams do. Ruled out if it loses next to nothing, or the even ones lose as
-/// much.
+/// than evenly spaced datagrams do. Ruled out if it loses next to nothing, if the even ones lose as
+/// much, or if the subject's waits are not random.
 fn poisson(e: &ExplainEvidence) -> (Ruling, String) {
+    if !e.spec.wait.is_random() {
+        return rule(RuledOut, "the waits of these clients are not random");
+    }
     let (Some(poisson), Some(even)) =
         (e.at_same_rate(CellChange::Poisson), e.at_same_rate(CellChange::Constant))
     else {

@@ -339,7 +339,7 @@ const BEHIND_NS: f64 = 1_000_000.0;
 pub(super) fn send_errors(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
     let mut errors: Vec<(&String, &u64)> = d.send_errors.iter().filter(|(_, n)| **n > 0).collect();
     errors.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-    let (most_frequent, _) = *errors.first()?;
+    let (why, remedy) = refusal(errors.first()?.0);
     let percent = percent_of(l.send_errors, l.intended);
     Some(SEND_ERRORS.warning(
         format!(
@@ -349,29 +349,31 @@ pub(super) fn send_errors(l: &LedgerReport, d: &DatagramReport) -> Option<Findin
             by_name(errors)
         ),
         [("count", l.send_errors as f64), ("percent", percent)],
-        remedy(most_frequent),
+        format!("{why}: {remedy}"),
     ))
 }
 
-fn remedy(error: &str) -> &'static str {
+/// Why the kernel refuses a datagram with this error, and what to do about it.
+pub(in crate::experiment::udp) fn refusal(error: &str) -> (&'static str, &'static str) {
     match error {
-        "ECONNREFUSED" => {
-            "nobody listens at that port: correct the address, or start the service there: knee \
-             serve udp"
-        }
-        "EMSGSIZE" => {
-            "the datagram is larger than the path carries in one piece: use a smaller --size \
-             (1,472 over Ethernet with IPv4)"
-        }
-        "ENETUNREACH" | "EHOSTUNREACH" | "EHOSTDOWN" | "ENETDOWN" => {
-            "no route leads to that host: check the address and the routes: ip route get ADDRESS"
-        }
-        "EPERM" | "EACCES" => "this host forbids it: look at its firewall: nft list ruleset",
-        "ENOBUFS" | "EAGAIN" | "ENOMEM" => {
-            "this host's queues are full: offer less with a lower --rate, or look at them: tc -s \
-             qdisc"
-        }
-        _ => "look up that error in udp(7) and send(2)",
+        "ECONNREFUSED" => (
+            "nobody listens at that port",
+            "correct the address, or start the service there: knee serve udp",
+        ),
+        "EMSGSIZE" => (
+            "the datagram is larger than the path carries in one piece",
+            "use a smaller --size (1,472 over Ethernet with IPv4)",
+        ),
+        "ENETUNREACH" | "EHOSTUNREACH" | "EHOSTDOWN" | "ENETDOWN" => (
+            "no route leads to that host",
+            "check the address and the routes: ip route get ADDRESS",
+        ),
+        "EPERM" | "EACCES" => ("this host forbids it", "look at its firewall: nft list ruleset"),
+        "ENOBUFS" | "EAGAIN" | "ENOMEM" => (
+            "this host's queues are full",
+            "offer less with a lower --rate, or look at them: tc -s qdisc",
+        ),
+        _ => ("an error of the system", "look up that error in udp(7) and send(2)"),
     }
 }
 

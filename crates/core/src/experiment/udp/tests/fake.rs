@@ -22,8 +22,6 @@ pub(in crate::experiment::udp) struct TrialBehaviour {
     pub lost: f64,
     /// Whether the service's socket counts them.
     pub is_counted: bool,
-    /// Datagrams that are sent at the same time.
-    pub burst: u64,
     /// The share of the time in which the service waits for its processor.
     pub waiting: f64,
     /// How often it is preempted per second.
@@ -52,7 +50,6 @@ impl Default for TrialBehaviour {
             sent_per_s: 10_000.0,
             lost: 0.0,
             is_counted: true,
-            burst: 1,
             waiting: 0.0,
             preempted: 0,
             turns: 0,
@@ -91,8 +88,7 @@ pub(in crate::experiment::udp) fn tried(
     trial.sent.send_errors = [("ENOBUFS".to_owned(), refused)].into();
     trial.sent.blocked = share(made.blocked, sent);
     if !is_scheduled {
-        let gap_ns = 1e9 / per_s * made.burst as f64;
-        let moment = |k: u64| Nanos((k / made.burst) as f64 as u64 * gap_ns as u64);
+        let moment = |k: u64| Nanos(k * (1e9 / per_s) as u64);
         trial.sent.starts = (0..sent).map(moment).collect();
     }
     trial.received = Some(UdpReceived {

@@ -163,9 +163,9 @@ impl DatagramOutlet {
                     tally.sent.blocked += u64::from(!blocks);
                     blocks = self.mode == Mode::Blocking;
                     if !self.wait_for_room(term) {
-                        tally.refused(libc::EAGAIN, 1);
-                        self.forget(from, count - from);
                         now = term.now();
+                        tally.refused(libc::EAGAIN, 1, now);
+                        self.forget(from, count - from);
                         break;
                     }
                     one_by_one = count - from == 1 || self.mode == Mode::Blocking;
@@ -173,7 +173,7 @@ impl DatagramOutlet {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
                     let refused = if self.mode == Mode::Cut { to - from } else { 1 };
-                    tally.refused(e.raw_os_error().unwrap_or(0), refused);
+                    tally.refused(e.raw_os_error().unwrap_or(0), refused, now);
                     udp::forget_errors(&self.socket);
                     self.forget(from, refused);
                     from += refused;

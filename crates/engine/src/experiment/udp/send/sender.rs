@@ -2,7 +2,7 @@
 
 use super::outlet::DatagramOutlet;
 use super::send_period::{SendCost, SendPeriod};
-use super::source::{ClientPause, NextSend, PausingClients, SendSource};
+use super::source::{ClientPause, NextSend, PausingClients, SendSource, first_sends};
 use super::tally::SendTally;
 use crate::generator::WorkerUse;
 use crate::reactor::{COVERED, Waiter};
@@ -98,7 +98,6 @@ impl<'a> DatagramSender<'a> {
     /// The kernel refuses to wait.
     pub(super) fn run(mut self, emit: &mut dyn FnMut(u64, u64)) -> io::Result<SenderResult> {
         let max = self.spec.datagrams_max.map_or(u64::MAX, |n| self.share.part(n));
-        let clients = self.outlet.clients();
         let spec = self.spec;
         let pause = ClientPause::of(spec, self.share, self.term.clock.origin);
         let schedule = match &spec.wait {
@@ -115,7 +114,8 @@ impl<'a> DatagramSender<'a> {
                 intended = Some(self.paced(source, emit)?);
             }
             (None, Some(pause)) if is_emulated(spec) => {
-                let source = SendSource::Clients(PausingClients::new(clients, pause, max));
+                let first = first_sends(spec, self.share);
+                let source = SendSource::Clients(PausingClients::new(&first, pause, max));
                 self.paced(source, emit)?;
             }
             (None, pause) if pause.is_some() || spec.wait != ClientWait::None => {
@@ -272,6 +272,10 @@ impl<'a> DatagramSender<'a> {
         let (clients, mut client) = (self.outlet.clients(), 0);
         let (mut left, mut expected) = (max, Nanos::MAX);
         let term = self.term;
+        // Those that sleep have a thread each, with one client.
+        if let [first] = first_sends(self.spec, self.share)[..] {
+            term.sleep_until(first);
+        }
         loop {
             let now = term.now();
             self.tally.stalled(now - expected);

@@ -89,23 +89,44 @@ pub(super) struct PausingClients {
 pub(super) enum ClientPause {
     /// After a length of time by a law, with a stream of randomness for each client.
     For(Law, Vec<Rng>),
-    /// At the second tick from then. `origin`: the run's origin, counted in the machine's clock.
-    Tick { period: u64, origin: u64 },
+    /// At the second tick from then. `origins`: the run's origin by each client's clock.
+    Tick { period: u64, origins: Vec<u64> },
+}
+
+/// Time of each client's first send. Clients begin together, or, where they are unsynchronised,
+/// each at a random time within its first cycle.
+pub(super) fn first_sends(spec: &UdpTrialSpec, share: Share) -> Vec<Nanos> {
+    let cycle = spec.wait.cycle().filter(|_| spec.unsynchronised).unwrap_or(Nanos::ZERO);
+    let first = |client| {
+        let mut rng = rng::stream(spec.seed, rng::PHASES + client);
+        Nanos((rng::unit(&mut rng) * cycle.0 as f64) as u64)
+    };
+    numbers(spec, share).map(first).collect()
+}
+
+/// Numbers of the clients of a share among all clients.
+fn numbers(spec: &UdpTrialSpec, share: Share) -> impl Iterator<Item = u64> + use<> {
+    let of = u64::from(share.of);
+    (0..share.part(spec.clients.into())).map(move |local| u64::from(share.index) + local * of)
 }
 
 impl ClientPause {
     /// Pause of the clients of a share; `None` where they do not sleep after each datagram.
     pub(super) fn of(spec: &UdpTrialSpec, share: Share, origin: u64) -> Option<ClientPause> {
-        let clients = share.part(spec.clients.into());
-        let stream = |local: u64| {
-            let client = u64::from(share.index) + local * u64::from(share.of);
-            rng::stream(spec.seed, rng::PAUSES + client)
-        };
+        let stream = |client| rng::stream(spec.seed, rng::PAUSES + client);
         match spec.wait {
             ClientWait::Sleep(law) => {
-                Some(ClientPause::For(law, (0..clients).map(stream).collect()))
+                Some(ClientPause::For(law, numbers(spec, share).map(stream).collect()))
             }
-            ClientWait::Tick(period) => Some(ClientPause::Tick { period: period.0.max(1), origin }),
+            ClientWait::Tick(period) => {
+                let period = period.0.max(1);
+                // The clock of an unsynchronised client ticks as it begins.
+                let of_client = |first: Nanos| {
+                    if spec.unsynchronised { 2 * period - first.0 } else { origin }
+                };
+                let origins = first_sends(spec, share).into_iter().map(of_client).collect();
+                Some(ClientPause::Tick { period, origins })
+            }
             _ => None,
         }
     }
@@ -115,7 +136,8 @@ impl ClientPause {
     pub(super) fn after(&mut self, client: usize, ended: Nanos) -> Nanos {
         match self {
             ClientPause::For(law, streams) => ended + law.sample(&mut streams[client]),
-            ClientPause::Tick { period, origin } => {
+            ClientPause::Tick { period, origins } => {
+                let origin = &origins[client];
                 let ticks = origin.saturating_add(ended.0) / *period + 2;
                 Nanos(ticks.saturating_mul(*period).saturating_sub(*origin))
             }
@@ -124,11 +146,11 @@ impl ClientPause {
 }
 
 impl PausingClients {
-    /// `clients` clients that send at once; `left` datagrams in all.
-    pub(super) fn new(clients: usize, pause: ClientPause, left: u64) -> PausingClients {
+    /// Clients that begin at these times; `left` datagrams in all.
+    pub(super) fn new(first: &[Nanos], pause: ClientPause, left: u64) -> PausingClients {
         PausingClients {
-            waiting: (0..clients).map(|c| Reverse((Nanos::ZERO, c))).collect(),
-            sending: Vec::with_capacity(clients),
+            waiting: first.iter().enumerate().map(|(client, &t)| Reverse((t, client))).collect(),
+            sending: Vec::with_capacity(first.len()),
             pause,
             left,
         }
@@ -158,8 +180,10 @@ impl PausingClients {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::plan_to;
     use super::*;
     use knee_load::arrival::Arrivals;
+    use knee_load::experiment::udp::ClientsAs;
     use knee_load::spec::{ArrivalLaw, Rate};
     use knee_load::throttle::CatchUp;
     use proptest::prelude::*;
@@ -193,8 +217,11 @@ mod tests {
     fn a_client_waits_from_the_end_of_its_own_send() {
         let law = Law::Fixed(Nanos(100));
         let streams = (0..2).map(|client| rng::stream(1, client)).collect();
-        let mut source =
-            SendSource::Clients(PausingClients::new(2, ClientPause::For(law, streams), 5));
+        let mut source = SendSource::Clients(PausingClients::new(
+            &[Nanos(0); 2],
+            ClientPause::For(law, streams),
+            5,
+        ));
         assert_eq!(source.poll(Nanos(7)), NextSend::Send(0, Nanos(0)));
         source.sent(Nanos(8));
         assert_eq!(source.poll(Nanos(9)), NextSend::Send(1, Nanos(0)));
@@ -209,13 +236,45 @@ mod tests {
         assert_eq!(source.left_before(Nanos::MAX), 0, "there is no schedule");
     }
 
+    #[test]
+    fn unsynchronised_clients_keep_apart() {
+        let wait = ClientWait::Tick(Nanos(10 * MS));
+        let plan = plan_to("127.0.0.1:9".parse().unwrap(), wait, ClientsAs::Multiplexed);
+        let spec = UdpTrialSpec { clients: 100, unsynchronised: true, ..plan.spec };
+        let first = first_sends(&spec, Share::WHOLE);
+        let second_half = first.iter().filter(|t| t.0 >= 10 * MS).count();
+        assert!((30..70).contains(&second_half), "{first:?}");
+        let pause = ClientPause::of(&spec, Share::WHOLE, 123).expect("they pause");
+        let mut source = SendSource::Clients(PausingClients::new(&first, pause, 200));
+        let mut now = Nanos::ZERO;
+        let mut times = Vec::new();
+        loop {
+            match source.poll(now) {
+                NextSend::Send(client, at) => times.push((client, at)),
+                NextSend::WaitUntil(at) => {
+                    source.sent(now);
+                    now = now.max(at);
+                }
+                NextSend::Done => break,
+            }
+        }
+        for (client, &first) in first.iter().enumerate() {
+            let of_client = times.iter().filter(|(c, _)| *c == client).map(|(_, t)| *t);
+            assert_eq!(of_client.collect::<Vec<_>>(), [first, first + Nanos(20 * MS)]);
+        }
+        let part = first_sends(&spec, Share { index: 1, of: 4 });
+        assert_eq!(part, first.iter().skip(1).step_by(4).copied().collect::<Vec<_>>());
+        let together = UdpTrialSpec { unsynchronised: false, ..spec };
+        assert_eq!(first_sends(&together, Share::WHOLE), [Nanos::ZERO; 100]);
+    }
+
     proptest! {
         /// All clients wake at the same times, whenever they had sent and whenever the run began.
         #[test]
         fn ticks_are_those_of_the_machine(
             period in 1_u64..20 * MS, origin in 0..1_000_000 * MS, ended in 0..60_000 * MS,
         ) {
-            let next = ClientPause::Tick { period, origin }.after(0, Nanos(ended));
+            let next = ClientPause::Tick { period, origins: vec![origin] }.after(0, Nanos(ended));
             prop_assert_eq!((origin + next.0) % period, 0);
             prop_assert!(next.0 > ended + period && next.0 <= ended + 2 * period);
         }

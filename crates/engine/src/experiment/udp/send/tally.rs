@@ -33,6 +33,7 @@ impl SendTally {
         let mut tally = SendTally {
             sent: UdpSent {
                 by_interval: vec![0; intervals],
+                refused_by_interval: vec![0; intervals],
                 starts_until: Nanos::MAX,
                 pacing_error: Histogram::ready(),
                 round_trip: Histogram::ready(),
@@ -65,8 +66,10 @@ impl SendTally {
         }
     }
 
-    /// The kernel refused `count` datagrams.
-    pub(super) fn refused(&mut self, errno: i32, count: usize) {
+    /// The kernel refused `count` datagrams at `at`, which never decreases.
+    pub(super) fn refused(&mut self, errno: i32, count: usize, at: Nanos) {
+        self.advance(at);
+        self.sent.refused_by_interval[self.current] += count as u64;
         *self.refused.entry(errno).or_default() += count as u64;
     }
 
@@ -137,11 +140,8 @@ pub(super) fn merge(parts: impl IntoIterator<Item = UdpSent>) -> UdpSent {
         sum.pacing_error.merge(&part.pacing_error);
         sum.starts.extend(part.starts);
         sum.starts_until = sum.starts_until.min(part.starts_until);
-        let intervals = sum.by_interval.len().max(part.by_interval.len());
-        sum.by_interval.resize(intervals, 0);
-        for (to, from) in sum.by_interval.iter_mut().zip(part.by_interval) {
-            *to += from;
-        }
+        add_each(&mut sum.by_interval, part.by_interval);
+        add_each(&mut sum.refused_by_interval, part.refused_by_interval);
         sum.round_trip.merge(&part.round_trip);
         sum.stray_replies += part.stray_replies;
         sum.stall_ns_max = sum.stall_ns_max.max(part.stall_ns_max);
@@ -154,6 +154,11 @@ pub(super) fn merge(parts: impl IntoIterator<Item = UdpSent>) -> UdpSent {
     let kept = sum.starts.partition_point(|&t| t < sum.starts_until);
     sum.starts.truncate(kept);
     sum
+}
+
+fn add_each(sum: &mut Vec<u64>, part: Vec<u64>) {
+    sum.resize(sum.len().max(part.len()), 0);
+    sum.iter_mut().zip(part).for_each(|(to, from)| *to += from);
 }
 
 /// The symbol of an error number that sending may give (send(2), udp(7), ip(7)).

@@ -36,7 +36,7 @@ fn waits() -> Vec<ClientWait> {
 }
 
 /// Seven clients, 210 datagrams of 64 bytes in all, which fit a receive buffer by default.
-fn plan_to(target: SocketAddr, wait: ClientWait, carried_as: ClientsAs) -> SendPlan {
+pub(super) fn plan_to(target: SocketAddr, wait: ClientWait, carried_as: ClientsAs) -> SendPlan {
     let spec = UdpTrialSpec {
         label: "test".into(),
         level: Level::Clients(7),
@@ -45,6 +45,7 @@ fn plan_to(target: SocketAddr, wait: ClientWait, carried_as: ClientsAs) -> SendP
         clients: 7,
         wait,
         carried_as,
+        unsynchronised: false,
         size: 64,
         gso: false,
         timer_slack: Nanos::from_micros(50),

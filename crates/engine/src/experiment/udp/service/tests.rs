@@ -46,6 +46,7 @@ pub(super) fn trial_of(service: SocketAddr) -> UdpTrialSpec {
             arrival: ArrivalLaw::Constant,
         },
         carried_as: ClientsAs::Multiplexed,
+        unsynchronised: false,
         size: 64,
         gso: false,
         timer_slack: Nanos::from_micros(50),

@@ -164,13 +164,13 @@ fn costs(e: &ExplainEvidence) -> (Ruling, String) {
     }
     let replay = e.at_same_rate(CellChange::Replay);
     let cells: Vec<(&Effect, &str)> = [
-        (e.effect(CellChange::RealTime), "at real-time priority"),
+        (e.at_same_rate(CellChange::RealTime), "at real-time priority"),
         (
             e.at_same_rate(CellChange::ReplayApart),
             "with a processor of its own, the same times from a single sender on another",
         ),
         (replay, "the same times from a single sender"),
-        (e.effect(CellChange::OtherCore), "with a processor of its own"),
+        (e.at_same_rate(CellChange::OtherCore), "with a processor of its own"),
     ]
     .into_iter()
     .filter_map(|(effect, what)| Some((effect?, what)))
@@ -181,7 +181,7 @@ fn costs(e: &ExplainEvidence) -> (Ruling, String) {
         .map(|(effect, what)| format!("{what}: {}", effect.lost()))
         .collect();
     // What goes before all others is never kept waiting.
-    let real_time_stays = e.effect(CellChange::RealTime).filter(|e| e.stays());
+    let real_time_stays = e.at_same_rate(CellChange::RealTime).filter(|e| e.stays());
     if kept.is_kept() && !falls.is_empty() {
         let not_tried = match (e.may_be_realtime, real_time_stays) {
             (_, Some(effect)) => {

@@ -1,6 +1,7 @@
 //! Worlds in which one explanation holds, and the nearest in which it does not.
 
 mod answer;
+mod causes;
 mod design;
 mod processor;
 mod receiving;

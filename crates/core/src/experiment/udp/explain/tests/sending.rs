@@ -1,9 +1,11 @@
 //! What the senders themselves explain.
 
-use super::super::UdpExplain;
-use super::{ALL, CROWD, Who, asked, check, losers, standing};
+use super::super::{ExplainSpec, UdpExplain};
+use super::{CROWD, Who, asked, check, losers, standing};
+use crate::experiment::udp::analysis::tests::spec;
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run, yields};
-use knee_load::experiment::udp::UdpTrialSpec;
+use knee_load::experiment::udp::{ClientWait, UdpTrialSpec};
+use knee_load::law::Law;
 use knee_load::time::Nanos;
 
 #[test]
@@ -20,30 +22,54 @@ fn sending_takes_the_rate() {
     assert_eq!(standing(&conclusion, name), "undecided", "nobody waits");
 }
 
-/// Clients that send this number at once.
-fn bursts(burst: u64, losing: &'static [Who]) -> impl Fn(Who) -> TrialBehaviour {
-    move |who| TrialBehaviour { burst, ..losers(losing)(who) }
+/// How the wake-ups of 128 clients end as an explanation, in a world that says what is lost.
+fn wakeups(second: ClientWait, world: impl Fn(&UdpTrialSpec) -> TrialBehaviour) -> &'static str {
+    let second = spec(128, second, Nanos::from_secs(1));
+    let mut experiment = UdpExplain::new(ExplainSpec { second, ..asked(&[0, 1]) });
+    let (_, conclusion) = run(&mut experiment, |spec| match spec.clients {
+        64 => TrialBehaviour { lost: 0.0, ..TrialBehaviour::default() },
+        _ => world(spec),
+    });
+    standing(&conclusion, "synchronised_wakeups")
+}
+
+fn loses(lost: f64) -> TrialBehaviour {
+    TrialBehaviour { lost, ..TrialBehaviour::default() }
 }
 
 #[test]
 fn clients_wake_together() {
-    let name = "synchronised_wakeups";
-    let replayed = ALL;
-    // Bursts of 100 every 10 ms: at 1 ms the index is 90.
-    check("bursts", name, bursts(100, replayed), "supported");
-    check("no bursts", name, bursts(1, replayed), "ruled_out");
-    check("the replay loses nothing", name, bursts(100, CROWD), "ruled_out");
-    let even = &[Who::Sleeping, Who::Apart, Who::Replaying, Who::ReplayingApart, Who::Evenly];
-    check("nor do bursts matter", name, bursts(100, even), "undecided");
-    let mut spec = asked(&[]);
-    spec.second = yields(128);
-    let world = |spec: &UdpTrialSpec| TrialBehaviour {
-        burst: 100,
-        lost: if spec.clients == 128 { 0.02 } else { 0.0 },
-        ..TrialBehaviour::default()
+    let tick = || ClientWait::Tick(Nanos::from_millis(10));
+    let fixed = ClientWait::Sleep(Law::Fixed(Nanos::from_millis(1)));
+    let crowd = |spec: &UdpTrialSpec| spec.clients == 128;
+    let together = move |spec: &UdpTrialSpec| crowd(spec) && !spec.unsynchronised;
+    let if_any = |any: bool| loses(if any { 0.02 } else { 0.0 });
+    // The replay has no crowd before the service, so it shows nothing about wake-ups.
+    assert_eq!(wakeups(tick(), |spec| if_any(together(spec))), "supported");
+    assert_eq!(wakeups(fixed, |spec| if_any(together(spec))), "supported");
+    assert_eq!(wakeups(tick(), |spec| if_any(crowd(spec))), "ruled_out");
+    let half = |spec: &UdpTrialSpec| {
+        if together(spec) { loses(0.02) } else { loses(if crowd(spec) { 0.0099 } else { 0.0 }) }
     };
-    let (_, conclusion) = run(&mut UdpExplain::new(spec), world);
-    assert_eq!(standing(&conclusion, name), "ruled_out", "nobody sleeps");
+    assert_eq!(wakeups(tick(), half), "supported");
+    let slower = |spec: &UdpTrialSpec| TrialBehaviour {
+        sent_per_s: if spec.unsynchronised { 9_000.0 } else { 10_000.0 },
+        ..if_any(together(spec))
+    };
+    assert_eq!(wakeups(tick(), slower), "undecided", "the rate fell too");
+    assert_eq!(wakeups(ClientWait::Yield, |spec| if_any(crowd(spec))), "ruled_out");
+}
+
+#[test]
+fn timer_slack_joins_wakeups() {
+    let random = || ClientWait::Sleep(Law::Exp(Nanos::from_micros(200)));
+    let lost = |any: bool| loses(if any { 0.02 } else { 0.0 });
+    let slack = |spec: &UdpTrialSpec| {
+        assert!(spec.unsynchronised || spec.wait == ClientWait::Yield, "they begin apart");
+        lost(spec.clients == 128 && spec.timer_slack > Nanos(1))
+    };
+    assert_eq!(wakeups(random(), slack), "supported");
+    assert_eq!(wakeups(random(), |spec| lost(spec.clients == 128)), "ruled_out");
 }
 
 #[test]

@@ -18,7 +18,10 @@ use std::ops::ControlFlow;
 fn simulated(spec: &UdpTrialSpec) -> AssessedUdpTrial {
     let starts = match &spec.wait {
         ClientWait::Tick(period) => {
-            let moment = |k: u64| Nanos(2 * period.0 * (1 + k / u64::from(spec.clients)));
+            let clients = u64::from(spec.clients);
+            let together = if spec.unsynchronised { 1 } else { clients };
+            let moment =
+                |k: u64| Nanos(2 * period.0 + k / together * together * 2 * period.0 / clients);
             let moments = (0..).map(moment);
             moments.take_while(|&t| t < spec.duration).collect()
         }
@@ -61,6 +64,7 @@ fn clients_on_one_clock_overflow_a_simulated_queue() {
         [
             "everything: tick(10ms)*64 → yield*64",
             "wait: tick(10ms) → yield",
+            "wake-ups: as they are → unsynchronised, by the same waits",
             "receive buffer: as it is → 4 MiB",
             "senders: all → one, evenly at the same rate",
             "senders: all → one, Poisson at the same rate",
