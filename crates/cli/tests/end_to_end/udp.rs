@@ -268,11 +268,11 @@ fn datagrams_that_the_kernel_refuses_are_lost() {
     let load = ["-R", "2000", "--size", "1000", "-d", "500ms", "--token", "t", "--quiet"];
     for more in [&["--mode", "echo", "--threads", "2"], &["--json", "-"]] {
         let mut client = knee(&[&["udp", &service.address], &load[..], more].concat());
-        client.args(["--fail-if", "loss>40%"]);
+        client.args(["--fail-if", "errors>40%"]);
         link.here(&mut client);
         let ended = Ended::of(client.spawn().unwrap());
         assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
-        assert!(ended.stderr.contains("crosses loss>40%"), "{ended:?}");
+        assert!(ended.stderr.contains("crosses errors>40%"), "{ended:?}");
         let words = "refused by the sender's kernel (ENOBUFS: this host's queues are full)";
         if more[0] != "--json" {
             let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");

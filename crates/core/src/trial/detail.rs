@@ -288,12 +288,6 @@ impl DatagramReport {
     pub fn attempted_per_s(&self) -> f64 {
         self.received_per_s + self.dropped_per_s
     }
-
-    /// Datagrams that the kernel took but nobody received, in percent of those that it took.
-    pub fn loss_of_sent_percent(&self) -> f64 {
-        let lost_per_s = (self.sent_per_s - self.received_per_s).max(0.0);
-        if self.sent_per_s > 0.0 { 100.0 * lost_per_s / self.sent_per_s } else { 0.0 }
-    }
 }
 
 /// Dispersion of arrivals at one time scale.

@@ -25,8 +25,10 @@ pub(super) fn show(doc: &mut Document, trial: &TrialReport) {
     doc.section("Arrival", "of the datagrams that were received");
     doc.facts(arrival(trial, datagrams));
     doc.section("Service", "");
-    if let Some(theory) = datagrams.theory_loss_percent {
-        let plot = against_theory(datagrams.loss_of_sent_percent(), theory);
+    // The theory is of the datagrams that the kernel took.
+    let all_sent = datagrams.send_errors.is_empty();
+    if let Some(theory) = datagrams.theory_loss_percent.filter(|_| all_sent) {
+        let plot = against_theory(datagrams.loss_percent, theory);
         doc.only(Medium::Page, |doc| doc.plots([plot], Layout::Wide));
     }
     doc.facts(service(datagrams));
@@ -120,11 +122,10 @@ fn service(d: &DatagramReport) -> Vec<Fact> {
     }
     facts.push(fact("receive buffer", buffer(d)));
     if let Some(theory) = d.theory_loss_percent {
-        let text = format!(
-            "{} through this buffer at this pace, {} measured",
-            percent(theory),
-            percent(d.loss_of_sent_percent())
-        );
+        let mut text = format!("{} through this buffer at this pace", percent(theory));
+        if d.send_errors.is_empty() {
+            text += &format!(", {} measured", percent(d.loss_percent));
+        }
         facts.push(fact("loss in theory", text));
     }
     if d.service_lost.is_none() {

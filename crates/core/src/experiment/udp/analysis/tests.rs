@@ -477,7 +477,7 @@ fn refused_datagrams_are_losses() {
     let report = assess(&trial);
     let d = report.datagrams().expect("datagrams");
     assert_eq!((d.sent_per_s, d.attempted_per_s(), d.dropped_per_s), (40.0, 100.0, 70.0));
-    assert_eq!((d.loss_percent, d.loss_of_sent_percent()), (70.0, 25.0));
+    assert_eq!(d.loss_percent, 70.0);
     let dropped: Vec<_> = report.intervals.iter().map(|i| (i.attempted, i.dropped)).collect();
     assert_eq!(dropped, [(20, Some(0)), (80, Some(70))]);
     let row = law_row(&trial.spec, &[&report]);
