@@ -370,7 +370,9 @@ fn broken_promises(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
         started: sent.intended.saturating_sub(sent.not_attempted),
         pacing_error_ns,
         stall_ns_max: sent.stall_ns_max,
-        gaps: gap_evidence_of(load, &sent.starts, known(trial, length)),
+        // Only what the kernel took has a time of sending: what it refused leaves gaps.
+        gaps: gap_evidence_of(load, &sent.starts, known(trial, length))
+            .filter(|_| sent.send_errors.values().all(|&n| n == 0)),
         ..ValidityEvidence::default()
     });
     of_schedule.into_iter().chain(shared).collect()

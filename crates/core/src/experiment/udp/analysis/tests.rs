@@ -489,6 +489,21 @@ fn refused_datagrams_are_losses() {
     );
 }
 
+/// Gaps between those that the kernel took are not the generator's where it refused others.
+#[test]
+fn refusals_are_no_fault_of_the_generator() {
+    let wait = schedule(100, ArrivalLaw::Constant);
+    let taken = (0..1_000).filter(|i| i % 7 < 2).map(|i| Nanos::from_millis(10 * i));
+    let spec = spec(1, wait, Nanos::from_secs(10));
+    let mut trial = served(spec, taken.collect(), Nanos(1_000), 1 << 20);
+    assert_eq!(assess(&trial).verdict, Verdict::Invalid, "they were not attempted");
+    let refused = 1_000 - trial.sent.sent;
+    trial.sent.intended = 1_000;
+    trial.sent.send_errors = [("ENOBUFS".to_owned(), refused)].into();
+    let report = assess(&trial);
+    assert_eq!(report.verdict, Verdict::Valid, "{:?}", report.invalid_because);
+}
+
 #[test]
 fn an_interval_of_confidence_holds_its_estimate_or_is_none() {
     let ci95 = |elapsed_s| {
