@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use knee_engine::{OpenFiles, interrupt};
+use knee_load::spec::Target;
 use knee_load::time;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ pub struct Machine {
     pub cpus: u32,
     /// What connections take.
     pub open_files: OpenFiles,
+    /// Whether the load comes from other machines, whose sum this is.
+    pub is_fleet: bool,
 }
 
 /// Most connections that are opened by default.
@@ -53,7 +56,20 @@ impl Machine {
 
     /// The machine that this runs on.
     pub fn this() -> Machine {
-        Machine { cpus: knee_engine::cpus(), open_files: OpenFiles::of_this_process() }
+        Machine {
+            cpus: knee_engine::cpus(),
+            open_files: OpenFiles::of_this_process(),
+            is_fleet: false,
+        }
+    }
+
+    /// The part of it that a load on this target takes by default: at least half of the processors
+    /// are left to a target on this host.
+    pub fn beside(&self, target: &Target) -> Machine {
+        if self.is_fleet || !knee_engine::is_on_this_host(target) {
+            return *self;
+        }
+        Machine { cpus: (self.cpus / 2).max(1), ..*self }
     }
 
     /// Connections that the open files permit, and one that is tried in any case.

@@ -2,6 +2,7 @@
 
 use crate::confine;
 use crate::error::{RunError, reason};
+use crate::kernel::host::is_own;
 use crate::link::{CallResponse, Greeting, call, greet, tls_target};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
@@ -64,6 +65,15 @@ pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Gre
         }
     }
     Ok((address, greeting))
+}
+
+/// Whether a server of the target is on this host. One whose name has no address is not.
+pub fn is_on_this_host(target: &Target) -> bool {
+    target.each_server().any(|server| match &server.endpoint {
+        Endpoint::Unix { .. } => true,
+        Endpoint::Tcp { host, port } => names::lookup(host, *port, names::PATIENCE)
+            .is_ok_and(|addresses| addresses.iter().any(|address| is_own(address.ip()))),
+    })
 }
 
 /// Does [`preflight`] with a target of one server.

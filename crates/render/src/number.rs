@@ -5,6 +5,7 @@
 //! answers are made (`knee_core::words`), so that all show the same ones. Columns of tables keep
 //! idle zeros.
 
+use knee_core::trial::figure::Figure;
 use knee_core::words as shared;
 
 /// The sign of a missing value.
@@ -90,6 +91,22 @@ fn time_with(ns: u64, digits: usize) -> String {
 /// A length of time in a sentence or on an axis, idle zeros dropped: `1.5 ms`, `10 s`.
 pub(crate) fn time_short(ns: u64) -> String {
     tied(&shared::time(ns as f64))
+}
+
+/// The figure, or its range; `write` formats one value.
+pub(crate) fn stated<T: Copy + Default + PartialEq>(
+    figure: Figure<T>,
+    write: impl Fn(T) -> String,
+) -> String {
+    match figure {
+        Figure::Exactly(value) => write(value),
+        Figure::Within(least, Some(most)) if least == T::default() => {
+            format!("at most {}", write(most))
+        }
+        Figure::Within(least, Some(most)) => format!("{}–{}", write(least), write(most)),
+        Figure::Within(least, None) => format!("≥ {}", write(least)),
+        Figure::Absent => known(None, write),
+    }
 }
 
 /// A figure, or a dash if it is unknown.

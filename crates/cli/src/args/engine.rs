@@ -19,8 +19,8 @@ const RATE_PER_WORKER: f64 = 20_000.0;
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Generator")]
 pub struct EngineArgs {
-    /// Worker threads [default: one per available core; in an open loop at most one per 20,000
-    /// operations per second]
+    /// Worker threads [default: one per available core, or half as many where the target is on this
+    /// host; in an open loop at most one per 20,000 operations per second]
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     #[arg(hide_short_help = true)]
     pub threads: Option<u32>,

@@ -111,6 +111,7 @@ impl FleetArgs {
                 limit: u64::from(sum(|facts| facts.connections_max)) + RESERVED_FILES,
                 per_connection: 1,
             },
+            is_fleet: true,
         }
     }
 }

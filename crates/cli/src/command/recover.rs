@@ -282,7 +282,7 @@ impl RawRecover {
         });
         let phases = RecoverPhases { before: self.before, trigger: lasting, after: self.after };
         let shortest = self.before.min(lasting).min(self.after);
-        let engine = self.http.engine.for_load(machine, &load);
+        let engine = self.http.engine.for_load(&machine.beside(&target), &load);
         let times = [self.warmup, phases.length()];
         let base = TrialSpec {
             label: format!("trigger {}", trigger.rate().exactly()),

@@ -284,7 +284,7 @@ impl RawRun {
             return Err(Failure::argument("--retries", wrong));
         }
         let load = self.load(&target, trace.as_ref(), warmup + duration, machine)?;
-        let mut engine = self.http.engine.for_load(machine, &load);
+        let mut engine = self.http.engine.for_load(&machine.beside(&target), &load);
         if target.recording.as_ref().is_some_and(|recording| recording.has_users) {
             // Who waits for whom is known within a worker.
             engine.workers = 1;

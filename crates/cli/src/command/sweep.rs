@@ -186,7 +186,8 @@ impl RawSweep {
         let target = if self.is_open() { target } else { self.open.shared_by_users(target)? };
         let retry = self.retry.settle(&target)?;
         let load = self.first_load(&target, machine)?;
-        let (times, engine) = ([self.warmup, self.duration], self.http.engine.resolve(machine));
+        let engine = self.http.engine.resolve(&machine.beside(&target));
+        let times = [self.warmup, self.duration];
         let base = http_runner::trial(&self.http, target, load, times, engine)?;
         let base = TrialSpec { retry, ..base };
         self.http.observe.check(&base.target)?;

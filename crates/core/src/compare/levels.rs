@@ -9,8 +9,9 @@ use super::metrics::{
 use super::report::{ComparisonRow, StageChanges};
 use crate::report::Kind;
 use crate::report::Report;
+use crate::trial::figure::Figure;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::statistics::{Better, StatisticSource};
+use crate::trial::statistics::{Better, StatisticSource, statistic};
 use crate::trial::timing::TimingReport;
 use knee_load::spec::Level;
 use knee_load::stats::sample::mean;
@@ -161,15 +162,31 @@ impl MatchedLevel<'_> {
         if values == [None, None] {
             return None;
         }
+        let is_bound = self.sides.each_ref().map(|side| {
+            side.iter().flatten().any(|trial| {
+                let row = statistic(&subject.row.metric);
+                row.is_some_and(|row| matches!(row.value(trial), Figure::Within(_, None)))
+            })
+        });
+        let is_decided = match is_bound {
+            [false, false] => true,
+            [true, true] => false,
+            [true, false] => values[0] > values[1],
+            [false, true] => values[0] < values[1],
+        };
         let difference = difference(&a, &b, between(spread, self.is_contended()));
-        let reason = self.why_unknown(&subject.row.metric, &a, &b);
+        let difference = difference.filter(|_| is_decided);
+        let reason = if is_decided {
+            self.why_unknown(&subject.row.metric, &a, &b)
+        } else {
+            "a lower bound only, as the generator was the limit".to_owned()
+        };
         Some(RowDraft::of(subject, values, difference, &reason))
     }
 
     fn why_unknown(&self, metric: &str, a: &[LogEstimate], b: &[LogEstimate]) -> String {
-        let has_range = |t: &TrialReport| match metric {
-            "throughput" => t.throughput_range_per_s.is_some(),
-            time => t.response_time_ns.ranges.contains_key(time),
+        let has_range = |t: &TrialReport| {
+            statistic(metric).is_some_and(|row| matches!(row.value(t), Figure::Within(..)))
         };
         for (name, side, valid) in [("A", &self.sides[0], a), ("B", &self.sides[1], b)] {
             if !valid.is_empty() {

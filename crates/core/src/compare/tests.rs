@@ -10,6 +10,7 @@ use crate::experiment::sweep::report::SweepConclusion;
 use crate::report::{Command, Kind};
 use crate::report::{Host, ReportResult};
 use crate::trial::assess::assess;
+use crate::trial::figure::RateCertainty;
 use crate::trial::report::TrialReport;
 use crate::words::percent;
 use knee_load::law::Law;
@@ -462,4 +463,30 @@ fn recoveries_are_compared_by_their_ends() {
         assert!(same.rows.iter().all(|row| !row.significant), "{same:#?}");
     }
     assert_eq!(compared(&back[0], &stuck[0]).verdict, ComparisonVerdict::Worse);
+}
+
+/// A lower bound decides only that its side has more.
+#[test]
+fn a_throughput_that_the_generator_limited_is_a_bound_in_comparisons() {
+    let limited = |mut trial: TrialReport, is_limited: bool| {
+        if is_limited {
+            trial.throughput_is = RateCertainty::AtLeast;
+        }
+        report(trial)
+    };
+    for (slow_is_limited, fast_is_limited, is_decided) in
+        [(false, false, true), (false, true, true), (true, false, false), (true, true, false)]
+    {
+        let slow = limited(on_slower_host(run_of_ten_users(1), 1.9), slow_is_limited);
+        let fast = limited(run_of_ten_users(2), fast_is_limited);
+        for (a, b) in [(&slow, &fast), (&fast, &slow)] {
+            let comparison = compared(a, b);
+            let throughput = row(&comparison, "throughput_per_s");
+            let is_unknown = throughput.verdict == ComparisonVerdict::Unknown;
+            assert_eq!(is_unknown, !is_decided, "{throughput:?}");
+            assert!(throughput.a.is_some() && throughput.b.is_some());
+            let says = throughput.because.contains("the generator was the limit");
+            assert_eq!(says, !is_decided, "{throughput:?}");
+        }
+    }
 }

@@ -150,6 +150,7 @@ impl RunningTrial {
             completed,
             throughput_per_s: (completed > 0).then(|| per_s(completed)),
             throughput_ci95_per_s: None,
+            throughput_is: Default::default(),
             throughput_range_per_s: None,
             goodput_per_s: (completed > 0).then(|| per_s(completed)),
             outcomes: Outcomes::default(),

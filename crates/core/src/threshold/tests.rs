@@ -264,7 +264,7 @@ fn what_cannot_be_understood_is_refused_with_a_remedy() {
 
 #[test]
 fn ranges_decide_where_all_of_them_does() {
-    use crate::trial::figure::{RateRange, TimeRange};
+    use crate::trial::figure::{RateCertainty, RateRange, TimeRange};
     let mut trial = trial();
     let p99 = TimeRange {
         at_least: 180_000_000,
@@ -280,15 +280,33 @@ fn ranges_decide_where_all_of_them_does() {
         panic!("180 to 250 ms leave both possible");
     };
     assert!(line.contains("p99 is 180 ms to 250 ms because of the generator"), "{line}");
-    trial.throughput_per_s = None;
-    trial.throughput_range_per_s = Some(RateRange {
-        at_least: 900.0,
-        at_most: None,
-        because: "the generator was busy".into(),
-    });
-    let judged = |text: &str| Threshold::parse(text).unwrap().judge(&trial);
-    assert!(matches!(judged("throughput<800"), ThresholdJudgement::Kept(_)));
-    assert!(matches!(judged("throughput<1000"), ThresholdJudgement::Undetermined(_)));
+    let bound = TrialReport {
+        throughput_per_s: Some(900.0),
+        goodput_per_s: Some(890.0),
+        throughput_is: RateCertainty::AtLeast,
+        ..trial.clone()
+    };
+    // Reports of earlier versions have a range.
+    let stored = TrialReport {
+        throughput_per_s: None,
+        goodput_per_s: None,
+        throughput_range_per_s: Some(RateRange {
+            at_least: 900.0,
+            at_most: None,
+            because: "the generator was busy".into(),
+        }),
+        ..trial.clone()
+    };
+    for trial in [bound, stored] {
+        let judged = |text: &str| Threshold::parse(text).unwrap().judge(&trial);
+        for kept in ["throughput<800", "throughput<=899", "goodput<800"] {
+            assert!(matches!(judged(kept), ThresholdJudgement::Kept(_)), "{kept}");
+        }
+        assert!(matches!(judged("throughput>800"), ThresholdJudgement::Crossed(_)));
+        for open in ["throughput<1000", "throughput>1000", "goodput>900"] {
+            assert!(matches!(judged(open), ThresholdJudgement::Undetermined(_)), "{open}");
+        }
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::offered::{asked, gap_evidence, is_even, littles_law, offered_report};
 use super::silence::silence;
 use super::timing::timing_report;
 use super::traffic::traffic_report;
-use super::validity::{PacingQuantiles, ValidityEvidence, broken_clauses};
+use super::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use super::waiting::WaitReport;
 use crate::trial::detail::HttpDetail;
 use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
@@ -60,22 +60,23 @@ pub fn assess(trial: &Trial) -> TrialReport {
             ..generator_report(&trial.generator, flow.completed)
         },
         stationary: flow.throughput_stationary && flow.response_stationary,
+        throughput_is: Default::default(),
         throughput_range_per_s: None,
         verdict: Verdict::Valid,
         invalid_because: Vec::new(),
         invalid_clauses: Vec::new(),
         bytes_received: measured.bytes_received,
-        detail: detail(trial, silence, (flow.transient_ns, effect)).into(),
+        detail: detail(trial, silence, &flow, effect).into(),
         intervals: measured.intervals.clone(),
         kernel: trial.kernel.clone(),
     };
-    bounds::bound(&mut report, trial);
-    let undetermined = bounds::undetermined(&report);
-    let broken = broken_clauses(&ValidityEvidence { undetermined, ..evidence(trial) });
+    let broken = broken_clauses(&evidence(trial));
     if !broken.is_empty() {
         report.verdict = Verdict::Invalid;
     }
     (report.invalid_clauses, report.invalid_because) = broken.into_iter().unzip();
+    let fell_behind = report.breaks(Clause::FellBehind);
+    bounds::bound(&mut report, trial, fell_behind);
     report
 }
 
@@ -93,12 +94,15 @@ fn good_share(measured: &Measurement, trial: &Trial) -> f64 {
 fn detail(
     trial: &Trial,
     silence: SilenceReport,
-    (transient_ns, effect): (u64, Option<f64>),
+    flow: &StationaryPart,
+    effect: Option<f64>,
 ) -> HttpDetail {
     let measured = &trial.measurement;
     HttpDetail {
         timing: timing_report(trial),
-        transient_ns,
+        transient_ns: flow.transient_ns,
+        throughput_whole_per_s: flow.whole_per_s,
+        served_time_ns: served(measured, effect).map(Box::new),
         silence,
         littles_law: match trial.spec.load {
             // Where a number of operations ends the trial, some users have done before others.
@@ -184,6 +188,18 @@ fn drains(measured: &Measurement, steady: &[f64], slot: Nanos) -> bool {
 /// Chance and the ends of the window account for less.
 const DRAIN_SHARE: f64 = 0.02;
 
+/// Whether the mean without the first `cut` slots is that of all slots, but for chance and for
+/// [`SAME_SHARE`]. There is no transient then: the throughput is that of the whole window.
+fn is_by_chance(slots: &[f64], cut: usize) -> bool {
+    let mean = |slots: &[f64]| slots.iter().sum::<f64>() / slots.len().max(1) as f64;
+    let steady = mean(&slots[cut..]);
+    let low = batch_means_ci95(&slots[cut..]).map_or(steady, |[low, _]| low);
+    mean(slots) >= low.min(steady * (1.0 - SAME_SHARE))
+}
+
+/// What a cut has to change.
+const SAME_SHARE: f64 = 0.01;
+
 /// Throughput and stationarity of the window's series.
 struct StationaryPart {
     /// `None` where not one response came.
@@ -192,6 +208,8 @@ struct StationaryPart {
     throughput_stationary: bool,
     response_stationary: bool,
     transient_ns: u64,
+    /// Throughput of the whole window where a transient is cut.
+    whole_per_s: Option<f64>,
     /// Responses within the window.
     completed: f64,
 }
@@ -215,8 +233,10 @@ impl StationaryPart {
         // leaves the rest with less.
         let sum = |slots: &[f64]| slots.iter().sum::<f64>();
         let has_less = sum(&whole[cut..]) <= sum(&whole[..cut]);
-        let is_kept =
-            kind != WindowKind::Steady || has_less || drains(measured, &whole[cut..], series.slot);
+        let is_kept = kind != WindowKind::Steady
+            || has_less
+            || is_by_chance(whole, cut)
+            || drains(measured, &whole[cut..], series.slot);
         let transient = if is_kept { 0 } else { cut };
         let steady = &whole[transient..];
         let by_chance = Z975 / completed.sqrt();
@@ -247,6 +267,7 @@ impl StationaryPart {
             throughput_stationary,
             response_stationary: is_stationary(&responses, RESPONSE_SHARE),
             transient_ns: series.slot.0 * transient as u64,
+            whole_per_s: (transient > 0).then(|| completed / window_s),
             completed,
         }
     }
@@ -266,9 +287,16 @@ impl StationaryPart {
             throughput_stationary: true,
             response_stationary: true,
             transient_ns: 0,
+            whole_per_s: None,
             completed,
         }
     }
+}
+
+/// Response times of the operations that succeeded, where others did not.
+fn served(measured: &Measurement, effect: Option<f64>) -> Option<TimesReport> {
+    let served = (!measured.failed.is_empty()).then(|| measured.response.without(&measured.failed));
+    served.filter(|served| !served.is_empty()).map(|served| times_of_part(&served, effect))
 }
 
 /// Independent observations from which on the mean is nearly normal, whatever their law.
@@ -383,7 +411,6 @@ pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
         unfit_because: unfit_report(trial).map(|unfit| unfit.sentence()),
         program_ended: programs.is_some_and(|programs| programs.has_ended),
         rate_limit: measured.rate_limit,
-        undetermined: None,
     }
 }
 

@@ -1,26 +1,31 @@
 //! By how much the generator and its host may have changed a figure.
 //!
-//! A figure is *determined* where that is bounded and small, and stated as it was measured.
-//! Otherwise it is absent, and its range stands in its place.
+//! A time is *determined* where that is bounded and small, and stated as it was measured.
+//! Otherwise it is absent, and its range stands in its place. Throughput is what was achieved. It
+//! is a lower bound of what the target can do where the generator was the limit.
 
-use super::figure::{FigureKind, RateRange, TimeRange};
-use super::offered::asked;
+use super::figure::{FigureKind, RateCertainty, TimeRange};
 use super::report::{TimesReport, TrialReport};
 use super::timing::ClockKind;
-use crate::words::{number, percent};
+use super::validity::STALL_NS;
+use crate::words::percent;
 use knee_load::measure::{Histogram, Measurement, Trial};
 use knee_load::spec::Load;
 use knee_load::time::Nanos;
 
 /// A time is determined to within this, …
 const DETERMINED: Nanos = Nanos::from_micros(20);
-/// … or this share of it, whichever is larger; a rate to within this share.
+/// … or this share of it, whichever is larger.
 const DETERMINED_SHARE: f64 = 0.10;
+/// A lower end says nothing below this part of the upper one.
+const NOTHING_PART: u64 = 4;
+/// A busy generator is the limit of a closed loop from this share of a user's cycle on.
+const LIMIT_SHARE: f64 = 0.10;
 
 /// From this share of the time on, in percent, a cause of delays is named.
 const CAUSE_PERCENT: f64 = 1.0;
 
-/// From this share of a core on, polling for deadlines apart, a worker has no time left.
+/// From this share of the time on, polling for deadlines apart, a worker has no time left.
 pub(crate) const BUSY_PERCENT: f64 = 95.0;
 /// A shorter window is spent on connecting, and a worker may well be busy all through it.
 pub(crate) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
@@ -30,13 +35,25 @@ fn is_determined_time(at_least: u64, at_most: u64) -> bool {
     at_most.saturating_sub(at_least) <= DETERMINED.0.max(share)
 }
 
-/// Puts ranges in the place of the figures of `report` that the trial does not determine.
-pub(super) fn bound(report: &mut TrialReport, trial: &Trial) {
+/// Puts ranges in the place of the times of `report` that the trial does not determine, and says
+/// where the throughput is a bound. `fell_behind`: not all that was due was started.
+pub(super) fn bound(report: &mut TrialReport, trial: &Trial, fell_behind: bool) {
     let measured = &trial.measurement;
+    let late = because("the generator was late", trial);
+    // A stall may lie between the begin of an operation and its sending.
+    let stalled_ns = Some(measured.stall_ns_max).filter(|ns| *ns >= STALL_NS).unwrap_or(0);
     // What an overload offers are connects; it is judged by how punctual those are.
     if !matches!(trial.spec.load, Load::Overload(_)) && !measured.undelayed.is_empty() {
-        let because = because("the generator was late", trial);
-        bound_times(&mut report.response_time_ns, &measured.undelayed, &because);
+        let least = |undelayed: &Histogram, kind| match kind {
+            FigureKind::Max => undelayed.max().0.saturating_sub(stalled_ns),
+            kind => figure_of(undelayed, kind),
+        };
+        let undelayed = &measured.undelayed;
+        bound_each(&mut report.response_time_ns, &late, |kind, _| least(undelayed, kind));
+        if let Some(served) = report.served_mut() {
+            let undelayed = undelayed.without(&measured.failed_undelayed);
+            bound_each(served, &late, |kind, _| least(&undelayed, kind));
+        }
     }
     let clock = report.timing().and_then(|timing| timing.clock);
     if clock == Some(ClockKind::Process) {
@@ -44,26 +61,24 @@ pub(super) fn bound(report: &mut TrialReport, trial: &Trial) {
         let seen_late = seen_late.map_or(0, |wait| wait.lateness.quantile(0.99).0);
         let because = because("the kernel gave no timestamps", trial);
         bound_each(&mut report.service_time_ns, &because, |_, ns| ns.saturating_sub(seen_late));
+    } else if !measured.held_up.is_empty() {
+        let mut least = measured.service.without(&measured.held_up);
+        least.merge(&measured.held_up_least);
+        bound_each(&mut report.service_time_ns, &late, |kind, _| figure_of(&least, kind));
     }
-    if let Some(range) = throughput_range(report, trial) {
-        report.throughput_per_s = None;
+    if report.throughput_per_s.is_some() && was_the_limit(report, trial, fell_behind) {
+        report.throughput_is = RateCertainty::AtLeast;
         report.throughput_ci95_per_s = None;
-        report.goodput_per_s = None;
-        report.throughput_range_per_s = Some(range);
     }
 }
 
-/// `undelayed`: the same times without the generator's delays.
-fn bound_times(times: &mut TimesReport, undelayed: &Histogram, because: &str) {
-    bound_each(times, because, |kind, measured| {
-        let at_least = match kind {
-            FigureKind::Mean => undelayed.mean_ns().round() as u64,
-            FigureKind::Min => undelayed.min().0,
-            FigureKind::Quantile(q) => undelayed.quantile(q).0,
-            FigureKind::Max => undelayed.max().0,
-        };
-        at_least.min(measured)
-    });
+fn figure_of(times: &Histogram, kind: FigureKind) -> u64 {
+    match kind {
+        FigureKind::Mean => times.mean_ns().round() as u64,
+        FigureKind::Min => times.min().0,
+        FigureKind::Quantile(q) => times.quantile(q).0,
+        FigureKind::Max => times.max().0,
+    }
 }
 
 /// `at_least` has the least that a figure may be, by its kind and its value as measured.
@@ -72,7 +87,7 @@ fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(FigureKi
         let Some(measured) = figure.value(times) else {
             continue;
         };
-        let at_least = at_least(figure.kind, measured);
+        let at_least = at_least(figure.kind, measured).min(measured);
         if is_determined_time(at_least, measured) {
             continue;
         }
@@ -81,52 +96,40 @@ fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(FigureKi
         if let Some(ci95) = ci95 {
             *ci95 = None;
         }
+        // An end that far away says nothing.
+        let at_least = if at_least < measured / NOTHING_PART { 0 } else { at_least };
         let range = TimeRange { at_least, at_most: Some(measured), because: because.to_owned() };
         times.ranges.insert(figure.key.to_owned(), range);
     }
 }
 
-/// The range of the throughput; `None` where it is determined.
-fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<RateRange> {
-    let at_least = report.throughput_per_s?;
+/// Whether the generator was the limit: a worker had no time left, and the load had to wait for it.
+fn was_the_limit(report: &TrialReport, trial: &Trial, fell_behind: bool) -> bool {
     let measured = &trial.measurement;
-    let range = |at_most, because| RateRange { at_least, at_most, because };
+    if busy_percent(trial) < BUSY_PERCENT || measured.window.length() < BUSY_WINDOW {
+        return false;
+    }
     match trial.spec.load {
-        Load::Overload(_) => None,
-        Load::Open(_) => {
-            let demand = asked(trial)?;
-            let started = measured.started_first().max(1) as f64;
-            let by_chance = demand.operations - demand.slack <= started;
-            let due = if by_chance { started } else { demand.operations };
-            let at_most = at_least * due / started;
-            let is_determined = at_most - at_least <= DETERMINED_SHARE * at_most;
-            let because = || because("the generator did not start all that was due", trial);
-            (!is_determined && measured.sessions.is_none()).then(|| range(Some(at_most), because()))
-        }
-        // Pauses, limits and what the target sends by itself pace the users, not the generator.
-        Load::Closed { pause, .. }
-            if pause.law.mean_ns() > 0.0
-                || trial.spec.target.protocol.subscribes()
+        Load::Overload(_) => false,
+        Load::Open(_) => fell_behind,
+        // Limits, sessions and what the target sends by itself pace the users, not the generator.
+        Load::Closed { .. }
+            if trial.spec.target.protocol.subscribes()
                 || measured.rate_limit.is_some()
                 || measured.attempts.is_some()
                 || measured.sessions.is_some() =>
         {
-            None
+            false
         }
-        Load::Closed { .. } => {
-            let (own_ns, cycle_ns) = own_cycle_ns(measured)?;
-            if report.timing()?.clock == Some(ClockKind::Process) {
-                let busy = busy_percent(trial);
-                let is_full = busy > BUSY_PERCENT && measured.window.length() >= BUSY_WINDOW;
-                return is_full.then(|| range(None, because("the generator was busy", trial)));
-            }
-            let is_determined = own_ns <= (DETERMINED.0 as f64).max(DETERMINED_SHARE * cycle_ns);
-            let at_most = at_least / (1.0 - own_ns / cycle_ns).max(f64::EPSILON);
-            (!is_determined).then(|| {
-                let because = because("the generator read responses late", trial);
-                range(Some(at_most), because)
-            })
+        // Without timestamps of the kernel a part of the delay is in the response times.
+        Load::Closed { .. }
+            if report.timing().and_then(|timing| timing.clock) == Some(ClockKind::Process) =>
+        {
+            true
         }
+        Load::Closed { pause, .. } => own_cycle_ns(measured).is_some_and(|(own_ns, cycle_ns)| {
+            own_ns >= LIMIT_SHARE * (cycle_ns + pause.law.mean_ns())
+        }),
     }
 }
 
@@ -153,33 +156,12 @@ fn because(what: &str, trial: &Trial) -> String {
     } else if used.busiest_worker_waiting_percent >= CAUSE_PERCENT {
         let waiting = percent(used.busiest_worker_waiting_percent);
         format!(": others had its processor for {waiting} of the time")
-    } else if busy > BUSY_PERCENT {
+    } else if busy >= BUSY_PERCENT {
         format!(": it used {} of a processor", percent(busy))
     } else {
         String::new()
     };
     format!("{what}{cause}")
-}
-
-/// Least number of operations from which an undetermined trial is INVALID.
-const OPERATIONS_MIN: u64 = 100;
-
-/// Why neither the throughput nor the median is determined; `None` where one is.
-pub(super) fn undetermined(report: &TrialReport) -> Option<String> {
-    let throughput = report.throughput_range_per_s.as_ref()?;
-    if report.attempted < OPERATIONS_MIN {
-        return None;
-    }
-    let median = report.response_time_ns.ranges.get("p50")?;
-    let most = match throughput.at_most {
-        Some(most) => format!(" to {}/s", number(most)),
-        None => "/s or more".to_owned(),
-    };
-    Some(format!(
-        "neither throughput ({}{most}) nor the median is determined: {}",
-        number(throughput.at_least),
-        median.because
-    ))
 }
 
 #[cfg(test)]

@@ -34,6 +34,12 @@ pub enum Detail {
 pub struct HttpDetail {
     /// The initial transient that MSER-5 cut from the throughput, within the window.
     pub transient_ns: u64,
+    /// Responses per second of the whole window; absent where no transient was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_whole_per_s: Option<f64>,
+    /// Response times of the operations that succeeded; absent where all did, or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_time_ns: Option<Box<TimesReport>>,
     /// Silences of the target.
     #[serde(default, skip_serializing_if = "SilenceReport::is_none")]
     pub silence: SilenceReport,

@@ -17,8 +17,33 @@ pub struct TimeRange {
     pub because: String,
 }
 
-/// What is known of a rate that the generator or its host may have changed by more than 10 %, per
-/// second.
+/// Whether a rate is the target's, or a bound on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateCertainty {
+    /// The target and the load decide it.
+    #[default]
+    Determined,
+    /// The generator was the limit: the target can do at least this.
+    AtLeast,
+}
+
+impl RateCertainty {
+    /// Whether it is no bound.
+    pub fn is_determined(&self) -> bool {
+        *self == RateCertainty::Determined
+    }
+
+    /// The statement about a rate that was achieved.
+    pub fn of(self, achieved_per_s: f64) -> Figure<f64> {
+        match self {
+            RateCertainty::Determined => Figure::Exactly(achieved_per_s),
+            RateCertainty::AtLeast => Figure::Within(achieved_per_s, None),
+        }
+    }
+}
+
+/// The range of a rate, per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateRange {
     /// Lower bound.

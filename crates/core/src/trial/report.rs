@@ -4,7 +4,7 @@ use crate::trial::attempts::AttemptsReport;
 use crate::trial::detail::{
     DatagramReport, Detail, FlowsReport, HttpDetail, LedgerReport, UdpDetail,
 };
-use crate::trial::figure::{Figure, RateRange};
+use crate::trial::figure::{Figure, RateCertainty, RateRange};
 pub use crate::trial::figure::{PercentilePoint, TimesReport};
 use crate::trial::messages::MessagesReport;
 use crate::trial::sessions::SessionsReport;
@@ -13,7 +13,7 @@ use crate::trial::timing::TimingReport;
 use crate::trial::traffic::StepReport;
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
-use knee_load::measure::{Interval, Observed, Outcomes, StatusCodes};
+use knee_load::measure::{Interval, Observed, Outcomes, StatusCodes, error_share};
 use knee_load::spec::Level;
 use knee_load::stats::gaps::Dispersion;
 use serde::{Deserialize, Serialize};
@@ -32,13 +32,17 @@ pub struct TrialReport {
     pub attempted: u64,
     /// Operations that ended in a whole response.
     pub completed: u64,
-    /// Responses per second over the stationary part of the window; `None` where not one response
-    /// came within it.
+    /// Responses per second, as achieved in the window after the transient; `None` where not one
+    /// response came within it.
     pub throughput_per_s: Option<f64>,
+    /// Whether throughput and goodput are the target's, or bounds as the generator was the limit.
+    #[serde(default)]
+    pub throughput_is: RateCertainty,
     /// 95 % confidence interval of the throughput by batch means; `None` where the data permit
     /// none.
     pub throughput_ci95_per_s: Option<[f64; 2]>,
-    /// The range of the throughput; absent where the throughput is determined.
+    /// The range of the throughput. Only reports of earlier versions have it, in the place of the
+    /// throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_range_per_s: Option<RateRange>,
     /// Responses that are no failure (of HTTP: with a status below 400) per second; `None` where
@@ -203,18 +207,18 @@ impl TrialReport {
     /// The statement about the throughput.
     pub fn throughput(&self) -> Figure<f64> {
         match (self.throughput_per_s, &self.throughput_range_per_s) {
-            (Some(per_s), _) => Figure::Exactly(per_s),
+            (Some(per_s), _) => self.throughput_is.of(per_s),
             (None, Some(range)) => Figure::Within(range.at_least, range.at_most),
             (None, None) => Figure::Absent,
         }
     }
 
-    /// The statement about the goodput, whose range is that of the throughput.
+    /// The statement about the goodput.
     pub fn goodput(&self) -> Figure<f64> {
-        match (self.goodput_per_s, self.throughput()) {
-            (Some(per_s), _) => Figure::Exactly(per_s),
-            (None, Figure::Exactly(_)) => Figure::Absent,
-            (None, range) => range,
+        match (self.goodput_per_s, self.throughput_range_per_s.is_some()) {
+            (Some(per_s), _) => self.throughput_is.of(per_s),
+            (None, true) => self.throughput(),
+            (None, false) => Figure::Absent,
         }
     }
 
@@ -227,6 +231,23 @@ impl TrialReport {
     pub fn requests_mut(&mut self) -> Option<&mut AttemptsReport> {
         match &mut self.detail {
             Detail::Http(http) => http.requests.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// Response times of the operations that succeeded, where others did not.
+    pub fn served(&self) -> Option<&TimesReport> {
+        self.http()?.served_time_ns.as_deref()
+    }
+
+    /// The same where most operations failed, so that the response times are those of failures.
+    pub fn served_of_few(&self) -> Option<&TimesReport> {
+        self.served().filter(|_| error_share(&self.outcomes) > 0.5)
+    }
+
+    pub(super) fn served_mut(&mut self) -> Option<&mut TimesReport> {
+        match &mut self.detail {
+            Detail::Http(http) => http.served_time_ns.as_deref_mut(),
             _ => None,
         }
     }

@@ -100,7 +100,7 @@ mod tests {
         };
         middle.throughput_per_s = mean(|t| t.throughput_at_least_per_s().or(Some(0.0)));
         middle.goodput_per_s = mean(|t| t.goodput_at_least_per_s().or(Some(0.0)));
-        middle.throughput_range_per_s = None;
+        middle.throughput_is = Default::default();
         middle.throughput_ci95_per_s = interval(slices, middle.throughput_per_s);
         middle.duration_ns = length;
         middle.set_slice(None);

@@ -28,6 +28,9 @@ const PACING_P99: [(f64, u64); 2] = [(0.20, 1_000_000), (0.50, 200_000)];
 const PACING_P50: (f64, u64) = (0.20, 100_000);
 /// Lateness from which on the generator is stalled, however long the trial.
 pub(super) const STALL_NS: u64 = 100_000_000;
+/// Stalls change the load of a closed loop where its throughput would be higher by this share
+/// without the longest of them.
+const STALLED_SHARE: f64 = 0.1;
 
 /// Largest deviation of the coefficient of variation of gaps from the promised one, where gaps are
 /// constant, …
@@ -86,6 +89,8 @@ pub struct GapEvidence {
 pub struct PacingQuantiles {
     /// Median.
     pub p50: u64,
+    /// 95th percentile.
+    pub p95: u64,
     /// 99th percentile.
     pub p99: u64,
     /// Largest.
@@ -97,6 +102,7 @@ impl PacingQuantiles {
     pub fn of(histogram: &Histogram) -> PacingQuantiles {
         PacingQuantiles {
             p50: histogram.quantile(0.5).0,
+            p95: histogram.quantile(0.95).0,
             p99: histogram.quantile(0.99).0,
             max: histogram.max().0,
         }
@@ -147,8 +153,6 @@ pub struct ValidityEvidence {
     pub agents_lost: Vec<(String, String)>,
     /// The effect of a limit on operations per second; `None` without one.
     pub rate_limit: Option<RateLimitUse>,
-    /// Neither throughput nor the median is determined, and why.
-    pub undetermined: Option<String>,
 }
 
 /// A reason why a trial is invalid.
@@ -179,7 +183,8 @@ pub enum Clause {
     OperationsLost,
     /// A limit on operations per second held the load back.
     RateLimited,
-    /// Neither throughput nor the median could be determined.
+    /// Neither throughput nor the median could be determined. Only reports of earlier versions have
+    /// it.
     Undetermined,
     /// A clause of an earlier version of knee.
     #[serde(other)]
@@ -201,7 +206,6 @@ pub fn broken_clauses(evidence: &ValidityEvidence) -> Vec<(Clause, String)> {
         (Clause::CountsNotPoisson, counts_not_poisson),
         (Clause::ResourcesExhausted, resources_exhausted),
         (Clause::ValuesMissing, values_missing),
-        (Clause::Undetermined, |e| e.undetermined.clone()),
     ];
     let broken = checks.iter();
     broken.filter_map(|&(clause, check)| Some((clause, check(evidence)?))).collect()
@@ -230,11 +234,19 @@ fn rate_not_achieved(e: &ValidityEvidence) -> Option<String> {
     })
 }
 
-/// A stall without a due operation is harmless in an open loop. In a closed loop users wait all the
-/// time.
+/// A stall changes few figures of a long trial, and `bounds` says which. It changes the load where
+/// 5 % of the operations of an open loop started late, or the users of a closed loop did nothing for
+/// a part of the time. The connects of an overload replace each other, so that each stall counts.
 fn stood_still(e: &ValidityEvidence) -> Option<String> {
-    let late_ns = if e.open_loop { e.pacing_error_ns.max } else { e.stall_ns_max };
-    (late_ns >= STALL_NS).then(|| {
+    let window_ns = e.window.0 as f64;
+    let (late_ns, is_another_load) = if !e.open_loop {
+        let stalled_ns = e.stall_ns_max as f64;
+        (e.stall_ns_max, stalled_ns >= STALLED_SHARE * (window_ns - stalled_ns))
+    } else {
+        let late = &e.pacing_error_ns;
+        (late.max, e.replaced_after.is_some() || late.p95 >= STALL_NS)
+    };
+    (late_ns >= STALL_NS && is_another_load).then(|| {
         format!(
             "the generator stalled for {}: what it measured meanwhile is its own delay",
             time(late_ns as f64)

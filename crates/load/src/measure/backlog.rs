@@ -3,71 +3,90 @@
 //!
 //! A late operation's own delay is started − intended. Its followers, which leave sooner after it
 //! than intended, queue at the target behind each other. Delay every start of a first-in-first-out
-//! server by at most Δ, and every end is later by at most Δ. So the time that a backlog adds to an
-//! operation is at most the largest delay of the backlog, its own delay included. A backlog ends
-//! when no more operations are in flight than before it: the target's queue is as it was.
+//! server by at most Δ, and every end is later by at most Δ. An operation that found k others in
+//! flight hands its delay on only while more than k are in flight: all workers of the target have
+//! been busy since. So the time that is added to an operation is at most the largest delay that is
+//! still handed on, its own included.
 
 use crate::time::Nanos;
 use std::collections::VecDeque;
 
-/// A delay up to this makes no backlog: it is far below what figures are bounded to.
+/// A delay up to this is not handed on: it is far below what figures are bounded to.
 const PROMPT: Nanos = Nanos::from_micros(5);
 
-/// Backlogs kept for the operations that are still in flight. Of an operation that is older than
-/// all of them the largest delay so far counts.
-const KEPT: usize = 256;
+/// Changes that are kept for the operations that are still in flight. Beyond that, of two old ones
+/// that follow each other the larger delay stands for both.
+const KEPT: usize = 1_024;
 
-/// One backlog.
+/// A delay that is handed on.
 #[derive(Clone, Copy, Debug)]
-struct Backlog {
+struct Delay {
+    /// Operations in flight that the late one found.
+    found: u64,
+    /// The largest delay of this one and of those that found fewer.
+    most: Nanos,
+}
+
+/// A change of the largest delay that is handed on.
+#[derive(Clone, Copy, Debug)]
+struct Change {
     from: Nanos,
-    /// [`Nanos::MAX`] while it lasts.
-    until: Nanos,
-    /// The largest delay in it.
-    delay: Nanos,
+    most: Nanos,
 }
 
 /// The backlogs of one worker.
 #[derive(Debug, Default)]
 pub(super) struct Backlogs {
-    kept: VecDeque<Backlog>,
-    /// The end of the newest that is no longer kept, and the largest delay of those.
-    forgotten: Option<(Nanos, Nanos)>,
     in_flight: u64,
-    /// Operations in flight when the last one outside a backlog started.
-    usual: u64,
+    /// What is handed on now. Both fields ascend.
+    delays: Vec<Delay>,
+    /// What was when; times ascend.
+    changes: VecDeque<Change>,
 }
 
 impl Backlogs {
     /// An operation starts at `now`, `late` after its intended time.
     #[inline]
     pub(super) fn on_start(&mut self, now: Nanos, late: Nanos) {
-        let before = self.in_flight;
+        let found = self.in_flight;
         self.in_flight += 1;
-        if let Some(last) = self.kept.back_mut()
-            && last.until == Nanos::MAX
-        {
-            if before > self.usual {
-                last.delay = last.delay.max(late);
-                return;
-            }
-            last.until = now;
-        }
-        if late > PROMPT {
-            self.begin(now, late);
-        } else {
-            self.usual = before;
+        if late > PROMPT || !self.delays.is_empty() {
+            self.hand_on(now, Delay { found, most: late });
         }
     }
 
-    fn begin(&mut self, now: Nanos, late: Nanos) {
-        if self.kept.len() == KEPT
-            && let Some(oldest) = self.kept.pop_front()
-        {
-            let delay = self.forgotten.map_or(Nanos::ZERO, |(_, delay)| delay);
-            self.forgotten = Some((oldest.until, delay.max(oldest.delay)));
+    fn hand_on(&mut self, now: Nanos, new: Delay) {
+        let before = self.most();
+        while self.delays.last().is_some_and(|delay| delay.found >= new.found) {
+            self.delays.pop();
         }
-        self.kept.push_back(Backlog { from: now, until: Nanos::MAX, delay: late });
+        if new.most > self.most().max(PROMPT) {
+            self.delays.push(new);
+        }
+        let most = self.most();
+        if most != before {
+            if self.changes.len() == KEPT {
+                self.thin_out();
+            }
+            self.changes.push_back(Change { from: now, most });
+        }
+    }
+
+    /// The largest delay that is handed on now.
+    fn most(&self) -> Nanos {
+        self.delays.last().map_or(Nanos::ZERO, |delay| delay.most)
+    }
+
+    /// Makes one change of two in the older half.
+    #[cold]
+    fn thin_out(&mut self) {
+        let newer = self.changes.split_off(KEPT / 2);
+        let older: Vec<Change> = self.changes.drain(..).collect();
+        let pairs = older.chunks(2).map(|pair| Change {
+            from: pair[0].from,
+            most: pair.iter().map(|change| change.most).max().unwrap_or_default(),
+        });
+        self.changes = pairs.chain(newer).collect();
     }
 
     /// An operation that had started is over.
@@ -76,27 +95,18 @@ impl Backlogs {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// The most that backlogs added to an operation that started at `started`, beside its own delay
-    /// `late`.
+    /// The most that late starts of others added to an operation that started at `started`, beside
+    /// its own delay `late`.
     #[inline]
     pub(super) fn added(&self, started: Nanos, late: Nanos) -> Nanos {
-        match self.kept.back() {
+        match self.changes.back() {
             None => Nanos::ZERO,
-            Some(last) if last.until <= started => Nanos::ZERO,
-            Some(_) => self.look_up(started) - late,
-        }
-    }
-
-    #[cold]
-    fn look_up(&self, started: Nanos) -> Nanos {
-        let after = self.kept.partition_point(|b| b.from <= started);
-        match after.checked_sub(1) {
-            Some(at) if self.kept[at].until > started => self.kept[at].delay,
-            Some(_) => Nanos::ZERO,
-            None => match self.forgotten {
-                Some((until, delay)) if until > started => delay,
-                _ => Nanos::ZERO,
-            },
+            Some(last) if last.from <= started => last.most - late,
+            Some(_) => {
+                let after = self.changes.partition_point(|change| change.from <= started);
+                let last = after.checked_sub(1).map(|at| self.changes[at].most);
+                last.unwrap_or_default() - late
+            }
         }
     }
 }

@@ -164,6 +164,13 @@ impl Histogram {
         HistogramCounts(self.iter_recorded().map(|(t, n)| (t.0, n)).collect())
     }
 
+    /// The counts without those of a part of it.
+    pub fn without(&self, part: &Histogram) -> Histogram {
+        let mut rest = Histogram::default();
+        rest.add(&self.counts().since(&part.counts()));
+        rest
+    }
+
     /// Adds these.
     pub fn add(&mut self, counts: &HistogramCounts) {
         counts.0.iter().for_each(|&(t, n)| self.record_n(Nanos(t), n));

@@ -422,8 +422,8 @@ impl Recorder {
         self.steps.count(completion.target, &stages);
         let was_sent = completion.sent < completion.completed;
         let late = completion.pacing_error();
-        let own = late + self.backlogs.added(completion.started, late);
-        self.times.count(completion, &stages, was_sent, own);
+        let added = self.backlogs.added(completion.started, late);
+        self.times.count(completion, &stages, was_sent, added);
         if completion.outcome.is_response() {
             totals.by_kernel += u64::from(completion.by_kernel);
             totals.shared_arrivals += Arrival::of(completion).shared(&mut self.last);

@@ -15,7 +15,12 @@ pub(super) struct TimesRecorder {
     served: RunLengthRecorder,
     response: RunLengthRecorder,
     undelayed: RunLengthRecorder,
+    /// Response time and undelayed time of operations without success, once more.
+    failed: [RunLengthRecorder; 2],
     service: RunLengthRecorder,
+    /// Service time and the least of it, of operations that others may have held up. Not in
+    /// `service`.
+    held_up: [RunLengthRecorder; 2],
     stages: [RunLengthRecorder; Stage::COUNT],
     /// Operations whose stages count.
     staged: u64,
@@ -33,7 +38,9 @@ impl TimesRecorder {
             served: RunLengthRecorder::ready(),
             response: RunLengthRecorder::ready(),
             undelayed: RunLengthRecorder::ready(),
+            failed: std::array::from_fn(|_| RunLengthRecorder::ready()),
             service: RunLengthRecorder::ready(),
+            held_up: std::array::from_fn(|_| RunLengthRecorder::ready()),
             stages: std::array::from_fn(|_| RunLengthRecorder::ready()),
             staged: 0,
             pick_up: RunLengthRecorder::ready(),
@@ -43,15 +50,15 @@ impl TimesRecorder {
         }
     }
 
-    /// Counts one operation, whose stages are these; its service time too where it was sent. `own`
-    /// is what the generator's delays may have added to its response time.
+    /// Counts one operation, whose stages are these; its service time too where it was sent.
+    /// `added` is what late starts of others may have added to its time at the target.
     #[inline]
     pub(super) fn count(
         &mut self,
         completion: &Completion,
         stages: &Stages,
         was_sent: bool,
-        own: Nanos,
+        added: Nanos,
     ) {
         let (response, service) = (completion.response_time(), completion.service_time());
         let first_byte = stages[Stage::FirstByte as usize];
@@ -64,7 +71,14 @@ impl TimesRecorder {
             self.staged += 1;
             self.pick_up.record(completion.pick_up());
         }
-        let is_served = is_staged && was_sent && service == first_byte;
+        let own = completion.pacing_error() + added;
+        if !completion.outcome.is_good() {
+            let [failed, undelayed] = &mut self.failed;
+            failed.record(response);
+            undelayed.record(response - own);
+        }
+        let is_held_up = added > Nanos::ZERO;
+        let is_served = is_staged && was_sent && service == first_byte && !is_held_up;
         if is_served && response == service && own == Nanos::ZERO {
             // All other stages took no time, as they sum to the response time.
             return self.whole.record(response);
@@ -73,6 +87,10 @@ impl TimesRecorder {
         self.undelayed.record(response - own);
         if is_served {
             self.served.record(service);
+        } else if was_sent && is_held_up {
+            let [held_up, least] = &mut self.held_up;
+            held_up.record(service);
+            least.record(service - added);
         } else if was_sent {
             self.service.record(service);
         }
@@ -93,7 +111,10 @@ impl TimesRecorder {
         let (whole, served) = (take(self.whole), take(self.served));
         to.response = take(self.response);
         to.undelayed = take(self.undelayed);
+        [to.failed, to.failed_undelayed] = self.failed.map(take);
         to.service = take(self.service);
+        [to.held_up, to.held_up_least] = self.held_up.map(take);
+        to.service.merge(&to.held_up);
         to.pick_up = take(self.pick_up);
         to.pacing_error = take(self.pacing_error);
         to.connection_wait = take(self.connection_wait);
@@ -184,8 +205,16 @@ mod tests {
                 };
                 let completion = completion.exchanged(started, sent);
                 let stages = completion.stages();
-                let own = Nanos(late + added);
-                recorder.count(&completion, &stages, was_sent, own);
+                let (added, own) = (Nanos(added), Nanos(late + added));
+                recorder.count(&completion, &stages, was_sent, added);
+                if outcome != Outcome::Ok {
+                    expected.failed.record(completion.response_time());
+                    expected.failed_undelayed.record(completion.response_time() - own);
+                }
+                if was_sent && added > Nanos::ZERO {
+                    expected.held_up.record(completion.service_time());
+                    expected.held_up_least.record(completion.service_time() - added);
+                }
                 expected.response.record(completion.response_time());
                 expected.undelayed.record(completion.response_time() - own);
                 if was_sent {
@@ -205,6 +234,10 @@ mod tests {
             recorder.finish(&mut told);
             prop_assert_eq!(told.response, expected.response);
             prop_assert_eq!(told.undelayed, expected.undelayed);
+            prop_assert_eq!(told.failed, expected.failed);
+            prop_assert_eq!(told.failed_undelayed, expected.failed_undelayed);
+            prop_assert_eq!(told.held_up, expected.held_up);
+            prop_assert_eq!(told.held_up_least, expected.held_up_least);
             prop_assert_eq!(told.service, expected.service);
             prop_assert_eq!(told.stages, expected.stages);
             prop_assert_eq!(told.pick_up, expected.pick_up);

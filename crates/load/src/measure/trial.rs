@@ -86,6 +86,15 @@ pub struct Measurement {
     /// other operations may have added. No operation would have taken less from a punctual one.
     /// Empty where it was not measured.
     pub undelayed: Histogram,
+    /// The part of `response` and of `undelayed` that are operations without success.
+    pub failed: Histogram,
+    /// See `failed`.
+    pub failed_undelayed: Histogram,
+    /// The part of `service` that are operations which late starts of others may have held up at
+    /// the target, …
+    pub held_up: Histogram,
+    /// … and the least that these may have taken behind a punctual generator.
+    pub held_up_least: Histogram,
     /// Service times: completed − sent, of operations that were sent.
     pub service: Histogram,
     /// The shortest response time that is not censored.
@@ -208,6 +217,10 @@ impl Measurement {
         self.outcomes.merge(&other.outcomes);
         self.response.merge(&other.response);
         self.undelayed.merge(&other.undelayed);
+        self.failed.merge(&other.failed);
+        self.failed_undelayed.merge(&other.failed_undelayed);
+        self.held_up.merge(&other.held_up);
+        self.held_up_least.merge(&other.held_up_least);
         self.service.merge(&other.service);
         self.response_min = shortest(self.response_min, other.response_min);
         self.service_min = shortest(self.service_min, other.service_min);

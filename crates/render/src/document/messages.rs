@@ -2,9 +2,8 @@
 
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
-use super::timing::stated;
 use super::{Document, Fact, fact};
-use crate::number::{count, known, number, percent, rate, time, time_short};
+use crate::number::{count, known, number, percent, rate, stated, time, time_short};
 use knee_core::trial::figure::{Figure, TimesReport};
 use knee_core::trial::messages::{MessagesReport, TimesOf};
 use knee_core::trial::report::TrialReport;

@@ -4,12 +4,12 @@
 use super::generator::{gap_facts, pacing_facts, quantiles, stall_facts};
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
-use super::timing::{key_times_table, latency_table, stated};
+use super::timing::{key_times_table, latency_table};
 use super::trial_plots::{
     dispersion, heat_map, is_dense, pacing, rates, response_spectrum, response_times,
 };
 use super::{Document, Fact, Layout, Medium, fact, generator, messages, sessions, timing, traffic};
-use crate::number::{asked, count, known, number, percent, plural, rate, time, time_short};
+use crate::number::{asked, count, number, percent, plural, rate, stated, time, time_short};
 use crate::plot::Plot;
 use knee_core::compare::metric_name;
 use knee_core::experiment::run::{RepeatedFigure, RunConclusion};
@@ -97,6 +97,8 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     };
     let some_ended = report.trials.iter().any(|t| t.completed > 0);
     let per_s = c.throughput_per_s.filter(|per_s| *per_s > 0.0);
+    let achieved = |per_s| stated(c.throughput_is.of(per_s), rate);
+    let limited = if c.throughput_is.is_determined() { "" } else { LIMITED };
     let range = report.trials.first().map(TrialReport::throughput);
     let range = range.filter(|figure| matches!(figure, Figure::Within(..)));
     let of_sessions = report.trials.first().and_then(sessions::answer);
@@ -104,8 +106,10 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
         (Some(per_s), _) if let Some(sessions) = &of_sessions => {
             format!("{sessions}, {} requests", rate(per_s))
         }
-        (Some(per_s), Some(of)) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
-        (Some(per_s), None) => rate(per_s) + &over_repeats(c),
+        (Some(per_s), Some(of)) => {
+            format!("Served {} of {}/s asked{limited}", achieved(per_s), asked(of))
+        }
+        (Some(per_s), None) => achieved(per_s) + limited + &over_repeats(c),
         (None, _) if let Some(range) = range => stated(range, rate),
         (None, _) if some_ended => "No response within the measured time".to_owned(),
         (None, _) => return format!("No response, {errors}"),
@@ -113,19 +117,24 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     let messages = report.trials.first().and_then(TrialReport::messages);
     let messages = messages.filter(|messages| messages.streams > 0);
     parts.extend(messages.into_iter().flat_map(messages::answer));
+    let served = report.trials.first().and_then(TrialReport::served_of_few);
+    let of_served = if served.is_some() { " of what was served" } else { "" };
     let of_responses = [("p50", c.p50_ns), ("p99", c.p99_ns)];
     for (name, value) in of_responses.into_iter().filter(|_| messages.is_none()) {
         let figure = match report.trials.first() {
-            Some(trial) => trial.response_time_ns.figure(name),
+            Some(trial) => served.unwrap_or(&trial.response_time_ns).figure(name),
             None => value.map_or(Figure::Absent, Figure::Exactly),
         };
         if figure != Figure::Absent {
-            parts.push(format!("{name} {}", stated(figure, time_short)));
+            parts.push(format!("{name}{of_served} {}", stated(figure, time_short)));
         }
     }
     parts.push(errors);
     parts.join(", ")
 }
+
+/// Follows a throughput that is a bound.
+const LIMITED: &str = " (the generator was the limit)";
 
 /// The interval of the throughput over repeats.
 fn over_repeats(c: &RunConclusion) -> String {
@@ -142,9 +151,21 @@ fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
     if let Some([lo, hi]) = t.throughput_ci95_per_s {
         responses += &format!(", 95 %: {} to {}", number(lo), number(hi));
     }
+    if t.transient_ns() > 0 {
+        responses += &format!(", without the first {}", time_short(t.transient_ns()));
+    }
+    if !t.throughput_is.is_determined() {
+        let workers = t.generator.workers + 1;
+        responses += &format!(
+            "{LIMITED}: give it -t {workers}, processors of its own with taskset, or more agents"
+        );
+    }
     let mut facts = vec![fact("responses", responses)];
+    if let Some(per_s) = http.throughput_whole_per_s {
+        facts.push(fact("of the whole time", rate(per_s)));
+    }
     if t.throughput_per_s.is_some() && t.goodput_per_s != t.throughput_per_s {
-        facts.push(fact("goodput", known(t.goodput_per_s, rate)));
+        facts.push(fact("goodput", stated(t.goodput(), rate)));
     }
     if t.completed > 0 {
         facts.push(fact("stationary", stationary(t)));

@@ -3,10 +3,9 @@
 
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
-use super::timing::stated;
 use super::trial_plots::stair_to;
 use super::{Document, Fact, Layout, fact, first_of_levels};
-use crate::number::{asked, count, known, number, percent, rate, time_short};
+use crate::number::{asked, count, known, number, percent, rate, stated, time_short};
 use crate::plot::{Dash, Plot, PlotSeries, Scale, Tone, Unit};
 use knee_core::trial::attempts::{AttemptsInterval, AttemptsReport};
 use knee_core::trial::report::{TimesReport, TrialReport};

@@ -7,7 +7,7 @@ use super::table::{Table, TableOf};
 use super::traffic::cut;
 use super::{Block, Document, Medium, StackedBar, StackedBars, fact, first_of_levels};
 use crate::number::{
-    MISSING, count, known, percent, percent_short, time, time_interval, time_short,
+    MISSING, count, known, percent, percent_short, stated, time, time_interval, time_short,
 };
 use crate::plot::{Axis, Tone};
 use knee_core::trial::figure::{Figure, TimeFigure, TimesReport};
@@ -320,16 +320,6 @@ fn slowest_table(slowest: &[SlowOperation]) -> Table {
     table.done()
 }
 
-/// The figure, or its range; `write` formats one value.
-pub(super) fn stated<T: Copy>(figure: Figure<T>, write: impl Fn(T) -> String) -> String {
-    match figure {
-        Figure::Exactly(value) => write(value),
-        Figure::Within(least, Some(most)) => format!("{}–{}", write(least), write(most)),
-        Figure::Within(least, None) => format!("at least {}", write(least)),
-        Figure::Absent => known(None, write),
-    }
-}
-
 /// A figure, what is stated of it and, if known, its confidence interval.
 type StatedFigure = (&'static TimeFigure, Figure<u64>, Option<[u64; 2]>);
 
@@ -342,25 +332,36 @@ fn statistics(l: &TimesReport) -> Vec<StatedFigure> {
 }
 
 /// Response and service time, a row for each statistic, with bars over the logarithm of the
-/// response times.
+/// response times. Where most operations failed, those that succeeded stand first.
 pub(super) fn latency_table(t: &TrialReport) -> Table {
-    let response = statistics(&t.response_time_ns);
-    let rows = response.into_iter().zip(statistics(&t.service_time_ns));
-    let rows: Vec<(StatedFigure, StatedFigure)> = rows.collect();
+    let served = t.served_of_few().map(statistics).unwrap_or_default();
+    let served = served.into_iter().map(Some).chain(std::iter::repeat(None));
+    let both = statistics(&t.response_time_ns).into_iter().zip(statistics(&t.service_time_ns));
+    let rows: Vec<_> = both.zip(served).collect();
     let mut table = TableOf::new(&rows);
-    table.left("", |((figure, ..), _)| Line::of(Ink::Dim, figure.title));
-    add_times(&mut table, "response", |row| &row.0);
+    table.left("", |(((figure, ..), _), _)| Line::of(Ink::Dim, figure.title));
+    if t.served_of_few().is_some() {
+        add_times(&mut table, SERVED, |row| row.1.as_ref());
+    }
+    add_times(&mut table, response_title(t), |row| Some(&row.0.0));
     if t.service_time_ns.count > 0 {
-        add_times(&mut table, "service", |row| &row.1);
+        add_times(&mut table, "service", |row| Some(&row.0.1));
     }
     let most = |key| t.response_time_ns.figure(key).at_most();
     let ends = [most("min").or(most("p50")), most("max")].map(|ns| ns.unwrap_or(1).max(1) as f64);
     let axis = Axis::decades(ends, |ns| time_short(ns as u64));
     let title = format!("log scale from {}", (axis.label)(axis.lo));
-    table.bars(title, Ink::Data, |((_, figure, _), _)| {
+    table.bars(title, Ink::Data, |(((_, figure, _), _), _)| {
         Some(axis.position(figure.at_most()?.max(1) as f64))
     });
     table.done()
+}
+
+/// Title of the response times of the operations that succeeded.
+const SERVED: &str = "served";
+
+fn response_title(t: &TrialReport) -> &'static str {
+    if t.served_of_few().is_some() { "all responses" } else { "response" }
 }
 
 /// The rows of the latency table for the first screen.
@@ -369,18 +370,19 @@ pub(super) fn key_times_table(t: &TrialReport) -> Table {
     let is_key = |row: usize| {
         let (row, figure, _) = statistics(times)[row];
         match row.title {
-            "p50" => true,
+            "mean" | "p50" => true,
             "p90" | "p99" | "p99.9" | "max" => times.count > 1 && figure != Figure::Absent,
             _ => false,
         }
     };
-    latency_table(t).with_columns(&["", "response", "service"]).with_rows(is_key)
+    let columns = ["", SERVED, response_title(t), "service"];
+    latency_table(t).with_columns(&columns).with_rows(is_key)
 }
 
 /// Adds the figures of one kind of time with their intervals.
-fn add_times<T>(table: &mut TableOf<T>, title: &str, of: impl Fn(&T) -> &StatedFigure) {
-    table.right(title, |row| stated(of(row).1, time));
+fn add_times<T>(table: &mut TableOf<T>, title: &str, of: impl Fn(&T) -> Option<&StatedFigure>) {
+    table.right(title, |row| stated(of(row).map_or(Figure::Absent, |figure| figure.1), time));
     table.right_if_any("95 % interval", "", |row| {
-        Some(Line::of(Ink::Dim, time_interval(of(row).2?)))
+        Some(Line::of(Ink::Dim, time_interval(of(row)?.2?)))
     });
 }

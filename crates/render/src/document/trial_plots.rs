@@ -109,7 +109,7 @@ pub(super) fn rates(trial: &TrialReport) -> Plot {
         let errors = PlotSeries::step("errors", of(|i| i.errors));
         plot = plot.with(errors.toned(Tone::Bad).dashed(Dash::DashDot));
     }
-    let throughput = number::known(trial.throughput_per_s, number::rate);
+    let throughput = number::stated(trial.throughput(), number::rate);
     plot.described(format!("Operations started and answered over time; throughput {throughput}."))
 }
 

@@ -14,6 +14,7 @@ pub use screen::{LatencyView, LiveScreen};
 pub use terminal_style::TerminalStyle;
 
 use knee_core::finding::Severity;
+use knee_core::trial::figure::Figure;
 use knee_core::trial::findings::trial_findings;
 use knee_core::trial::live::RemarkDetector;
 use knee_core::trial::report::{TrialReport, Verdict};
@@ -111,7 +112,7 @@ struct LiveTotals {
 #[derive(Clone, Debug)]
 struct EndedTrial {
     label: String,
-    throughput_per_s: Option<f64>,
+    throughput: Figure<f64>,
     /// Mean, 90th and 99th percentile of response time.
     times_ns: [Option<u64>; 3],
     errors: u64,
@@ -191,7 +192,7 @@ impl LiveState {
             self.is_tabled = true;
             self.ended.push(EndedTrial {
                 label: report.label.clone(),
-                throughput_per_s: report.throughput_per_s,
+                throughput: report.throughput(),
                 times_ns: [times.mean, times.p90, times.p99],
                 errors: report.outcomes.errors(),
                 is_valid: report.verdict == Verdict::Valid,

@@ -6,7 +6,7 @@ use super::screen::LiveScreen;
 use super::terminal_style::TerminalStyle;
 use super::{EndedTrial, LiveKind, LiveState, LiveTrial, LogEntry};
 use crate::document::line::{Ink, Line};
-use crate::number::{count, fixed, known, rate, time_short};
+use crate::number::{count, fixed, known, rate, stated, time_short};
 use knee_core::finding::Severity;
 use knee_load::measure::{AgentInterval, Interval};
 use knee_load::time::Nanos;
@@ -252,7 +252,7 @@ pub(super) fn draw_ended(live: &LiveState, style: TerminalStyle, buffer: &mut Bu
 
 fn ended(trial: &EndedTrial) -> Line {
     let [mean, p90, p99] = trial.times_ns.map(|ns| known(ns, time_short));
-    let throughput = known(trial.throughput_per_s, rate);
+    let throughput = stated(trial.throughput, rate);
     let figures = [throughput, mean, p90, p99, count(trial.errors)];
     let mut line = table_row(Ink::Plain, format!("{:<15.15}", trial.label), &figures);
     if !trial.is_valid {

@@ -134,8 +134,8 @@ fn arrival_help() -> String {
     format!("When connections start: {}", either(&shapes(None)))
 }
 
-const THREADS_HELP: &str = "Worker threads [default: one per available core; with given \
-                            descriptors or a rate at most one per 10,000 starts per second; the \
+const THREADS_HELP: &str = "Worker threads [default: one per available core, or half as many where \
+                            the target is on this host; with given descriptors or a rate at most one per 10,000 starts per second; the \
                             built-in server takes one core]";
 
 const OBSERVE_HELP: &str = "Observer at the server's host, for SYNs, queues, drops and processor \

@@ -107,7 +107,8 @@ impl RawOverload {
             sources: self.source.addresses(),
             close: self.close,
         });
-        let (times, engine) = ([warmup, self.duration], self.http.engine.resolve(machine));
+        let left = machine.beside(&target);
+        let (times, engine) = ([warmup, self.duration], self.http.engine.resolve(&left));
         let mut spec = OverloadSpec {
             base: http_runner::trial(&self.http, target, load, times, engine)?,
             simple,
@@ -117,7 +118,7 @@ impl RawOverload {
             descriptors_max: machine.connections_permitted(),
             scheduled,
         };
-        spec.base.engine = self.http.engine.resolve(&workers_for(&spec, served_per_s, machine));
+        spec.base.engine = self.http.engine.resolve(&workers_for(&spec, served_per_s, &left));
         Ok(spec)
     }
 

@@ -74,10 +74,11 @@ fn a_rate_takes_the_place_of_s_clients() {
 fn workers_are_as_many_as_the_rate_has_use_for() {
     for (arguments, workers) in [
         ("--descriptors 64,900", 1),
-        ("--descriptors 900 --connect-timeout 30ms", 3),
+        ("--descriptors 900 --connect-timeout 30ms", 2),
         ("--descriptors 900 -t 2", 2),
-        ("--rate 25k", 3),
-        ("", 4),
+        ("--rate 25k", 2),
+        ("--rate 25k -t 3", 3),
+        ("", 2),
     ] {
         assert_eq!(spec(arguments).base.engine.workers, workers, "{arguments}");
     }

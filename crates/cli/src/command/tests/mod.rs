@@ -22,8 +22,11 @@ use knee_load::time::Nanos;
 use refused::refusal;
 use std::ffi::OsString;
 
-pub const MACHINE: Machine =
-    Machine { cpus: 4, open_files: knee_engine::OpenFiles { limit: 1_024, per_connection: 1 } };
+pub const MACHINE: Machine = Machine {
+    cpus: 4,
+    open_files: knee_engine::OpenFiles { limit: 1_024, per_connection: 1 },
+    is_fleet: false,
+};
 
 const URL: &str = "http://127.0.0.1:8080/";
 
@@ -73,7 +76,7 @@ fn default_run_is_ten_users_for_ten_seconds() {
     assert_eq!(trial.connect_timeout, Nanos::from_secs(5));
     assert_eq!(trial.interval, Nanos::from_secs(1));
     assert_eq!(trial.seed, 7);
-    assert_eq!(trial.engine.workers, 4);
+    assert_eq!(trial.engine.workers, 2);
     assert_eq!(trial.engine.backend, BackendChoice::Auto);
     assert_eq!(trial.engine.wait, WaitPolicy::Auto);
     assert!(trial.target.keep_alive);
@@ -86,6 +89,23 @@ fn connections_alone_mean_users_as_in_wrk() {
     assert_eq!(trial.level, Level::Vusers(100));
     assert_eq!(trial.engine.workers, 2);
     assert_eq!(trial.duration, Nanos::from_secs(30));
+}
+
+#[test]
+fn half_of_the_processors_are_left_to_a_target_on_this_host() {
+    for (arguments, workers) in [
+        ("http://127.0.0.9/", 2),
+        ("http://[::1]:8080/", 2),
+        ("http://localhost/ --unix-socket /tmp/a.sock", 2),
+        ("http://127.0.0.1/ -t 4", 4),
+        ("http://127.0.0.1/ -c 1", 1),
+        ("http://192.0.2.7/", 4),
+        ("http://192.0.2.7/ -R 30000", 2),
+        ("http://127.0.0.1/ -R 90000", 2),
+        ("http://192.0.2.7/ -R 90000", 4),
+    ] {
+        assert_eq!(trial(arguments).engine.workers, workers, "{arguments}");
+    }
 }
 
 #[test]

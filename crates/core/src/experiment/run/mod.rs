@@ -4,7 +4,7 @@
 mod tests;
 
 use super::{Answer, Concluded, Experiment, NextTrial, verdict};
-use crate::trial::figure::Figure;
+use crate::trial::figure::{Figure, RateCertainty};
 use crate::trial::findings::{FindingContext, findings_at_levels, trial_findings, with_agents};
 use crate::trial::messages::GOOD_STREAMS_PERCENT;
 use crate::trial::report::{TrialReport, Verdict};
@@ -78,6 +78,7 @@ impl Experiment for SingleRun {
             let failed = failed.map(|t| error_share(&t.outcomes) * t.attempted as f64);
             RunConclusion {
                 throughput_per_s: figure("throughput_per_s").or(last.throughput_per_s),
+                throughput_is: past.iter().map(|t| t.throughput_is).max().unwrap_or_default(),
                 asked_per_s: past.iter().find_map(asked_in_vain),
                 p50_ns: time("p50_ns", times.p50),
                 p95_ns: time("p95_ns", times.p95),
@@ -104,9 +105,10 @@ impl Experiment for SingleRun {
 fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
     let valid = || trials.iter().filter(|t| t.verdict == Verdict::Valid);
     let figure = |row: &TrialStatistic| {
+        // A rate without an upper bound was achieved.
         let exact = valid().filter_map(|t| match row.value(t) {
-            Figure::Exactly(value) => Some(value),
-            Figure::Within(..) | Figure::Absent => None,
+            Figure::Exactly(value) | Figure::Within(value, None) => Some(value),
+            Figure::Within(_, Some(_)) | Figure::Absent => None,
         });
         let logs = exact.filter(|v| *v > 0.0).map(f64::ln);
         let cells: Vec<BlockCell> =
@@ -163,6 +165,9 @@ fn without_response_percent(trial: &TrialReport) -> f64 {
 pub struct RunConclusion {
     /// Responses per second; `None` without any.
     pub throughput_per_s: Option<f64>,
+    /// Whether that is a bound, as the generator was the limit.
+    #[serde(default, skip_serializing_if = "RateCertainty::is_determined")]
+    pub throughput_is: RateCertainty,
     /// Intended operations per second, if the target did not keep up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_per_s: Option<f64>,

@@ -337,22 +337,26 @@ fn a_schedule_that_changes_is_measured_as_a_whole() {
         assert!((per_s * 10.0 - started).abs() < 5.0, "{text}: {per_s}, {started} started");
         let asked = report.offered.asked_per_s.expect("a schedule");
         assert!((asked * 10.0 - started).abs() <= 1.0, "{text}: {asked}");
-        assert_eq!(report.throughput_range_per_s, None, "{text}");
+        assert!(report.throughput_is.is_determined(), "{text}");
     }
 }
 
-/// 30 operations, whose answers take longer than the schedule of all of them.
+/// 30 operations, whose answers take longer than the schedule of all of them, and a generator that
+/// has no time left.
 #[test]
 fn a_count_of_a_schedule_leaves_nothing_to_be_started() {
     let at = |ms: u64| MS(1_000 + ms);
     let ops: Vec<Completion> = (0..30).map(|n| op(at(n), at(n), at(200 + n))).collect();
     let mut trial = trial_until(at(230), open(ArrivalLaw::Constant), &ops);
+    trial.generator.busiest_worker_percent = 99.0;
     let per_s = 30.0 / 0.23;
-    assert!(assess(&trial).throughput_range_per_s.is_some(), "of 115 that were due");
+    let report = assess(&trial);
+    assert!(!report.throughput_is.is_determined(), "of 115 that were due");
+    assert!(report.throughput_per_s.is_some(), "what was achieved is stated");
     trial.spec.operations_max = Some(30);
     let report = assess(&trial);
     assert!((report.responses_per_s() - per_s).abs() < 1.0);
-    assert_eq!(report.throughput_range_per_s, None);
+    assert!(report.throughput_is.is_determined());
     assert!(report.offered.asked_per_s.is_some_and(|asked| (asked - per_s).abs() < 1.0));
 }
 
@@ -361,16 +365,36 @@ fn a_count_of_a_schedule_leaves_nothing_to_be_started() {
 fn few_random_arrivals_are_not_missing_ones() {
     let at = |n: u64| MS(1_000 + 250 * n);
     let ops: Vec<Completion> = (0..40).map(|n| op(at(n), at(n), at(n) + MS(1))).collect();
-    let law = |arrival| {
+    let is_determined = |arrival, busy| {
         let Load::Open(load) = open(arrival) else {
             unreachable!("it is open");
         };
         let rate = Rate::per_second(6).expect("not zero");
-        assess(&trial(Load::Open(OpenLoad { rate, ..load }), &ops)).throughput_range_per_s
+        let mut trial = trial(Load::Open(OpenLoad { rate, ..load }), &ops);
+        trial.generator.busiest_worker_percent = busy;
+        assess(&trial).throughput_is.is_determined()
     };
-    assert_eq!(law(ArrivalLaw::Poisson), None);
-    let range = law(ArrivalLaw::Constant).expect("20 of 60 are missing");
-    assert!(range.at_most.is_some_and(|most| (most - 6.0).abs() < 0.2), "{range:?}");
+    assert!(is_determined(ArrivalLaw::Poisson, 99.0));
+    assert!(!is_determined(ArrivalLaw::Constant, 99.0), "20 of 60 are missing");
+    assert!(is_determined(ArrivalLaw::Constant, 90.0), "that is not the generator's doing");
+}
+
+/// A start that is slower than the rest is cut, and the whole is stated beside it. A cut that
+/// changes nothing beyond chance is none.
+#[test]
+fn a_cut_changes_the_throughput_or_is_none() {
+    let with_first_second = |slow: u64| {
+        let ops = (1_000..11_000).filter(|k| *k >= 2_000 || !k.is_multiple_of(slow));
+        let ops: Vec<Completion> = ops.map(|k| op(MS(k), MS(k), MS(k + 1))).collect();
+        assess(&trial(closed(1), &ops))
+    };
+    let report = with_first_second(2);
+    let (per_s, whole) = (report.responses_per_s(), report.as_http().throughput_whole_per_s);
+    assert!((per_s - 1_000.0).abs() < 5.0 && report.transient_ns() > 0, "{per_s}");
+    assert!(whole.is_some_and(|whole| (whole - 950.0).abs() < 5.0), "{whole:?}");
+    let report = with_first_second(50);
+    assert_eq!((report.transient_ns(), report.as_http().throughput_whole_per_s), (0, None));
+    assert!((report.responses_per_s() - 998.0).abs() < 1.0);
 }
 
 #[test]

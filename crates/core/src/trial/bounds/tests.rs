@@ -5,9 +5,9 @@ use crate::trial::assess::assess;
 use crate::trial::assess::tests::{closed, open, spec};
 use crate::trial::figure::Figure;
 use crate::trial::report::Verdict;
-use crate::trial::validity::Clause;
 use knee_load::arrival::ArrivalLaw;
 use knee_load::measure::{GeneratorUse, Stage};
+use knee_load::spec::{Pause, PauseKind};
 use std::collections::BTreeMap;
 
 const US: u64 = 1_000;
@@ -103,45 +103,61 @@ fn closed_trial(response_us: u64, read_after_us: u64) -> Trial {
     trial
 }
 
-#[test]
-fn closed_loop_throughput_lacks_the_generators_share_of_cycles() {
-    let range = |response_us, read_after_us| {
-        let report = assess(&closed_trial(response_us, read_after_us));
-        assert_eq!(report.throughput_per_s.is_none(), report.throughput_range_per_s.is_some());
-        report.throughput_range_per_s
-    };
-    assert_eq!(range(25, 19), None, "19 µs are not worth a range");
-    assert_eq!(range(1_000, 105), None, "nor is less than a tenth");
-    let range = range(750, 250).unwrap();
-    let most = range.at_most.unwrap();
-    assert!((most / range.at_least - 4.0 / 3.0).abs() < 0.01, "{range:?}");
+/// Whether the throughput is determined, of a worker that was busy for this share of the time.
+fn is_determined_rate(trial: &mut Trial, busy_percent: f64) -> bool {
+    trial.generator.busiest_worker_percent = busy_percent;
+    let report = assess(trial);
+    assert_eq!(report.verdict, Verdict::Valid, "{:?}", report.invalid_because);
+    let achieved = report.throughput_per_s.expect("what was achieved");
+    assert!((achieved - 10_000.0).abs() < 1.0, "{achieved}");
+    assert_eq!(report.throughput_range_per_s, None);
+    let is_determined = report.throughput_is.is_determined();
+    let most = [report.throughput().at_most(), report.goodput().at_most()];
+    assert_eq!(most.map(|most| most.is_some()), [is_determined; 2]);
+    is_determined
 }
 
 #[test]
-fn busy_generator_without_timestamps_has_no_upper_bound() {
+fn a_busy_generator_with_a_share_of_each_cycle_is_the_limit() {
+    let mut own_10_percent = closed_trial(900, 101);
+    assert!(!is_determined_rate(&mut own_10_percent, 96.0));
+    assert!(is_determined_rate(&mut own_10_percent, 94.0), "it had time left");
+    own_10_percent.generator.busiest_worker_spin_percent = 30.0;
+    assert!(is_determined_rate(&mut own_10_percent, 100.0), "it polled");
+    assert!(is_determined_rate(&mut closed_trial(910, 90), 99.0), "users wait for the target");
+    // Slow to read, and not busy: that is what users of this host get.
+    assert!(is_determined_rate(&mut closed_trial(500, 500), 60.0));
+    let mut paced = closed_trial(900, 101);
+    let pause = knee_load::law::Law::Fixed(Nanos::from_millis(1));
+    paced.spec.load = Load::Closed {
+        vusers: 10,
+        pause: Pause { kind: PauseKind::Think, law: pause },
+        stages: Vec::new(),
+    };
+    assert!(is_determined_rate(&mut paced, 99.0), "users wait for their pauses");
+}
+
+#[test]
+fn busy_generator_without_timestamps_is_the_limit() {
     let mut trial = closed_trial(750, 0);
     trial.measurement.by_kernel = 0;
-    trial.generator.busiest_worker_percent = 95.0;
-    assert_eq!(assess(&trial).throughput_range_per_s, None);
-    trial.generator.busiest_worker_percent = 96.0;
-    let report = assess(&trial);
-    let range = report.throughput_range_per_s.clone().unwrap();
-    assert_eq!(range.at_most, None);
-    assert!(range.because.contains("96 % of a processor"), "{range:?}");
-    assert_eq!(report.throughput_at_least_per_s(), Some(range.at_least));
+    assert!(is_determined_rate(&mut trial, 94.0));
+    assert!(!is_determined_rate(&mut trial, 96.0));
 }
 
 #[test]
-fn nothing_determined_is_invalid() {
-    let mut trial = closed_trial(750, 250);
-    assert_eq!(assess(&trial).verdict, Verdict::Valid, "the median is");
-    trial.measurement.undelayed = Histogram::default();
-    trial.measurement.undelayed.record_n(Nanos(500 * US), 100_000);
-    assert_eq!(assess(&trial).invalid_clauses, [Clause::Undetermined]);
-    // Of ten operations each value is stated.
-    trial.measurement.outcomes = Default::default();
-    trial.measurement.outcomes.add_many(knee_load::measure::Outcome::Ok, 10);
-    assert_eq!(assess(&trial).verdict, Verdict::Valid);
+fn a_stall_leaves_what_it_cannot_have_changed() {
+    let mut trial = closed_trial(750, 0);
+    let max = |trial: &Trial| assess(trial).response_time_ns.figure("max").at_least().unwrap();
+    assert!(max(&trial) > 700 * US);
+    trial.measurement.response.record(Nanos::from_millis(150));
+    trial.measurement.undelayed.record(Nanos::from_millis(150));
+    assert!(max(&trial) > 149_000 * US);
+    trial.measurement.stall_ns_max = 120_000 * US;
+    let report = assess(&trial);
+    assert_eq!(report.verdict, Verdict::Valid, "of 10 s");
+    assert!(report.response_time_ns.p50.is_some() && report.throughput_is.is_determined());
+    assert!(report.response_time_ns.max.is_none() && max(&trial) < 31_000 * US);
 }
 
 #[test]

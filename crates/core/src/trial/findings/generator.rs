@@ -3,9 +3,8 @@
 use super::TrialGroup;
 use crate::finding::{Code, Finding, codes};
 use crate::trial::agents::{AgentDifference, AgentState, agent_state, outlier};
-use crate::trial::bounds::{BUSY_PERCENT, BUSY_WINDOW};
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::validity::Clause;
+use crate::trial::validity::{Clause, STALL_NS};
 use crate::words::{number, percent, time, users};
 use knee_load::spec::Level;
 
@@ -18,8 +17,8 @@ const PAUSE_NS: f64 = 50_000.0;
 
 codes! {
     GENERATOR_LIMITED = "generator_limited":
-        cause "A core of the generator had no time left, and users waited for it. The target can \
-               serve more than was measured.",
+        cause "A worker of the generator was busy for 95 % of the time, and the load had to wait \
+               for it. The throughput is a lower bound: the target can do at least this.",
         remedy "Give the generator more cores with --threads, run it on another machine than the \
                 target, or ask for less.";
 
@@ -34,10 +33,20 @@ codes! {
                or did not keep the arrival process. The figures are of another load.",
         remedy "Repeat on a quieter or larger machine, or offer less.";
 
+    GENERATOR_STALLED = "generator_stalled":
+        cause "The generator did nothing for 100 ms or longer: its process was stopped, or its \
+               machine was paused or overloaded. That is a small part of the trial, so the load \
+               was the one asked for. In an open loop the operations that were due meanwhile \
+               started late and together, and the report has a range for each percentile that \
+               they may have changed. In a closed loop the users did nothing meanwhile.",
+        remedy "Find what stopped the process: a suspended virtual machine, a quota of processor \
+                time in its container, or other programs. A longer trial makes the stall a \
+                smaller part of it.";
+
     FIGURES_UNDETERMINED = "figures_undetermined":
-        cause "The generator's own delays may have changed these figures by more than 10 %, and \
-               times by more than 20 µs. The report has a range in the place of each. All other \
-               figures are determined.",
+        cause "The generator's own delays may have changed these times by more than 10 % and \
+               20 µs. The report has a range in the place of each. All other figures are \
+               determined.",
         remedy "Give the generator a processor of its own with taskset, or run it on another \
                 machine than the target.";
 
@@ -94,21 +103,19 @@ codes! {
                 max_file_store of nats-server and the limits of the account.";
 }
 
-/// Where the generator limits a closed loop, users' cycles contain its delay, and the throughput is
-/// not determined.
+/// Where the generator limits the load, the throughput is a bound of what the target can do.
 fn busy_percent(t: &TrialReport) -> Option<(f64, u32)> {
     let g = &t.generator;
     let busy = g.busiest_worker_percent - g.busiest_worker_spin_percent;
-    let is_full = t.duration_ns >= BUSY_WINDOW.0 && busy > BUSY_PERCENT;
-    (is_full && t.throughput_range_per_s.is_some()).then_some((busy, g.workers))
+    (!t.throughput_is.is_determined()).then_some((busy, g.workers))
 }
 
 pub(super) fn generator_limited(trials: &TrialGroup) -> Option<Finding> {
     let (place, (busy, workers)) = trials.worst(busy_percent, |b| b.0)?;
     Some(GENERATOR_LIMITED.warning(
         format!(
-            "{place}the generator is the limit: its busiest core is {} busy. The server can do \
-             more",
+            "{place}the generator was the limit: its busiest worker was busy for {} of the time. \
+             The target can do at least what was measured",
             percent(busy)
         ),
         [("busiest_worker_percent", busy), ("workers", f64::from(workers))],
@@ -174,19 +181,35 @@ pub(crate) fn distorted(place: &str, clauses: &[String], lighter: &str) -> Findi
 pub(super) fn figures_undetermined(trials: &TrialGroup) -> Option<Finding> {
     let undetermined = |t: &TrialReport| {
         let times = &t.response_time_ns;
-        let rate = t.throughput_range_per_s.as_ref();
-        let because = rate.map(|range| &range.because);
-        let first = || times.ranges.values().next().map(|range| &range.because);
-        let because = because.or_else(first)?;
-        let names = rate.map(|_| "throughput").into_iter();
-        let names = names.chain(times.undetermined());
-        Some((names.collect::<Vec<_>>().join(", "), because.clone()))
+        let because = &times.ranges.values().next()?.because;
+        Some((times.undetermined().collect::<Vec<_>>().join(", "), because.clone()))
     };
     let (place, (names, because)) = trials.first(undetermined)?;
     Some(FIGURES_UNDETERMINED.warning(
         format!("{place}known as a range only: {names}; {because}"),
         [],
         "give the generator a processor of its own with taskset, or run it on another machine",
+    ))
+}
+
+pub(super) fn generator_stalled(trials: &TrialGroup) -> Option<Finding> {
+    let stalled = |t: &TrialReport| {
+        let late_ns = match t.level {
+            Level::Vusers(_) => t.offered.stall_ns_max,
+            _ => t.offered.pacing_error_ns.max?,
+        };
+        (late_ns >= STALL_NS && !t.breaks(Clause::Stalled)).then_some((late_ns, t.duration_ns))
+    };
+    let (place, (late_ns, window_ns)) = trials.worst(stalled, |found| found.0 as f64)?;
+    let share = 100.0 * late_ns as f64 / window_ns.max(1) as f64;
+    Some(GENERATOR_STALLED.warning(
+        format!(
+            "{place}the generator stalled for {}, {} of the time",
+            time(late_ns as f64),
+            percent(share)
+        ),
+        [("stalled_ns", late_ns as f64), ("stalled_percent", share)],
+        QUIETER,
     ))
 }
 

@@ -86,6 +86,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         generator::rate_max_reached,
         generator::agent_stopped,
         generator::generator_distorted,
+        generator::generator_stalled,
         generator::figures_undetermined,
         generator::generator_woken,
         generator::littles_law,

@@ -2,10 +2,11 @@
 
 use super::{FindingContext, findings_at_levels, trial_findings};
 use crate::experiment::sweep::tests::fake::{base, blank, outcomes};
-use crate::trial::figure::{RateRange, TimeRange};
+use crate::trial::figure::{RateCertainty, TimeRange};
 use crate::trial::messages::{MessagesReport, SentReport};
 use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, SessionsReport};
+use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
 use knee_load::measure::{Interval, Outcome, Stage, StatusCodes};
 use knee_load::spec::{Level, WaitPolicy};
@@ -157,15 +158,6 @@ fn trial_findings_at_their_thresholds() {
         t.generator.busiest_worker_percent = all;
         t.generator.busiest_worker_spin_percent = spin;
     };
-    let undetermined = |t: &mut TrialReport| {
-        t.throughput_range_per_s = Some(RateRange {
-            at_least: 400.0,
-            at_most: Some(500.0),
-            because: "the generator read responses late".into(),
-        });
-        t.throughput_per_s = None;
-    };
-    check("a range of throughput", undetermined, &["figures_undetermined"]);
     let late = |t: &mut TrialReport| {
         let range = TimeRange {
             at_least: 1,
@@ -175,14 +167,31 @@ fn trial_findings_at_their_thresholds() {
         t.response_time_ns.ranges.insert("p99".into(), range);
     };
     check("a range of the p99", late, &["figures_undetermined"]);
-    let limited = |t: &mut TrialReport, percent, spin| {
-        undetermined(t);
-        busy(t, percent, spin);
+    let limited = |t: &mut TrialReport| t.throughput_is = RateCertainty::AtLeast;
+    check("a bound of throughput", limited, &["generator_limited"]);
+    let stalled = |t: &mut TrialReport, ns| t.offered.stall_ns_max = ns;
+    check("100 ms in which users did nothing", |t| stalled(t, 100_000_000), &["generator_stalled"]);
+    check("99 ms", |t| stalled(t, 99_000_000), &[]);
+    let invalid = |t: &mut TrialReport| {
+        stalled(t, 900_000_000);
+        t.verdict = Verdict::Invalid;
+        t.invalid_clauses = vec![Clause::Stalled];
+        t.invalid_because = vec!["the generator stalled".into()];
     };
-    let both = &["generator_limited", "figures_undetermined"];
-    check("96 % of a core", |t| limited(t, 96.0, 0.0), both);
-    check("95 % of a core", |t| limited(t, 95.0, 0.0), &both[1..]);
-    check("polling", |t| limited(t, 100.0, 30.0), &both[1..]);
+    check("a stall that makes it INVALID", invalid, &["generator_distorted"]);
+    let late_start = |t: &mut TrialReport, ns| {
+        t.level = Level::RatePerS(1_000.0);
+        t.offered.pacing_error_ns.max = Some(ns);
+    };
+    check("an operation late by 100 ms", |t| late_start(t, 100_000_000), &["generator_stalled"]);
+    check(
+        "a stall in which nothing was due",
+        |t| {
+            late_start(t, 90_000_000);
+            stalled(t, 100_000_000);
+        },
+        &[],
+    );
     check("a busy core that nobody waits for", |t| busy(t, 96.0, 0.0), &[]);
 
     check("invalid", |t| t.verdict = Verdict::Invalid, &["generator_distorted"]);

@@ -25,8 +25,10 @@ codes! {
         remedy "Ask for a lower --rate, or give the generator more cores with --threads.";
 
     STALLED = "stalled":
-        cause "The generator did nothing for 100 ms or longer. Its process was stopped, or its \
-               machine was paused or overloaded. Waits in that time are the generator's own.",
+        cause "The generator did nothing for 100 ms or longer, for so large a part of the trial \
+               that the load was another one: 5 % of the operations started 100 ms late or more, \
+               or the users of a closed loop did nothing for 9 % of the time. Its process was \
+               stopped, or its machine was paused or overloaded.",
         remedy "Find what stopped the process: a suspended virtual machine, a quota of processor \
                 time in its container, or other programs. Then measure again.";
 
@@ -93,7 +95,8 @@ codes! {
 
     UNDETERMINED = "undetermined":
         cause "The generator's own delays may have changed both the throughput and the median by \
-               more than 10 %. The report has the range of each figure.",
+               more than 10 %. The report has the range of each figure. Only reports of earlier \
+               versions have this reason.",
         remedy "Give the generator a processor of its own with taskset, or run it on another \
                 machine than the target.";
 }

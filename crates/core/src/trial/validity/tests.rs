@@ -20,7 +20,7 @@ fn healthy() -> ValidityEvidence {
 }
 
 fn quantiles(p50: u64, p99: u64) -> PacingQuantiles {
-    PacingQuantiles { p50, p99, max: p99 }
+    PacingQuantiles { p50, p95: p50, p99, max: p99 }
 }
 
 fn gaps(law: GapLaw, mean_ns: u64, std_dev_ns: u64) -> GapEvidence {
@@ -91,15 +91,34 @@ fn a_standstill_counts_however_long_the_trial() {
         refused_at_once(99 * MS)(e);
         e.replaced_after = Some(Nanos::from_millis(400));
     });
-    check("late by 100 ms once", "stalled for 100 ms", |e| e.pacing_error_ns.max = 100 * MS);
-    check("late by 99 ms once", "", |e| e.pacing_error_ns.max = 99 * MS);
-    check("late by 98 ms without replacing anything", "", |e| {
-        e.pacing_error_ns = quantiles(40 * US, 98 * MS);
+    check("a connect that was late by 100 ms", "stalled for 100 ms", |e| {
+        refused_at_once(5 * MS)(e);
+        e.pacing_error_ns.max = 100 * MS;
     });
+}
+
+#[test]
+fn a_stall_counts_where_it_changes_the_load() {
+    let late = |p95: u64, max: u64| {
+        move |e: &mut ValidityEvidence| {
+            e.pacing_error_ns = PacingQuantiles { p95, p99: max, max, ..quantiles(40 * US, 0) };
+        }
+    };
+    check("5 % late by 100 ms", "stalled for 300 ms", late(100 * MS, 300 * MS));
+    check("5 % late by 99 ms", "", late(99 * MS, 300 * MS));
     check("a second in which nothing was due", "", |e| e.stall_ns_max = 1_000 * MS);
-    check("a second in a closed loop", "stalled for 1 s", |e| {
-        (e.open_loop, e.stall_ns_max) = (false, 1_000 * MS);
-    });
+    let closed = |stall_ns: u64, window: Nanos| {
+        move |e: &mut ValidityEvidence| {
+            (e.open_loop, e.stall_ns_max, e.window) = (false, stall_ns, window);
+        }
+    };
+    let window = Nanos::from_secs(10);
+    check("a second of ten in a closed loop", "stalled for 1 s", closed(1_000 * MS, window));
+    check("0.9 s of ten", "", closed(900 * MS, window));
+    check("115 ms of two seconds", "", closed(115 * MS, Nanos::from_secs(2)));
+    let short = Nanos::from_millis(400);
+    check("110 ms of a slice", "stalled for 110 ms", closed(110 * MS, short));
+    check("99 ms of a slice", "", closed(99 * MS, short));
 }
 
 #[test]
@@ -178,9 +197,6 @@ fn poisson_counts_must_be_as_dispersed_as_poisson() {
 
 #[test]
 fn the_generators_own_limits_count() {
-    check("nothing determined", "neither", |e| {
-        e.undetermined = Some("neither throughput nor the median is determined".to_owned());
-    });
     check("no ports", "11 of 10,000", |e| e.no_resources = 11);
     check("hardly a port missing", "", |e| e.no_resources = 10);
     check(

@@ -199,3 +199,89 @@ fn followers_of_a_late_operation_may_owe_its_delay() {
     assert_eq!(backlogs.added(after, Nanos::ZERO), Nanos::ZERO);
     assert_eq!(backlogs.added(next, Nanos::ZERO), late, "it is remembered");
 }
+
+/// What an operation would do to others ends as soon as as few are in flight as it found.
+#[test]
+fn a_delay_is_handed_on_to_a_longer_queue_only() {
+    let mut backlogs = Backlogs::default();
+    let ms = Nanos::from_millis;
+    for k in 1..=4 {
+        backlogs.on_start(ms(k), Nanos::ZERO);
+    }
+    backlogs.on_start(ms(10), ms(5));
+    backlogs.on_start(ms(11), Nanos::ZERO);
+    assert_eq!(backlogs.added(ms(11), Nanos::ZERO), ms(5), "it queues behind the late one");
+    (0..2).for_each(|_| backlogs.on_end());
+    backlogs.on_start(ms(12), Nanos::ZERO);
+    assert_eq!(backlogs.added(ms(12), Nanos::ZERO), Nanos::ZERO, "four were in flight again");
+    assert_eq!(backlogs.added(ms(11), Nanos::ZERO), ms(5), "it is remembered");
+}
+
+#[test]
+fn long_operations_do_not_inherit_delays_of_long_ago() {
+    let mut backlogs = Backlogs::default();
+    let mut now = Nanos::ZERO;
+    let mut start = |backlogs: &mut Backlogs, late: Nanos| {
+        now = Nanos(now.0 + 1_000_000);
+        backlogs.on_start(now, late);
+        now
+    };
+    start(&mut backlogs, Nanos::from_secs(1));
+    backlogs.on_end();
+    let mut short = |backlogs: &mut Backlogs, count: u64| {
+        let mut last = Nanos::ZERO;
+        for k in 0..count {
+            last = start(backlogs, Nanos::from_micros(10 + k % 70));
+            backlogs.on_end();
+        }
+        last
+    };
+    short(&mut backlogs, 600);
+    let long = short(&mut backlogs, 1);
+    short(&mut backlogs, 2_000);
+    assert!(backlogs.changes.len() <= KEPT);
+    assert!(backlogs.added(long, Nanos::ZERO) < Nanos::from_millis(1));
+}
+
+/// One delay of 5 ms among 4,000 operations of a server that nearly always has some in it: the times
+/// of the others are what they are.
+#[test]
+fn one_delay_leaves_the_times_of_a_busy_server_determined() {
+    for seed in 0..20 {
+        let mut rng = rng::stream(seed, rng::ORDER);
+        let case = Case {
+            gap_ns: 3.5e6,
+            is_poisson: true,
+            servers: 1,
+            service_ns: 3e6,
+            is_exponential: true,
+            kind: 1,
+            delay_ns: 5e6,
+            every: 3_999,
+        };
+        let (_, measured) = compare(&case, &mut rng);
+        for q in [0.5, 0.9] {
+            let [least, most] =
+                [&measured.undelayed, &measured.response].map(|times| times.quantile(q).0 as f64);
+            assert!(least >= 0.9 * most, "{seed}: {q}: {least} to {most}");
+        }
+    }
+}
+
+/// A response cannot be shorter than its service, nor can the least of it.
+#[test]
+fn the_least_response_is_not_below_the_least_service() {
+    for seed in 0..50 {
+        let mut rng = rng::stream(seed, rng::ORDER);
+        let case = Case::draw(&mut rng);
+        let (_, measured) = compare(&case, &mut rng);
+        let mut service = measured.service.without(&measured.held_up);
+        service.merge(&measured.held_up_least);
+        assert_eq!(service.count(), measured.undelayed.count());
+        for q in [0.1, 0.5, 0.9, 0.99, 1.0] {
+            let [service, response] =
+                [&service, &measured.undelayed].map(|times| times.quantile(q).0);
+            assert!(response >= service, "{seed}: {q}: {response} below {service}");
+        }
+    }
+}

@@ -45,6 +45,7 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
         completed: answered,
         throughput_per_s: (answered > 0).then(|| per_s(answered)),
         throughput_ci95_per_s: None,
+        throughput_is: Default::default(),
         throughput_range_per_s: None,
         goodput_per_s: (answered > 0).then(|| per_s(answered)),
         outcomes,

@@ -140,7 +140,12 @@ impl OverloadPoint {
         let shows_stops = !is_of_datagrams || outcomes.count(Outcome::Refused) > 0;
         let silence = Silence::of(trial).filter(|_| shows_stops);
         let (served_per_s, served_ci95_per_s) = served(trial, silence);
-        let served_range_per_s = served_range(trial).filter(|_| silence.is_none());
+        let is_least = !trial.throughput_is.is_determined() && trial.sessions().is_none();
+        let served_range_per_s = (is_least && silence.is_none()).then(|| RateRange {
+            at_least: served_per_s,
+            at_most: None,
+            because: "the generator was the limit".to_owned(),
+        });
         let later_per_s = (attempts_per_s - started_per_s).max(0.0);
         let (taken_per_s, answered_per_s) = if of_sessions {
             (established_per_s + later_per_s, established_per_s)
@@ -376,19 +381,6 @@ fn served(trial: &TrialReport, silence: Option<Silence>) -> (f64, Option<[f64; 2
     }
     let ci95 = trial.throughput_ci95_per_s.filter(|_| refusals == 0);
     (share * trial.responses_per_s(), ci95)
-}
-
-/// Range of what was served where it is not determined; `None` for sessions.
-fn served_range(trial: &TrialReport) -> Option<RateRange> {
-    let of_responses = trial.throughput_range_per_s.as_ref();
-    let range = of_responses.filter(|_| trial.sessions().is_none())?;
-    let responses = trial.outcomes.responses().max(1);
-    let share = served_count(&trial.outcomes) as f64 / responses as f64;
-    Some(RateRange {
-        at_least: share * range.at_least,
-        at_most: range.at_most.map(|most| share * most),
-        because: range.because.clone(),
-    })
 }
 
 /// The 95 % bounds of a rate by a count of independent events.

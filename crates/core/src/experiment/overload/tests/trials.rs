@@ -35,6 +35,7 @@ pub(crate) fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
         completed,
         throughput_per_s: Some(served),
         throughput_ci95_per_s: Some([0.99 * served, 1.01 * served]),
+        throughput_is: Default::default(),
         throughput_range_per_s: None,
         goodput_per_s: Some(served),
         response_time_ns: TimesReport::default(),

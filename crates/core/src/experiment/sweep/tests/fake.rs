@@ -240,6 +240,7 @@ pub(crate) fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         completed: 0,
         throughput_per_s: None,
         throughput_ci95_per_s: None,
+        throughput_is: Default::default(),
         throughput_range_per_s: None,
         goodput_per_s: None,
         outcomes: Outcomes::default(),

@@ -49,6 +49,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         attempted: ledger.intended,
         completed: ledger.received,
         throughput_per_s: Some(throughput_per_s),
+        throughput_is: Default::default(),
         throughput_range_per_s: None,
         throughput_ci95_per_s: batch_means_ci95(&series)
             .filter(|_| stationary)
