@@ -1,12 +1,14 @@
 //! Standard output and standard error: what is written there, and what their terminal can show.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, of_command_line};
 use crate::whole_file::{OutputPlace, settle};
+use knee_load::secrets::Secrets;
 use knee_load::time::Nanos;
 use std::env;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 use terminal_size::{Height, Width, terminal_size_of};
 
 /// Writes to standard output and flushes it. A reader that went away is no error.
@@ -46,10 +48,11 @@ fn end() -> io::Result<()> {
     settle(&File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// Says a line on standard error.
+/// Says a line on standard error, without the secrets of the command line.
 pub fn say(line: &str) {
+    static SECRETS: LazyLock<Secrets> = LazyLock::new(of_command_line);
     // Nobody to tell where standard error is closed.
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", SECRETS.hide(line));
 }
 
 /// Says things on standard error, unless `--quiet`.

@@ -107,7 +107,7 @@ fn target(port: u16, rows: usize, deal: Deal) -> Target {
         is: Match::Contains(piece(TemplatePiece::Variable(1))),
     });
     let mut old = step("old", vec![cookies()], 200);
-    (old.redirects, old.redirected) = (1, Some(6));
+    (old.redirects, old.redirected) = (1, Some(Redirected { same: 6, get: 6, is_post: false }));
     let redirected = step("redirected", vec![piece(TemplatePiece::Cookies), cookies()], 200);
     let form = "Content-Type: application/x-www-form-urlencoded";
     let asked = |method, path, headers: &[&str], body| request(&url, method, path, headers, body);

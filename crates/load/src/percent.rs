@@ -31,7 +31,12 @@ pub fn form(text: &str) -> String {
 
 /// A URL in which only characters that no URL has are encoded.
 pub fn url(text: &str) -> String {
-    percent_encode(text.as_bytes(), NOT_OF_URLS).to_string()
+    url_of_bytes(text.as_bytes())
+}
+
+/// The same of bytes, which may be no text.
+pub fn url_of_bytes(bytes: &[u8]) -> String {
+    percent_encode(bytes, NOT_OF_URLS).to_string()
 }
 
 /// The text of a name or value in a form or query, where `+` is a blank; `None` if it is not UTF-8.

@@ -6,7 +6,6 @@ use std::fmt;
 use std::num::NonZero;
 use std::ops::{Add, AddAssign, Sub};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc2822;
 use time::format_description::well_known::iso8601::{
     Config, EncodedConfig, Iso8601, TimePrecision,
 };
@@ -155,12 +154,6 @@ fn put<const FORM: EncodedConfig>(realtime_ns: u64, out: &mut Vec<u8>) {
     if let Ok(time) = time {
         let _ = time.format_into(out, &Iso8601::<FORM>);
     }
-}
-
-/// A date as HTTP and mail have it (RFC 2822), in nanoseconds since 1970; 0 where it lies before.
-pub(crate) fn rfc2822_ns(date: &str) -> Option<u64> {
-    let time = OffsetDateTime::parse(date, &Rfc2822).ok()?;
-    Some(u64::try_from(time.unix_timestamp_nanos()).unwrap_or(0))
 }
 
 /// A time as ISO 8601 has it, with its zone, in milliseconds since 1970.

@@ -183,42 +183,51 @@ impl CompiledRequest {
         let request = HttpRequest { host: host.to_owned(), ..self.request.clone() };
         CompiledRequest { request, server, ..self.clone() }
     }
+
+    /// Whether a redirection to a GET changes it.
+    pub(super) fn changes_to_get(&self) -> bool {
+        let is_read = matches!(&*self.request.method, "GET" | "HEAD");
+        let has_body = self.request.holes.iter().any(|hole| hole.part == Part::Body);
+        !is_read || has_body || !self.request.body.is_empty()
+    }
 }
 
-/// What follows a redirection of a request to a target: a GET, or a HEAD after one. It has the same
-/// headers except those of a body, and to another server except those for one server alone. Its
-/// first hole is its whole path.
-pub(super) fn redirected(of: &CompiledRequest, (server, host): (u16, &str)) -> CompiledRequest {
-    let is_left_out = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        name.starts_with("content-")
-            || server != of.server && matches!(&*name, "authorization" | "host")
+/// What follows a redirection of a request to a target: the same again, or `as_get` a GET without a
+/// body (a HEAD after one). Its first hole is its whole path, and the others have what those of the
+/// request had, apart from its cookies. To another server it has no Host of its own.
+pub(super) fn redirected(
+    of: &CompiledRequest,
+    as_get: bool,
+    (server, host): (u16, &str),
+) -> CompiledRequest {
+    let mut request = HttpRequest { host: host.to_owned(), ..of.request.clone() };
+    request.path.clear();
+    request.holes.clear();
+    if as_get {
+        request.method = if request.method == "HEAD" { "HEAD" } else { "GET" }.to_owned();
+        request.body = Body::default();
+    }
+    let mut fills = Vec::new();
+    let mut put = |part, at, value, escape| {
+        request.holes.push(Hole { part, at });
+        fills.push(Fill { value, escape });
     };
-    let method = match &*of.request.method {
-        "HEAD" => "HEAD",
-        _ => "GET",
-    };
-    let mut request = HttpRequest {
-        method: method.to_owned(),
-        path: String::new(),
-        headers: Vec::new(),
-        body: Body::default(),
-        host: host.to_owned(),
-        holes: vec![Hole { part: Part::Path, at: 0 }],
-        ..of.request.clone()
-    };
-    let mut fills = vec![Fill { value: Template::default(), escape: Escape::UrlPiece }];
-    for (number, header) in (0u16..).zip(&of.request.headers) {
-        if is_left_out(&header.0) {
+    put(Part::Path, 0, Template::default(), Escape::UrlPiece);
+    for (number, (hole, fill)) in (0u16..).zip(of.request.holes.iter().zip(&of.fills)) {
+        if hole.part == Part::Path || hole.part == Part::Body && as_get {
             continue;
         }
-        let part = Part::Header(request.headers.len() as u16);
-        request.headers.push(header.clone());
-        let holes = of.request.holes.iter().zip(&of.fills);
-        for (hole, fill) in holes.filter(|(hole, _)| hole.part == Part::Header(number)) {
-            request.holes.push(Hole { part, at: hole.at });
-            fills.push(fill.clone());
+        if fill.is_of_cookies() {
+            put(hole.part, hole.at, fill.value.clone(), fill.escape);
+        } else {
+            let sent = Template(vec![TemplatePiece::Sent(number)]);
+            put(hole.part, hole.at, sent, Escape::None);
         }
     }
+    request.leave_out_headers(&mut fills, |_, name| {
+        let name = name.to_ascii_lowercase();
+        as_get && (name.starts_with("content-") || name == "expect")
+            || server != of.server && name == "host"
+    });
     CompiledRequest { request, fills, server, leads: false }
 }

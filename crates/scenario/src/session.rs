@@ -12,7 +12,7 @@ use super::response::{expectations, extractions};
 use super::schema::{self, STEP};
 use super::tree::{Entry, Node, Value};
 use knee_load::quantity::{parse_law, quoted};
-use knee_load::session::{Ask, DataSet, Instruction, RequestStep, SessionKind};
+use knee_load::session::{Ask, DataSet, Instruction, Redirected, RequestStep, SessionKind};
 
 /// The most kinds of sessions.
 const KINDS_MAX: usize = 1_000;
@@ -204,18 +204,28 @@ impl PlanBuilder<'_> {
         at: Position,
     ) -> Read<u32> {
         let number = self.requests.len() as u32;
-        let redirects = (step.redirects > 0).then(|| step.redirected());
+        let follows = (step.redirects > 0).then(|| step.redirected());
         if compiled.leads {
             self.push_variants(step, at, |to| compiled.at(to))?;
         } else {
             self.push(compiled, step, at)?;
         }
-        if let Some(follows) = redirects {
-            let next = self.requests.len() as u32;
-            self.push_variants(follows, at, |to| redirected(compiled, to))?;
-            if let Some(step) = self.plan.requests.get_mut(number as usize) {
-                step.redirected = Some(next);
-            }
+        let Some(follows) = follows else {
+            return Ok(number);
+        };
+        // Each variant has its own, as what is for its server alone stays there.
+        for sent in number as usize..self.requests.len() {
+            let server = self.plan.requests[sent].server;
+            let compiled = CompiledRequest { server, ..compiled.clone() };
+            let mut push = |as_get| {
+                let first = self.requests.len() as u32;
+                let variant = |to: (u16, &str)| redirected(&compiled, as_get, to);
+                self.push_variants(follows.clone(), at, variant).map(|()| first)
+            };
+            let same = push(false)?;
+            let get = if compiled.changes_to_get() { push(true)? } else { same };
+            let is_post = compiled.request.method == "POST";
+            self.plan.requests[sent].redirected = Some(Redirected { same, get, is_post });
         }
         Ok(number)
     }
@@ -240,7 +250,10 @@ impl PlanBuilder<'_> {
         let CompiledRequest { request, fills, .. } = compiled;
         let number = self.requests.len();
         let headers = request.headers.iter().map(|(name, value)| name.len() + value.len());
-        let own_body = if request.body.len() > 1 << 20 { 0 } else { request.body.len() };
+        // What follows redirections has the same body, which is held once.
+        let is_shared = self.requests.last().is_some_and(|last| last.body.shares(&request.body));
+        let is_file = request.body.len() > 1 << 20;
+        let own_body = if is_shared || is_file { 0 } else { request.body.len() };
         self.bytes += request.path.len() + headers.sum::<usize>() + own_body;
         if number >= REQUESTS_MAX || self.bytes > BYTES_MAX {
             bail!(

@@ -2,8 +2,8 @@
 
 use super::request::{CompiledRequest, redirected};
 use knee_load::session::{
-    Expectation, Instruction, Match, RequestStep, SessionKind, SessionPlan, Source, Template,
-    TemplatePiece,
+    Expectation, Instruction, Match, Redirected, RequestStep, SessionKind, SessionPlan, Source,
+    Template, TemplatePiece,
 };
 use knee_load::spec::HttpRequest;
 
@@ -37,26 +37,28 @@ impl Expected {
             redirects: self.redirects,
             ..RequestStep::default()
         };
-        let host = request.host.clone();
         let asked = CompiledRequest { request, fills: Vec::new(), server: 0, leads: false };
-        let next = (self.redirects > 0).then(|| redirected(&asked, (0, &host)));
-        step.redirected = next.as_ref().map(|_| 1);
-        let further =
-            |next: &CompiledRequest| RequestStep { fills: next.fills.clone(), ..step.redirected() };
-        let further = next.as_ref().map(further);
+        let mut requests = vec![asked.request.clone()];
+        let mut steps = Vec::new();
+        if self.redirects > 0 {
+            let get = 1 + u32::from(asked.changes_to_get());
+            let is_post = asked.request.method == "POST";
+            step.redirected = Some(Redirected { same: 1, get, is_post });
+            for as_get in &[false, true][..get as usize] {
+                let next = redirected(&asked, *as_get, (0, &asked.request.host));
+                steps.push(RequestStep { fills: next.fills, ..step.redirected() });
+                requests.push(next.request);
+            }
+        }
+        steps.insert(0, step);
         let kind = SessionKind {
             name: "request".to_owned(),
             weight: 1,
             program: vec![Instruction::Request(0)],
             ..SessionKind::default()
         };
-        let plan = SessionPlan {
-            kinds: vec![kind],
-            requests: [step].into_iter().chain(further).collect(),
-            ..SessionPlan::default()
-        };
-        let requests = [asked].into_iter().chain(next);
-        (requests.map(|compiled| compiled.request).collect(), plan)
+        let plan = SessionPlan { kinds: vec![kind], requests: steps, ..SessionPlan::default() };
+        (requests, plan)
     }
 }
 
@@ -67,7 +69,7 @@ mod tests {
     use knee_load::spec::Url;
 
     #[test]
-    fn redirections_of_a_request_have_no_body() {
+    fn redirections_of_a_request_have_its_body_or_none() {
         let url = Url::parse("http://h/a?b").unwrap();
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let headers = vec![header("Content-Type", "x/y"), header("X-A", "1")];
@@ -75,12 +77,15 @@ mod tests {
         let expected =
             Expected { status: vec![(200, 299)], body: Some("ok".to_owned()), redirects: 3 };
         let (requests, plan) = expected.of(request.clone());
-        assert_eq!(requests.len(), 2);
+        assert_eq!(requests.len(), 3);
         assert_eq!(requests[0], request);
-        assert_eq!((requests[1].method.as_str(), requests[1].body.len()), ("GET", 0));
-        assert_eq!(requests[1].headers, [header("X-A", "1")]);
+        assert_eq!((requests[1].method.as_str(), &*requests[1].body), ("POST", &b"body"[..]));
+        assert_eq!(requests[1].headers, request.headers);
+        assert_eq!((requests[2].method.as_str(), requests[2].body.len()), ("GET", 0));
+        assert_eq!(requests[2].headers, [header("X-A", "1")]);
         assert_eq!(plan.requests[0].expect.len(), 2);
-        assert_eq!(plan.requests[0].redirected, Some(1));
+        let redirected = Redirected { same: 1, get: 2, is_post: true };
+        assert_eq!(plan.requests[0].redirected, Some(redirected));
         assert_eq!(plan.requests[1].redirects, 0);
         let head = HttpRequest::new("HEAD", &url, vec![], vec![], 1).unwrap();
         assert_eq!(expected.of(head).0[1].method, "HEAD");

@@ -120,11 +120,8 @@ pub struct SecretArgs {
 impl SecretArgs {
     /// What decides what is a secret.
     pub fn secrets(&self) -> Secrets {
-        if self.show_secrets {
-            Secrets::shown()
-        } else {
-            Secrets::with(self.secret.iter().cloned())
-        }
+        let secrets = Secrets::with(self.secret.iter().cloned());
+        if self.show_secrets { secrets.shown() } else { secrets }
     }
 }
 

@@ -69,6 +69,7 @@ pub fn report_setup(
         output.note("note: -b gives the body of the request; for a cookie give --cookie");
     }
     FleetArgs::tell(fleet, &mut options);
+    base.target.keep_credentials_at_origin(output.secrets.names());
     output.secrets.learn_target(&mut base.target);
     Ok(ReportSetup::new(kind, base.seed, options, thresholds, output))
 }

@@ -101,6 +101,64 @@ fn a_user_goes_from_server_to_server() {
     assert_eq!(json!(names), json!([&steps[..], &own].concat()));
 }
 
+const TWO_SERVERS: &str = r#"
+const fs = require('fs'), http = require('http');
+const serve = (name, leads) => http.createServer((request, response) => {
+  let body = '';
+  request.on('data', data => body += data);
+  request.on('end', () => {
+    const sent = request.headers;
+    fs.appendFileSync('SEEN', JSON.stringify([name, request.method, request.url, body,
+      [sent.authorization, sent['x-api-key'], sent['x-tenant'], sent.accept].join()]) + '\n');
+    const [status, to] = leads(request.url) || [200, ''];
+    response.writeHead(status, {Location: to}).end();
+  });
+});
+const other = serve('other', url => url === '/again' && [302, 'http://127.0.0.1:PORT/home']);
+other.listen(0, '127.0.0.1', () => {
+  const port = other.address().port;
+  fs.writeFileSync('OTHER', String(port));
+  serve('own', url => url === '/go' ? [307, `http://127.0.0.1:${port}/again`]
+    : url === '/loop' && [302, '/loop']).listen(PORT, '127.0.0.1');
+});
+"#;
+
+#[test]
+fn redirections_keep_the_body_and_leave_credentials() {
+    let Some(servers) = launch("node", |site, port| {
+        let files = [site.write("seen", ""), site.write("other", "")];
+        let text = TWO_SERVERS.replace("PORT", &port.to_string()).replace("SEEN", &files[0]);
+        vec![site.write("two.js", &text.replace("OTHER", &files[1]))]
+    }) else {
+        return;
+    };
+    let own = servers.url("");
+    let other = servers.site.read("other");
+    let own = own.trim_end_matches('/');
+    let text = format!(
+        "target: [{own}, 'http://127.0.0.1:{other}']\nsessions: {{s: {{steps: [{{put: /go, body: \
+         'b${{seq()}}', redirects: 2, headers: {{X-Api-Key: k, Accept: a}}}}]}}}}\n"
+    );
+    let file = servers.site.write("two.yaml", &text);
+    let options = ["-H", "Authorization: t", "-H", "X-Tenant: u", "--secret", "x-tenant"];
+    let load = ["run", &file, "--vusers", "1", "-n", "1", "-t", "1"];
+    measured(&[&load[..], &options].concat());
+    let lines = servers.site.read("seen");
+    let seen: Vec<[String; 5]> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let want = [
+        ["own", "PUT", "/go", "b1", "t,k,u,a"],
+        ["other", "PUT", "/again", "b1", ",,,a"],
+        ["own", "PUT", "/home", "b1", "t,k,u,a"],
+    ];
+    assert_eq!(seen, want.map(|request| request.map(str::to_owned)));
+    // One more than permitted is a failure.
+    let url = servers.url("loop");
+    let report = measured(&["run", &url, "-L", "--vusers", "1", "-n", "1", "-t", "1"]);
+    let outcomes = &report["trials"][0]["outcomes"];
+    assert_eq!(*outcomes, json!({"ok": 50, "too_many_redirections": 1}));
+}
+
 #[test]
 fn what_several_targets_cannot_have_is_said() {
     let certificates = Certificates::new();

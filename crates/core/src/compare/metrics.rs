@@ -59,11 +59,9 @@ pub(super) fn failed_by_interval(trial: &TrialReport) -> Vec<FailureCount> {
         .iter()
         .map(|i| FailureCount { hits: i.errors, all: i.completed + i.errors })
         .collect();
-    let responses_in_error = [Outcome::HTTP_4XX, Outcome::HTTP_5XX, Outcome::Unexpected]
-        .map(|o| trial.outcomes.count(o))
-        .iter()
-        .sum::<u64>();
-    if responses_in_error > 0 {
+    let outcomes = &trial.outcomes;
+    let good = outcomes.count(Outcome::Ok) + outcomes.count(Outcome::Served);
+    if outcomes.responses() > good {
         return Vec::new();
     }
     intervals

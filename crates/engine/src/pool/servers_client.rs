@@ -157,6 +157,9 @@ impl StepClient for ServersClient {
         let (server, completion) =
             all.find_map(|(server, client)| Some((server, client.take_step()?)))?;
         self.last = server;
+        // Redirections are followed with what was sent.
+        let session = completion.lane;
+        std::mem::swap(self.clients[server].fills(session), &mut self.fills[session as usize]);
         Some(completion)
     }
 

@@ -114,6 +114,8 @@ outcomes! {
     Unprocessed "unprocessed" "connection closed, not processed";
     /// A whole response that was not what the step of the session expected.
     Unexpected "unexpected" "failed a check of its step";
+    /// A whole response that redirects once more than is permitted.
+    TooManyRedirections "too_many_redirections" "redirected more often than permitted";
     /// The program of its step gave no value that could be used: it was never sent.
     ProgramFailed "program_failed" "not sent: no value from its program";
     /// A place in its request cannot have the value for it: it was never sent.
@@ -180,7 +182,14 @@ impl Outcome {
     /// Whether a whole response came, whatever its status.
     #[inline]
     pub fn is_response(self) -> bool {
-        matches!(self, Outcome::Ok | Outcome::Failed(_) | Outcome::Served | Outcome::Unexpected)
+        matches!(
+            self,
+            Outcome::Ok
+                | Outcome::Failed(_)
+                | Outcome::Served
+                | Outcome::Unexpected
+                | Outcome::TooManyRedirections
+        )
     }
 
     /// Whether a whole response came with a status below 400.

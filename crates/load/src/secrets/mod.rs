@@ -42,9 +42,9 @@ impl Secrets {
         Secrets { names: SecretNames::with(further), ..Secrets::default() }
     }
 
-    /// Hides nothing.
-    pub fn shown() -> Secrets {
-        Secrets { is_shown: true, ..Secrets::default() }
+    /// The same, but hides nothing.
+    pub fn shown(self) -> Secrets {
+        Secrets { is_shown: true, ..self }
     }
 
     /// Whether it hides anything.

@@ -141,14 +141,24 @@ impl Secrets {
                 }
                 _ => text::secrets_of(names, text),
             },
-            "url" | "referer" | "proxy" => text::secrets_of_url(names, text),
+            "url" | "referer" | "proxy" => {
+                let mut found = text::secrets_of_url(names, text);
+                if let Some(user) = text::user_of_address(text) {
+                    found.retain(|one| one.at.start > user.at.end);
+                    found.insert(0, user);
+                }
+                found
+            }
             "data-urlencode" => match text.split_once('=') {
                 Some((name, _)) if names.is_secret(name) => all_from(name.len() + 1, name),
                 _ => Vec::new(),
             },
             "form" => self.secrets_of_part(text),
-            _ if text::is_form(text) => text::secrets_of_form(names, text),
-            _ => text::secrets_of(names, text),
+            _ => match text::user_of_address(text) {
+                Some(user) => vec![user],
+                None if text::is_form(text) => text::secrets_of_form(names, text),
+                None => text::secrets_of(names, text),
+            },
         }
     }
 
@@ -185,18 +195,19 @@ fn each_text(value: &mut Value, replace: &mut impl FnMut(&str) -> String) {
     }
 }
 
-/// Options whose value is a secret, or has one after a `:`.
-const OPTIONS: [&str; 9] = [
-    "-u",
-    "--user",
-    "--proxy-user",
-    "-U",
-    "--token",
-    "--oauth2-bearer",
-    "--cookie",
-    "-b",
-    "--pass",
-];
+/// Options whose value is a secret, or has one after a `:`. So has each whose long name ends in one
+/// of `SECRET_WORDS`.
+const OPTIONS: [&str; 4] = ["-u", "-U", "-b", "-E"];
+
+/// Words of the names of options that take a secret.
+const SECRET_WORDS: &str = "user pass password passwd tlspassword token bearer cookie cert";
+
+/// Whether an option takes a secret.
+fn takes_secret(option: &str) -> bool {
+    let last = option.strip_prefix("--").and_then(|name| name.rsplit('-').next());
+    OPTIONS.contains(&option)
+        || last.is_some_and(|last| SECRET_WORDS.split(' ').any(|word| word == last))
+}
 
 /// Options whose value is a header.
 const HEADERS: [&str; 2] = ["-H", "--header"];
@@ -210,7 +221,7 @@ impl Secrets {
     pub fn of_command_line(words: &[String]) -> Secrets {
         let options = || words.iter().take_while(|word| *word != "--");
         if options().any(|word| word == "--show-secrets") {
-            return Secrets::shown();
+            return Secrets::default().shown();
         }
         let values = options().zip(words.iter().skip(1));
         let apart =
@@ -225,8 +236,10 @@ impl Secrets {
     pub fn learn_words(&mut self, words: &[String]) {
         for (at, word) in words.iter().enumerate() {
             self.learn_text(word);
+            let value = word.split_once('=').filter(|(option, _)| option.starts_with('-'));
+            self.learn_address(value.map_or(word, |(_, value)| value));
             let next = words.get(at + 1).map_or("", String::as_str);
-            if OPTIONS.contains(&word.as_str()) {
+            if takes_secret(word) {
                 self.learn_value(word, next);
             } else if HEADERS.contains(&word.as_str()) {
                 self.learn_loose_header(next);
@@ -271,18 +284,33 @@ impl Secrets {
     }
 
     fn learn_value(&mut self, option: &str, value: &str) {
-        match option {
-            "-b" | "--cookie" => {
-                for cookie in value.split(';') {
-                    self.learn(cookie.split_once('=').map_or("", |(_, value)| value));
-                }
+        if option == "-b" || option.contains("cookie") {
+            for cookie in value.split(';') {
+                self.learn(cookie.split_once('=').map_or("", |(_, value)| value));
             }
-            "--token" | "--oauth2-bearer" | "--pass" => self.learn(value),
-            _ => {
-                self.learn_user(value);
-                if !value.contains(':') {
-                    self.learn(value);
-                }
+        } else {
+            // Behind a user, and behind the file of a certificate.
+            self.learn_user(value);
+            let is_file = option == "-E" || option.ends_with("cert");
+            let is_user = option.eq_ignore_ascii_case("-u") || option.ends_with("user");
+            let is_named = is_file || is_user && value.contains(':');
+            if !is_named {
+                self.learn(value);
+            }
+        }
+    }
+
+    /// Learns the user information of a word that is an address or was to be one. A short password
+    /// is found with the user before it.
+    fn learn_address(&mut self, word: &str) {
+        let short = word.get(2..).filter(|_| word.starts_with('-') && !word.starts_with("--"));
+        for word in [Some(word), short].into_iter().flatten() {
+            if let Some(user) = text::user_of_address(word) {
+                let user = &word[user.at];
+                self.learn_found(text::USER_INFORMATION, user);
+                // What is wrong may be said of a part.
+                let (_, password) = user.split_once(':').unwrap_or_default();
+                password.split(['/', '?', '#', '@', ':']).for_each(|part| self.learn(part));
             }
         }
     }
@@ -297,13 +325,12 @@ impl Secrets {
 
 /// `--user=value` and `-uvalue`.
 fn attached(word: &str) -> Option<(&str, &str)> {
-    let all = OPTIONS.iter().chain(&HEADERS);
-    let of = |option: &&'static str| {
-        let value = word.strip_prefix(option)?;
-        let value = if option.starts_with("--") { value.strip_prefix('=')? } else { value };
-        (!value.is_empty()).then_some((*option, value))
+    let takes = |option: &str| takes_secret(option) || HEADERS.contains(&option);
+    let (option, value) = match word.strip_prefix("--") {
+        Some(_) => word.split_once('=')?,
+        None => word.split_at_checked(2)?,
     };
-    all.filter_map(of).next()
+    (takes(option) && !value.is_empty()).then_some((option, value))
 }
 
 fn without_quotes(word: &str) -> String {
@@ -332,6 +359,29 @@ mod tests {
             (&["-u", "me:canary-1"], "me:canary-1"),
             (&["-ucanary-1"], "canary-1: expected USER:PASSWORD"),
             (&["--token", "canary-1"], "canary-1"),
+            (&["-x", "user:canary-1@h:1"], "proxy 'user:canary-1@h:1'"),
+            (&["-xuser:canary-1@h:1"], "user:canary-1@h:1"),
+            (&["--proxy=user:canary-1@h:1"], "canary-1"),
+            (&["-x", "me:canary-1@[::1]:3128"], "me:canary-1@[::1]:3128"),
+            (&["--proxy-pass", "canary-1"], "unexpected canary-1"),
+            (&["--proxy-pass=me:canary-1"], "me:canary-1"),
+            (&["--socks5", "user:canary-1@h"], "user:canary-1@h"),
+            (&["--socks5-hostname=user:canary-1@h"], "user:canary-1@h"),
+            (&["--otlp", "user:canary-1@h"], "--otlp: user:canary-1@h: expected a URL"),
+            (&["--otlp", "http://canary-1@h:4318"], "http://canary-1@h:4318"),
+            (&["-x", "me:pw@h:1"], "me:pw@h:1 canary is ***"),
+            (&["--proxy-user", "me:canary-1"], "canary-1"),
+            (&["-E", "file.pem:canary-1"], "file.pem:canary-1"),
+            (&["http://u:canary-1#x@h/"], "http://u:canary-1#x@h/"),
+            (&["http://u:canary-1/x@h/"], "'canary-1' is no port"),
+            (&["http:/u:canary-1@h/"], "canary-1"),
+            (&["http//u:canary-1@h/"], "canary-1"),
+            (&["htp://u:canary-1@h/"], "htp://u:canary-1@h/"),
+            (&["http://u:canary 1@h/"], "'http://u:canary 1@h/' has a blank"),
+            (&["http://u:c%61nary-1@h/"], "user c%61nary-1"),
+            (&["u:canary-1@h/a"], "u:canary-1@h/a"),
+            (&["--url=u:canary-1@h"], "u:canary-1@h"),
+            (&["curl", "curl -x u:canary-1@h:1 http://h"], "option --proxy u:canary-1@h:1"),
             (&["--secret", "tenant", "http://h/?tenant=canary-1"], "canary-1"),
             (&["--secret=tenant", "{\"tenant\": \"canary-1\"}"], "canary-1"),
             (&["curl", "curl -u me:canary-1 -H 'a: b'"], "option canary-1"),
@@ -339,6 +389,7 @@ mod tests {
             let hidden = hidden(line, told);
             assert!(hidden.contains("***"), "{line:?}: {hidden}");
             assert!(!hidden.contains("canary-1"), "{line:?}: {hidden}");
+            assert!(!hidden.contains("canary 1") && !hidden.contains(":pw@"), "{line:?}: {hidden}");
         }
     }
 
@@ -347,6 +398,21 @@ mod tests {
         let line = ["run", "http://h/?page=2", "-H", "Accept: text/plain", "-d", "10s"];
         for told in ["'text/plain' is wrong", "http://h/?page=2", "10s", "me"] {
             assert_eq!(hidden(&line, told), told);
+        }
+        for (line, told) in [
+            (&["http://h:80/a?mail=joe@h.test"][..], "http://h:80/a?mail=joe@h.test"),
+            (&["http://h/@scope/name:1"], "/@scope/name:1"),
+            (&["-d", "{\"at\": \"12:30\", \"mail\": \"joe@h.test\"}"], "12:30 joe@h.test"),
+            (&["-d", "mail=joe@h.test"], "mail=joe@h.test"),
+            (&["-d", "@file:name"], "@file:name"),
+            (&["--body", "@/tmp/a:b"], "/tmp/a:b"),
+            (&["joe@h.test"], "joe@h.test"),
+            (&["127.0.0.1:8080"], "127.0.0.1:8080"),
+            (&["-H", "From: joe@h.test"], "From: joe@h.test"),
+            (&["--cert", "file.pem"], "file.pem"),
+            (&["--token-file", "/etc/knee/secret-file"], "/etc/knee/secret-file"),
+        ] {
+            assert_eq!(hidden(line, told), told);
         }
         let shown = ["-u", "me:canary-1", "--show-secrets"];
         assert_eq!(hidden(&shown, "me:canary-1"), "me:canary-1");

@@ -132,6 +132,36 @@ fn users(text: &str) -> Vec<FoundSecret> {
     found
 }
 
+/// User information in a word that is an address or was to be one, whatever is wrong with it: what
+/// stands before its last `@`, with a `:` in it or behind a scheme. A word of other text has none.
+pub(super) fn user_of_address(word: &str) -> Option<FoundSecret> {
+    let is_scheme = |text: &str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        !text.is_empty() && text.chars().all(is_part)
+    };
+    let slashes = word.find('/').filter(|at| *at > 0);
+    let scheme = slashes.filter(|at| is_scheme(word[..*at].trim_end_matches(':')));
+    let begin = scheme.map_or(0, |at| word.len() - word[at..].trim_start_matches('/').len());
+    let end = begin + word[begin..].rfind('@')?;
+    let user = &word[begin..end];
+    let is_text = |c: char| "\"'{}<>,;=".contains(c) || c.is_whitespace();
+    let is_address = if scheme.is_some_and(|at| word[..at].ends_with(':')) {
+        // Behind a host, the path may have an '@'.
+        let rest = &word[begin..];
+        !is_host(&rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())])
+    } else {
+        user.contains(':') && !user.starts_with(['/', '.', '@', '-']) && !user.contains(is_text)
+    };
+    FoundSecret::new(begin..end, USER_INFORMATION).filter(|_| is_address)
+}
+
+/// Whether this is a host, with a port or without.
+fn is_host(authority: &str) -> bool {
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    let is_port = |b: u8| b.is_ascii_digit() || b == b']';
+    !authority.contains('@') && (port.bytes().all(is_port) || authority.ends_with(']'))
+}
+
 /// Whether an authority that was cut may be user information: a port is a number.
 fn is_cut_user(authority: &str) -> bool {
     let after = authority.rsplit_once(':').map(|(_, after)| after);

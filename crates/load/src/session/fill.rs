@@ -80,6 +80,8 @@ pub(super) struct FillScope<'a> {
     pub(super) path: &'a [u8],
     /// The server that is asked, which a value may change.
     pub(super) server: u16,
+    /// What the holes of the step were filled with, where its redirections are followed.
+    pub(super) sent: &'a Fills,
     /// The server and the path of the request before.
     pub(super) before: (u16, &'a [u8]),
     pub(super) realtime_ns: u64,
@@ -122,6 +124,9 @@ impl FillScope<'_> {
                 TemplatePiece::Setup(number) => {
                     let given = self.users.plan().given.get(usize::from(*number));
                     out.extend_from_slice(given.map_or(&[], Vec::as_slice));
+                }
+                TemplatePiece::Sent(hole) => {
+                    out.extend_from_slice(self.sent.get(usize::from(*hole)));
                 }
                 TemplatePiece::Cookies => {
                     self.learnt.jar.put((self.server, self.path), self.realtime_ns, out);
@@ -214,6 +219,7 @@ mod tests {
             users: &mut users,
             path: b"/",
             server: 0,
+            sent: &Fills::new(),
             before: (0, b"/"),
             realtime_ns: NOON,
         };

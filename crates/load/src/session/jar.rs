@@ -1,7 +1,7 @@
 //! The cookies of one session (RFC 6265), for the servers of the target.
 
+use super::cookie_date::cookie_date_ns;
 use super::origin::Origin;
-use crate::time::rfc2822_ns;
 
 /// The most cookies that a session keeps; a further one is not taken.
 const COOKIES_MAX: usize = 50;
@@ -19,6 +19,8 @@ pub(super) struct Jar {
 struct Cookie {
     name: Vec<u8>,
     value: Vec<u8>,
+    /// The domain, or the host that alone gets it.
+    domain: Vec<u8>,
     path: Vec<u8>,
     /// Bit `n`: it is sent to server `n`.
     servers: u64,
@@ -31,7 +33,8 @@ struct SetCookie<'a> {
     name: &'a [u8],
     value: &'a [u8],
     path: Option<&'a [u8]>,
-    domain: Option<&'a [u8]>,
+    /// In lowercase, without the dot that it may begin with; never empty.
+    domain: Option<Vec<u8>>,
     is_secure: bool,
     until_realtime_ns: u64,
 }
@@ -60,13 +63,16 @@ impl Jar {
             return;
         };
         // What only https may carry is taken over https or never (RFC 6265bis §5.7).
-        if (asked.is_secure || has_secure_name(asked.name)) && !origin.is_secure()
-            || has_secure_name(asked.name) && !asked.is_secure
-        {
+        if asked.is_secure && !origin.is_secure() || breaks_prefix(&asked) {
             return;
         }
-        // None is taken for somebody else.
-        if asked.domain.is_some_and(|domain| !origin.is_of_domain(domain)) {
+        let host = origin.host();
+        let is_of_host_alone = |domain: &[u8]| origin.is_address() || is_public_suffix(domain);
+        let domain = asked.domain.filter(|domain| *domain != host || !is_of_host_alone(domain));
+        // None is taken for somebody else, nor for all sites below a suffix such as co.uk.
+        if let Some(domain) = &domain
+            && (!origin.is_of_domain(domain) || is_public_suffix(domain))
+        {
             return;
         }
         let path = match asked.path {
@@ -75,15 +81,25 @@ impl Jar {
         };
         let goes_to = |other: &Origin| {
             (other.is_secure() || !asked.is_secure)
-                && match asked.domain {
+                && match &domain {
                     Some(domain) => other.is_of_domain(domain),
-                    None => other.host() == origin.host(),
+                    None => other.host() == host,
                 }
         };
         let bits = (0u32..).zip(origins).filter(|(_, other)| goes_to(other));
         let servers = bits.fold(0, |all, (bit, _)| all | 1u64.checked_shl(bit).unwrap_or(0));
-        // Cookies for other servers stay beside it.
-        let is_same = |c: &Cookie| c.name == asked.name && c.path == path && c.servers == servers;
+        let cookie = Cookie {
+            name: asked.name.to_vec(),
+            value: asked.value.to_vec(),
+            domain: domain.unwrap_or_else(|| host.to_vec()),
+            path: path.to_vec(),
+            servers,
+            until_realtime_ns: asked.until_realtime_ns,
+        };
+        // RFC 6265 §5.3: these three say which cookie it is.
+        let is_same = |other: &Cookie| {
+            other.name == cookie.name && other.domain == cookie.domain && other.path == cookie.path
+        };
         let at = self.cookies.iter().position(is_same);
         if asked.until_realtime_ns <= realtime_ns {
             if let Some(at) = at {
@@ -91,13 +107,6 @@ impl Jar {
             }
             return;
         }
-        let cookie = Cookie {
-            name: asked.name.to_vec(),
-            value: asked.value.to_vec(),
-            path: path.to_vec(),
-            servers,
-            until_realtime_ns: asked.until_realtime_ns,
-        };
         match at {
             Some(at) => self.cookies[at] = cookie,
             None if self.cookies.len() < COOKIES_MAX => self.cookies.push(cookie),
@@ -161,45 +170,53 @@ fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<SetCookie<'_>> {
         } else if key.eq_ignore_ascii_case(b"path") {
             asked.path = Some(value);
         } else if key.eq_ignore_ascii_case(b"domain") {
-            asked.domain = Some(value).filter(|domain| !domain.is_empty());
+            let domain = value.strip_prefix(b".").unwrap_or(value).to_ascii_lowercase();
+            asked.domain = Some(domain).filter(|domain| !domain.is_empty());
         } else if key.eq_ignore_ascii_case(b"max-age") {
-            let Some(seconds) = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok()) else {
+            let Some(seconds) = max_age(value) else {
                 continue;
             };
             has_max_age = true;
-            asked.until_realtime_ns = match seconds {
-                ..=0 => 0,
-                seconds => {
-                    realtime_ns.saturating_add((seconds as u64).saturating_mul(1_000_000_000))
-                }
-            };
+            let later = realtime_ns.saturating_add(seconds.saturating_mul(1_000_000_000));
+            asked.until_realtime_ns = if seconds == 0 { 0 } else { later };
         } else if key.eq_ignore_ascii_case(b"expires") && !has_max_age {
-            asked.until_realtime_ns = date_ns(value).unwrap_or(asked.until_realtime_ns);
+            asked.until_realtime_ns = cookie_date_ns(value).unwrap_or(asked.until_realtime_ns);
         }
     }
     Some(asked)
 }
 
-/// Whether a name promises that the cookie is of https (RFC 6265bis §4.1.3).
-fn has_secure_name(name: &[u8]) -> bool {
-    let begins = |prefix: &[u8]| {
-        let begin = name.get(..prefix.len());
-        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
-    };
-    begins(b"__Secure-") || begins(b"__Host-")
+/// The seconds of a `Max-Age`, 0 where they are negative (RFC 6265 §5.2.2).
+fn max_age(value: &[u8]) -> Option<u64> {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    if value.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let seconds = std::str::from_utf8(value).ok()?;
+    Some(if value[0] == b'-' { 0 } else { seconds.parse().unwrap_or(u64::MAX) })
+}
+
+/// Whether this is a domain below which names belong to different owners: `com`, `co.uk`, and
+/// any name without a dot.
+fn is_public_suffix(domain: &[u8]) -> bool {
+    psl::suffix(domain).is_some_and(|suffix| suffix.as_bytes() == domain)
+}
+
+/// Whether a name promises what its cookie does not have (RFC 6265bis §4.1.3).
+fn breaks_prefix(asked: &SetCookie<'_>) -> bool {
+    let is_of_host = asked.domain.is_none() && asked.path == Some(b"/");
+    let of_host = has_prefix(asked.name, b"__Host-");
+    of_host && !(asked.is_secure && is_of_host)
+        || has_prefix(asked.name, b"__Secure-") && !asked.is_secure
+}
+
+fn has_prefix(name: &[u8], prefix: &[u8]) -> bool {
+    name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
 }
 
 fn pair(part: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = part.iter().position(|byte| *byte == b'=')?;
     Some((part[..at].trim_ascii(), part[at + 1..].trim_ascii()))
-}
-
-/// A date as cookies have it, in nanoseconds since 1970; 0 where it lies before. The old form has
-/// hyphens: `Wed, 21-Oct-2015 07:28:00 GMT`.
-fn date_ns(value: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(value).ok()?.replace('-', " ");
-    let (_, date) = text.split_once(", ").unwrap_or(("", &text));
-    rfc2822_ns(date)
 }
 
 fn without_query(path: &[u8]) -> &[u8] {
@@ -280,6 +297,70 @@ mod tests {
     }
 
     #[test]
+    fn lifetimes_are_read_as_curl_reads_them() {
+        for (attributes, later_s, is_sent) in [
+            ("Expires=Fri, 31 Dec 9999 23:59:59 GMT", 1 << 30, true),
+            ("Expires=Sun Nov 22 11:59:59 2026", 0, false),
+            ("Expires=Sun Nov 22 12:00:09 2026", 8, true),
+            ("Expires=Sun Nov 22 12:00:09 2026", 9, false),
+            ("Expires=Sun, 22 Nov 2026 11:59:59 UTC", 0, false),
+            ("Expires=Sun, 22-Nov-26 11:59:59", 0, false),
+            ("Expires=Sunday, 22-Nov-26 9:8:7 GMT", 0, false),
+            ("Expires=01 Jan 68 00:00:00", 0, true),
+            ("Expires=01 Jan 70 00:00:00", 0, false),
+            ("Expires=tomorrow", 1 << 30, true),
+            ("Expires=", 1 << 30, true),
+            ("Max-Age=10; Expires=Thu, 01 Jan 1970 00:00:00 GMT", 9, true),
+            ("Expires=Fri, 31 Dec 9999 23:59:59 GMT; Max-Age=10", 10, false),
+            ("Max-Age=-1; Expires=Fri, 31 Dec 9999 23:59:59 GMT", 0, false),
+            ("Max-Age=99999999999999999999", 1 << 30, true),
+            ("Max-Age=1.5; Expires=Thu, 01 Jan 1970 00:00:00 GMT", 0, false),
+            ("Max-Age=+5", 5, true),
+            ("Max-Age=", 1 << 30, true),
+            ("Max-Age=5; Max-Age=10", 9, true),
+        ] {
+            let cookie = format!("a=1; {attributes}");
+            let want = if is_sent { "a=1" } else { "" };
+            assert_eq!(sent(&[("/", "a=0"), ("/", &cookie)], "/", later_s), want, "{attributes}");
+        }
+    }
+
+    #[test]
+    fn domains_above_sites_and_addresses_get_no_cookies() {
+        for (host, domain, is_taken, goes_below) in [
+            ("shop.co.uk", "shop.co.uk", true, true),
+            ("www.shop.co.uk", ".Shop.co.UK", true, true),
+            ("www.shop.co.uk", "co.uk", false, false),
+            ("www.shop.co.uk", "uk", false, false),
+            ("shop.com", "com", false, false),
+            ("shop.test", "test", false, false),
+            ("me.github.io", "github.io", false, false),
+            ("github.io", "github.io", true, false),
+            ("api.cluster.local", "cluster.local", true, true),
+            ("api.localhost", "localhost", false, false),
+            ("localhost:81", "localhost", true, false),
+            ("127.0.0.1:81", "127.0.0.1", true, false),
+            ("127.0.0.1:81", "0.0.1", false, false),
+            ("10.0.0.1", "1", false, false),
+            ("[::1]:81", "[::1]", true, false),
+            ("shop.test", "", true, false),
+            ("shop.test", ".", true, false),
+            ("shop.test", "a.shop.test", false, false),
+            ("shop.test", "hop.test", false, false),
+        ] {
+            let origins = [host, &format!("below.{host}")].map(|host| Origin::new(false, host));
+            let mut jar = Jar::default();
+            jar.take(format!("a=1; Domain={domain}").as_bytes(), (0, b"/"), &origins, NOW);
+            let has = |server| {
+                let mut out = Vec::new();
+                jar.put((server, b"/"), NOW, &mut out);
+                out == b"a=1"
+            };
+            assert_eq!((has(0), has(1)), (is_taken, goes_below), "{host} {domain}");
+        }
+    }
+
+    #[test]
     fn secure_cookies_stay_on_https() {
         for (set, over_http, over_https) in [
             (&["a=1; Secure"][..], "", "a=1"),
@@ -290,6 +371,9 @@ mod tests {
             (&["a=1", "a=; Secure; Max-Age=0"], "a=1", ""),
             (&["__Secure-a=1; Secure"], "", "__Secure-a=1"),
             (&["__host-a=1"], "", ""),
+            (&["__Host-a=1; Secure; Path=/"], "", "__Host-a=1"),
+            (&["__Host-a=1; Secure"], "", ""),
+            (&["__Host-a=1; Secure; Path=/; Domain=shop.test"], "", ""),
             (&["a=1; HttpOnly; SameSite=None"], "a=1", "a=1"),
             (&["secure=1; Path=/"], "secure=1", "secure=1"),
             (&["a=1; NotSecure"], "a=1", "a=1"),
@@ -339,6 +423,18 @@ mod tests {
             };
             let got: Vec<u16> = (0..4).filter(has).collect();
             assert_eq!(got, goes_to, "{cookie} of {}", from);
+        }
+        // A cookie of a domain and one of its host are two, whatever they are sent to.
+        let mut jar = Jar::default();
+        for cookie in ["a=1; Domain=other.test", "b=1", "b=2; Secure", "c=1; Domain=.other.test"] {
+            jar.take(cookie.as_bytes(), (3, b"/"), &servers, NOW);
+        }
+        jar.take(b"a=2", (0, b"/"), &servers, NOW);
+        jar.take(b"a=3; Domain=shop.test", (0, b"/"), &servers, NOW);
+        for (server, want) in [(0, "a=2; a=3"), (1, "a=3"), (3, "a=1; b=2; c=1")] {
+            let mut out = Vec::new();
+            jar.put((server, b"/"), NOW, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), want);
         }
         // The same name of two servers is two cookies, unless one goes to where the other does.
         let mut jar = Jar::default();

@@ -5,6 +5,7 @@
 //! seed replays what users did, and the same code walks through sessions over any version of HTTP.
 
 mod answer;
+mod cookie_date;
 mod escape;
 mod fill;
 mod html;
@@ -19,6 +20,7 @@ mod users;
 mod walk;
 
 pub use answer::{PendingAction, PendingStep, ProgramAnswer};
+pub use cookie_date::{cookie_date_ns, month_of};
 pub use escape::UnfitReason;
 pub use escape::is_bare_json;
 pub use fill::Fills;
@@ -29,7 +31,7 @@ pub use origin::Origin;
 pub use origin::remove_dot_segments;
 pub use plan::{
     Ask, DataSet, Deal, Expectation, Extraction, HiddenValues, Instruction, Passes, Program,
-    Repetition, RequestStep, SessionKind, SessionPlan, Source, StepGroup,
+    Redirected, Repetition, RequestStep, SessionKind, SessionPlan, Source, StepGroup,
 };
 pub use response_reader::{ResponseReader, ResponseReaders};
 pub use template::{Escape, Fill, Function, Template, TemplatePiece, TimeFormat};

@@ -49,13 +49,20 @@ impl Origin {
         }
     }
 
-    /// Whether it may set cookies for this domain (RFC 6265 §5.1.3).
+    /// Whether its host is this domain, in lowercase, or lies below it (RFC 6265 §5.1.3). An
+    /// address lies below none.
     pub(super) fn is_of_domain(&self, domain: &[u8]) -> bool {
-        let domain = domain.strip_prefix(b".").unwrap_or(domain).to_ascii_lowercase();
-        match self.host().strip_suffix(&domain[..]) {
-            Some(before) => before.is_empty() || before.ends_with(b"."),
+        match self.host().strip_suffix(domain) {
+            Some(b"") => true,
+            Some(before) => before.ends_with(b".") && !self.is_address(),
             None => false,
         }
+    }
+
+    /// Whether its host is an address.
+    pub(super) fn is_address(&self) -> bool {
+        let text = std::str::from_utf8(self.host()).unwrap_or_default();
+        text.starts_with('[') || text.parse::<std::net::Ipv4Addr>().is_ok()
     }
 }
 
@@ -206,7 +213,6 @@ mod tests {
         let origin = Origin::new(true, "www.shop.test:444");
         for (domain, is) in [
             ("shop.test", true),
-            (".SHOP.test", true),
             ("www.shop.test", true),
             ("other.test", false),
             ("op.test", false),
@@ -215,5 +221,7 @@ mod tests {
             assert_eq!(origin.is_of_domain(domain.as_bytes()), is, "{domain}");
         }
         assert!(Origin::new(false, "[::1]:80").is_of_domain(b"[::1]"));
+        let address = Origin::new(false, "127.0.0.1:81");
+        assert!(address.is_of_domain(b"127.0.0.1") && !address.is_of_domain(b"0.0.1"));
     }
 }

@@ -90,7 +90,7 @@ impl SessionPlan {
         let mut steps = self.requests.iter();
         kind.is_some_and(|kind| kind.weight == 0)
             || first != request
-            || steps.any(|step| step.redirected == Some(first))
+            || steps.any(|step| step.redirected.is_some_and(|to| to.all().contains(&first)))
     }
 
     /// The request that stands for this one on all servers: itself, unless it is a variant.
@@ -278,9 +278,8 @@ pub struct RequestStep {
     pub extract: Vec<Extraction>,
     /// The most redirections that are followed. Each of them is an operation, …
     pub redirects: u32,
-    /// … with this request of the target or a variant of it, whose first hole is its whole path.
-    /// Where `redirects` is not 0.
-    pub redirected: Option<u32>,
+    /// … with one of these requests or a variant of it, where `redirects` is not 0.
+    pub redirected: Option<Redirected>,
     /// Its time limit, where that is not the one of the run.
     pub timeout: Option<Nanos>,
     /// The session goes on where it fails.
@@ -288,6 +287,35 @@ pub struct RequestStep {
     /// What it asks a program for before it is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
+}
+
+/// The requests of the target that follow the redirections of a step. The first hole of each is its
+/// whole path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redirected {
+    /// The same request again.
+    pub same: u32,
+    /// A GET without a body, or a HEAD after one: `same`, where the step is that already.
+    pub get: u32,
+    /// The step is a POST.
+    pub is_post: bool,
+}
+
+impl Redirected {
+    /// The request that follows a response of this status, if that redirects (RFC 9110 §15.4).
+    pub fn after(self, status: u16) -> Option<u32> {
+        match status {
+            303 => Some(self.get),
+            301 | 302 if self.is_post => Some(self.get),
+            301 | 302 | 307 | 308 => Some(self.same),
+            _ => None,
+        }
+    }
+
+    /// Each of them.
+    pub fn all(self) -> [u32; 2] {
+        [self.same, self.get]
+    }
 }
 
 fn is_first(server: &u16) -> bool {

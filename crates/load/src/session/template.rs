@@ -64,10 +64,19 @@ pub enum TemplatePiece {
     /// The cookies that the session has for this request, as in `a=1; b=2`; empty where it has
     /// none.
     Cookies,
+    /// What the hole of this number had in the request whose redirections are followed.
+    Sent(u16),
     /// A variable of the sessions before the load, by its number there.
     Setup(u16),
     /// What a function gives.
     Call(Box<Function>),
+}
+
+impl Fill {
+    /// Whether it is the cookies of the session and nothing else.
+    pub fn is_of_cookies(&self) -> bool {
+        self.value.0 == [TemplatePiece::Cookies]
+    }
 }
 
 /// What a template may call. `env` is not among them: it is settled before the run.
@@ -121,6 +130,7 @@ impl TemplatePiece {
                 | TemplatePiece::Variable(_)
                 | TemplatePiece::Column { .. }
                 | TemplatePiece::Setup(_)
+                | TemplatePiece::Sent(_)
                 | TemplatePiece::Cookies => false,
             };
             inside || is_such(piece)

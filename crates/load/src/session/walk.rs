@@ -1,7 +1,7 @@
 //! The walk of one user through a session: its state, and its next step.
 
 use super::escape::{UnfitReason, encode_path};
-use super::fill::FillScope;
+use super::fill::{FillScope, Fills};
 use super::jar::Jar;
 use super::origin::resolve;
 use super::plan::{Ask, Expectation, Instruction, SessionPlan, Source};
@@ -94,6 +94,8 @@ pub enum AfterResponse {
     Unexpected(u16),
     /// Nothing was said of the status, and it is 400 or more.
     BadStatus,
+    /// Nothing was said of the status, and it redirects once more than is permitted.
+    TooManyRedirections,
 }
 
 /// A session's user.
@@ -116,8 +118,11 @@ pub struct Walk {
     server_before: u16,
     before: Vec<u8>,
     redirects_left: u32,
-    /// The step whose redirections are followed.
+    /// The request of the step whose redirections are followed, as it was sent.
     redirected_from: Option<u32>,
+    /// What the holes of that request were filled with, once it `is_sent_kept`.
+    sent: Fills,
+    is_sent_kept: bool,
     /// Where the last response redirected to.
     location: Vec<u8>,
 }
@@ -188,7 +193,7 @@ impl Walk {
     /// As the response to which request that to `request` is read: where a redirection is
     /// followed, as that of the step.
     pub fn reads_as(&self, request: u32, plan: &SessionPlan) -> u32 {
-        self.redirected_from.unwrap_or_else(|| plan.first_of(request))
+        plan.first_of(self.redirected_from.unwrap_or(request))
     }
 
     /// What it does next, at `due` by the clock of the run.
@@ -314,24 +319,26 @@ impl Walk {
         let plan = Rc::clone(users.plan());
         // What is expected is expected of the response after all redirections.
         let step = self.reads_as(request, &plan);
-        let redirects = matches!(answered.status, 301 | 302 | 303 | 307 | 308);
+        let from = self.redirected_from.unwrap_or(request);
         let location = answer.location();
-        if let (true, 1.., Some(to)) = (
-            redirects && !location.is_empty(),
-            self.redirects_left,
-            plan.requests[step as usize].redirected,
-        ) {
+        let to = plan.requests[from as usize].redirected;
+        let to = to.filter(|_| !location.is_empty()).and_then(|to| to.after(answered.status));
+        let to = to.and_then(|to| {
             self.location.clear();
             let asked = (self.server, &self.path[..]);
-            let server = resolve(users.origins(), asked, location, &mut self.location);
-            if let Some(to) = server.and_then(|server| plan.on_server(to, server)) {
+            let server = resolve(users.origins(), asked, location, &mut self.location)?;
+            plan.on_server(to, server)
+        });
+        match to {
+            Some(to) if self.redirects_left > 0 => {
                 encode_path(&mut self.location);
                 self.redirects_left -= 1;
-                self.redirected_from = Some(step);
-                return AfterResponse::Redirected(to);
+                self.is_sent_kept &= self.redirected_from.is_some();
+                self.redirected_from = Some(from);
+                AfterResponse::Redirected(to)
             }
+            beyond => self.check(&plan, step, answered, (&answer, beyond.is_some()), users),
         }
-        self.check(&plan, step, answered, &answer, users)
     }
 
     fn check(
@@ -339,7 +346,7 @@ impl Walk {
         plan: &SessionPlan,
         step: u32,
         answered: WholeResponse,
-        answer: &ReadResponse<'_>,
+        (answer, is_redirected_further): (&ReadResponse<'_>, bool),
         users: &mut Users,
     ) -> AfterResponse {
         let step = &plan.requests[step as usize];
@@ -369,8 +376,12 @@ impl Walk {
                 break;
             }
         }
-        if after == AfterResponse::Next && !says_status && !answered.is_success {
-            after = AfterResponse::BadStatus;
+        if after == AfterResponse::Next && !says_status {
+            if !answered.is_success {
+                after = AfterResponse::BadStatus;
+            } else if is_redirected_further {
+                after = AfterResponse::TooManyRedirections;
+            }
         }
         for (number, extraction) in step.extract.iter().enumerate() {
             let number = step.expect.len() + number;
@@ -397,6 +408,7 @@ impl Walk {
             users,
             path: &self.path,
             server: self.server,
+            sent: &self.sent,
             before: (self.server_before, &self.before),
             realtime_ns,
         }

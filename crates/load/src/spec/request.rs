@@ -3,7 +3,7 @@
 use super::{ParseError, Url};
 use crate::messages::{MessageRules, TimedMessages};
 use crate::quantity::quoted;
-use crate::session::Fills;
+use crate::session::{Fill, Fills};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -22,6 +22,13 @@ impl From<Vec<u8>> for Body {
 impl From<Body> for Vec<u8> {
     fn from(body: Body) -> Vec<u8> {
         Arc::unwrap_or_clone(body.0)
+    }
+}
+
+impl Body {
+    /// Whether it is held where another is.
+    pub fn shares(&self, other: &Body) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -178,6 +185,31 @@ impl HttpRequest {
             }
         }
         Ok(self)
+    }
+
+    /// Leaves out headers, by their numbers and names, with their holes and what fills these.
+    pub fn leave_out_headers(
+        &mut self,
+        fills: &mut Vec<Fill>,
+        is_left_out: impl Fn(u16, &str) -> bool,
+    ) {
+        let mut kept = Vec::new();
+        for (number, header) in (0u16..).zip(std::mem::take(&mut self.headers)) {
+            let is_kept = !is_left_out(number, &header.0);
+            kept.push(is_kept.then_some(self.headers.len() as u16));
+            self.headers.extend(is_kept.then_some(header));
+        }
+        let holes = std::mem::take(&mut self.holes).into_iter();
+        for (hole, fill) in holes.zip(std::mem::take(fills)) {
+            let part = match hole.part {
+                Part::Header(number) => kept[usize::from(number)].map(Part::Header),
+                part => Some(part),
+            };
+            if let Some(part) = part {
+                self.holes.push(Hole { part, ..hole });
+                fills.push(fill);
+            }
+        }
     }
 
     /// Whether one of `headers` has this name; names have no case.

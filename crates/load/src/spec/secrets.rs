@@ -1,7 +1,7 @@
 //! The secrets of a target: what its requests and sessions send.
 
 use super::{Cut, HttpRequest, Part, Target};
-use crate::secrets::Secrets;
+use crate::secrets::{SecretNames, Secrets};
 use crate::session::{
     Expectation, Fill, Function, HiddenValues, Instruction, SessionKind, SessionPlan, Source,
     Template, TemplatePiece,
@@ -22,6 +22,37 @@ struct FilledRequest<'a> {
     fills: &'a [Fill],
     plan: Option<&'a SessionPlan>,
     kind: u16,
+}
+
+impl Target {
+    /// Leaves the headers that are secrets by their names out of what follows redirections to
+    /// another server than that of the step. Cookies of the session know their servers.
+    pub fn keep_credentials_at_origin(&mut self, names: &SecretNames) {
+        let Some(shared) = self.sessions.clone().filter(|_| !self.further.is_empty()) else {
+            return;
+        };
+        let plan = &*shared;
+        let mut changed = plan.clone();
+        for step in &plan.requests {
+            let first = step.redirected.into_iter().flat_map(|to| to.all());
+            let others = (0..=self.further.len() as u16).filter(|server| *server != step.server);
+            let others: Vec<u16> = others.collect();
+            let of_server = |first| others.iter().filter_map(move |&n| plan.on_server(first, n));
+            for number in first.flat_map(of_server) {
+                let fills = &mut changed.requests[number as usize].fills;
+                let request = &mut self.requests[number as usize];
+                let of_session = request.holes.iter().zip(&*fills);
+                let of_session: Vec<Part> = of_session
+                    .filter(|(_, fill)| fill.is_of_cookies())
+                    .map(|(hole, _)| hole.part)
+                    .collect();
+                request.leave_out_headers(fills, |number, name| {
+                    names.is_secret(name) && !of_session.contains(&Part::Header(number))
+                });
+            }
+        }
+        self.sessions = Some(Arc::new(changed));
+    }
 }
 
 impl Secrets {
@@ -225,6 +256,7 @@ impl<'a> FilledRequest<'a> {
                     }
                     TemplatePiece::Variable(_)
                     | TemplatePiece::Setup(_)
+                    | TemplatePiece::Sent(_)
                     | TemplatePiece::Cookies
                     | TemplatePiece::Call(_) => {}
                 }
@@ -330,7 +362,7 @@ mod tests {
         let unshown = &after.sessions.as_ref().unwrap().unshown;
         assert_eq!(unshown.variables, [(0, 0), (0, 2)].into());
         assert_eq!(unshown.expectations, [(0, 0)].into());
-        Secrets::shown().learn_target(&mut before.clone());
+        Secrets::default().shown().learn_target(&mut before.clone());
         assert!(!before.sessions.unwrap().unshown.hides);
     }
 }

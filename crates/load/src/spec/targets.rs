@@ -16,7 +16,7 @@ pub struct Targets {
 }
 
 /// Parses a targets file. A target is a line `METHOD URL`, or a URL alone, which means GET.
-/// `weight=N` may follow: its share where requests are picked at random, 1 unless given. Then come
+/// `HTTP/1.1` may follow, as in a request, and `weight=N`: its share where requests are picked at random, 1 unless given. Then come
 /// lines `Name: value` and at most one line `@FILE`, whose content `read_file` gives and which
 /// becomes the body. An empty line ends a target, and so does the next target. A line that begins
 /// with `#` is a comment.
@@ -95,6 +95,7 @@ impl TargetBlock {
         let first = words.next().unwrap_or_default();
         let (method, url) =
             if is_url(first) { ("GET", first) } else { (first, words.next().unwrap_or_default()) };
+        let mut words = words.skip_while(|word| is_version(word));
         let weight = match words.next() {
             Some(word) => parse_weight(word).or_else(|what| at(number, &what))?,
             None => 1,
@@ -153,6 +154,12 @@ fn is_url(word: &str) -> bool {
         .iter()
         .any(|scheme| word.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)));
     has_scheme || (word.contains('/') && !word.contains(':') && !word.starts_with('@'))
+}
+
+/// Whether a word is what ends the request line of HTTP.
+fn is_version(word: &str) -> bool {
+    let number = word.strip_prefix("HTTP/");
+    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
 }
 
 fn parse_weight(word: &str) -> Result<u32, String> {
@@ -225,8 +232,13 @@ mod tests {
 
     #[test]
     fn accepted() {
-        let rows: [(&str, &str, &[&str]); 12] = [
+        let rows: [(&str, &str, &[&str]); 17] = [
             ("one line", "GET http://h/a", &["GET /a 1 "]),
+            ("a line of a request", "GET http://h/a HTTP/1.1\nA: b", &["GET /a 1 A=b "]),
+            ("of any version", "GET h/a HTTP/2\nPOST h/b HTTP/1.0", &["GET /a 1 ", "POST /b 1 "]),
+            ("a URL and a version", "http://h/a HTTP/1.1", &["GET /a 1 "]),
+            ("a version and a weight", "GET h/a HTTP/1.1 weight=9", &["GET /a 9 "]),
+            ("a path like one", "GET h/HTTP/1.1 HTTP/1.1", &["GET /HTTP/1.1 1 "]),
             (
                 "URLs alone",
                 "http://h/a\nHTTP://h/b weight=2\nh/c\n",
@@ -301,7 +313,7 @@ mod tests {
             ("a bad name", "GET h/\nA/B: b", "line 2: 'A/B' is no header name"),
             ("a weight of 0", "GET h/ weight=0", "line 1: 'weight=0': a weight is"),
             ("a weight below 0", "GET h/ weight=-1", "line 1: 'weight=-1': a weight is"),
-            ("another word", "GET h/ HTTP/1.1", "line 1: 'HTTP/1.1' after the URL: write weight=N"),
+            ("another word", "GET h/ fast", "line 1: 'fast' after the URL: write weight=N"),
             ("one word more", "GET h/ weight=1 x", "line 1: 'x' after the target"),
             (
                 "two ports",
@@ -310,6 +322,9 @@ mod tests {
              is h:81 and line 1 has h:80: use one file for each",
             ),
             ("a wrong length", "POST h/\nContent-Length: 9\n@f", "line 1: Content-Length '9'"),
+            ("no version", "GET h/ HTTP", "line 1: 'HTTP' after the URL: write weight=N"),
+            ("a version before", "GET HTTP/1.1 h/", "line 1: "),
+            ("a weight before", "GET h/ weight=2 HTTP/1.1", "line 1: 'HTTP/1.1' after the target"),
         ];
         for (name, text, want) in rows {
             let error = parse(text).expect_err(name);

@@ -5,9 +5,11 @@ use super::super::{EXAMPLE, Scenario, schema};
 use super::{SHOP, parse, with_steps};
 use crate::LoadStages;
 use knee_load::law::Law;
+use knee_load::secrets::SecretNames;
 use knee_load::session::*;
-use knee_load::spec::Part;
+use knee_load::spec::{FurtherServer, Part, Pick, Target};
 use knee_load::time::Nanos;
+use std::sync::Arc;
 
 /// A request in one line: method, path, headers and body, each hole as `<what it is filled with>`.
 fn told(scenario: &Scenario, number: usize) -> String {
@@ -52,6 +54,7 @@ fn template(template: &Template) -> String {
         TemplatePiece::Text(text) => text.clone(),
         TemplatePiece::Variable(n) => format!("v{n}"),
         TemplatePiece::Column { data, column } => format!("d{data}.{column}"),
+        TemplatePiece::Sent(number) => format!("sent{number}"),
         TemplatePiece::Cookies => "cookies".to_owned(),
         TemplatePiece::Setup(number) => format!("setup{number}"),
         TemplatePiece::Call(function) => match &**function {
@@ -361,12 +364,49 @@ fn a_redirection_has_a_request_of_its_own() {
             {Content-Type: a/b, A: \"${seq()}\"}}\n      - get: /b",
     );
     let scenario = parse(&text).unwrap();
-    assert_eq!(told(&scenario, 1), "GET | <u:> | A: <h:seq> | Cookie: <h:cookies> | ");
+    assert_eq!(
+        told(&scenario, 1),
+        "POST | <u:> | Content-Type: a/b | A: <sent0> | Cookie: <h:cookies> | x"
+    );
+    assert_eq!(told(&scenario, 2), "GET | <u:> | A: <sent0> | Cookie: <h:cookies> | ");
     let step = &scenario.plan.requests[0];
-    assert_eq!((step.redirects, step.redirected, step.goes_on), (3, Some(1), true));
+    let redirected = Some(Redirected { same: 1, get: 2, is_post: true });
+    assert_eq!((step.redirects, step.redirected, step.goes_on), (3, redirected, true));
     assert_eq!(step.timeout, Some(Nanos::from_secs(2)));
     assert_eq!(scenario.plan.requests[1].name, "POST /a (redirected)");
-    assert_eq!(scenario.plan.kinds[0].program, [Instruction::Request(0), Instruction::Request(2)]);
+    assert_eq!(scenario.plan.kinds[0].program, [Instruction::Request(0), Instruction::Request(3)]);
+    assert!(scenario.plan.is_unlisted(1) && scenario.plan.is_unlisted(2));
+}
+
+#[test]
+fn redirections_keep_what_a_request_has() {
+    for (step, same, get) in [
+        ("get: /a", "GET | <u:> | Cookie: <h:cookies> | ", None),
+        ("head: /a", "HEAD | <u:> | Cookie: <h:cookies> | ", None),
+        (
+            "put: \"/${seq()}\", body: \"b${uuid()}\"",
+            "PUT | <u:> | Cookie: <h:cookies> | b<sent2>",
+            Some("GET | <u:> | Cookie: <h:cookies> | "),
+        ),
+        (
+            "delete: /a",
+            "DELETE | <u:> | Cookie: <h:cookies> | ",
+            Some("GET | <u:> | Cookie: <h:cookies> | "),
+        ),
+        (
+            "post: /a, form: {a: \"${seq()}\"}, headers: {Expect: 100-continue, Content-Language: en}",
+            "POST | <u:> | Expect: 100-continue | Content-Language: en | Content-Type: \
+             application/x-www-form-urlencoded | Cookie: <h:cookies> | a=<sent1>",
+            Some("GET | <u:> | Cookie: <h:cookies> | "),
+        ),
+    ] {
+        let scenario = parse(&with_steps(&format!("      - {{{step}, redirects: 1}}"))).unwrap();
+        let redirected = scenario.plan.requests[0].redirected.unwrap();
+        assert_eq!(told(&scenario, redirected.same as usize), same, "{step}");
+        let changed =
+            (redirected.get != redirected.same).then(|| told(&scenario, redirected.get as usize));
+        assert_eq!(changed.as_deref(), get, "{step}");
+    }
 }
 
 #[test]
@@ -520,21 +560,89 @@ fn requests_go_to_several_targets() {
         [
             (0, None, "GET /a h Cookie".to_owned()),
             (1, None, "GET shop.test:444/b?c shop.test:444 Authorization Host Cookie".to_owned()),
-            (0, None, format!("{redirected} h Cookie")),
+            (0, None, format!("{redirected} h Authorization Cookie")),
             (1, Some(2), format!("{redirected} shop.test:444 Authorization Host Cookie")),
-            (2, Some(2), format!("{redirected} i Cookie")),
+            (2, Some(2), format!("{redirected} i Authorization Cookie")),
             (0, None, format!("{link} h Cookie")),
             (1, Some(5), format!("{link} shop.test:444 Cookie")),
             (2, Some(5), format!("{link} i Cookie")),
             (2, None, "GET i/ i Cookie".to_owned()),
         ]
     );
-    assert_eq!(plan.requests[1].redirected, Some(2));
+    assert_eq!(plan.requests[1].redirected.unwrap().all(), [2, 2]);
     assert_eq!([0, 1, 2].map(|server| plan.on_server(5, server)), [Some(5), Some(6), Some(7)]);
     assert_eq!([0, 1, 2].map(|server| plan.on_server(4, server)), [Some(2), Some(3), Some(4)]);
     assert_eq!([0, 1, 2].map(|server| plan.on_server(8, server)), [None, None, Some(8)]);
     let listed: Vec<_> = (0..9).filter(|request| !plan.is_unlisted(*request)).collect();
     assert_eq!(listed, [0, 1, 5, 8]);
+}
+
+/// A scenario as the engine gets it.
+fn target_of(scenario: Scenario) -> Target {
+    let [first, further @ ..] = &scenario.servers[..] else {
+        panic!("a server");
+    };
+    let further = further.iter().map(|url| FurtherServer {
+        endpoint: url.endpoint().clone(),
+        host: url.host().to_owned(),
+        tls: None,
+    });
+    let target = Target::new(first.endpoint().clone(), scenario.requests, Pick::InOrder, true);
+    let sessions = Some(Arc::new(scenario.plan));
+    Target { sessions, further: further.collect(), ..target.unwrap() }
+}
+
+#[test]
+fn credentials_stay_with_their_origin() {
+    let names = SecretNames::with(["X-Tenant".to_owned()]);
+    for (header, follows) in [
+        ("Authorization: Bearer x", false),
+        ("authorization: '${users.name}'", false),
+        ("Proxy-Authorization: x", false),
+        ("X-Api-Key: x", false),
+        ("X-Auth-Token: 'a${seq()}b'", false),
+        ("X-Tenant: x", false),
+        ("Cookie: a=1", false),
+        ("Host: x", false),
+        ("Accept: x", true),
+        ("X-Request-Id: '${uuid()}'", true),
+        ("Idempotency-Key: x", true),
+    ] {
+        for (url, is_leading) in [("http://i/a", false), ("${raw(users.name)}", true)] {
+            let text = format!(
+                "target: [http://h, http://i, http://j]\ndata: {{users: users.csv}}\nsessions: {{s: \
+                 {{data: users, steps: [{{put: '{url}', body: 'b${{seq()}}', redirects: 2, headers: \
+                 {{{header}, Z: 'z${{seq()}}'}}}}]}}}}\n"
+            );
+            let mut target = target_of(parse(&text).unwrap());
+            target.keep_credentials_at_origin(&names);
+            let plan = target.sessions.clone().unwrap();
+            let sent_to = if is_leading { vec![0, 1, 2] } else { vec![1] };
+            for (number, server) in (0u32..).zip(sent_to) {
+                let redirected = plan.requests[number as usize].redirected.unwrap();
+                for first in redirected.all() {
+                    for other in 0..3 {
+                        let to = plan.on_server(first, other).unwrap() as usize;
+                        let (request, step) = (&target.requests[to], &plan.requests[to]);
+                        let name = header.split(':').next().unwrap();
+                        let is_there = request.has_header(name);
+                        // The session's own cookies know where they belong.
+                        let wants = follows || other == server;
+                        let told = format!("{header} from {server} to {other}: {request:?}");
+                        assert_eq!(is_there, wants, "{told}");
+                        assert_eq!(request.holes.len(), step.fills.len(), "{told}");
+                        let of_z =
+                            request.headers.iter().position(|(name, _)| name == "Z").unwrap();
+                        let hole = request.holes.iter().zip(&step.fills);
+                        let mut of_z =
+                            hole.filter(|(hole, _)| hole.part == Part::Header(of_z as u16));
+                        let sent = of_z.next().unwrap().1.value.0[0].clone();
+                        assert!(matches!(sent, TemplatePiece::Sent(_)), "{told}");
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -192,6 +192,7 @@ impl SessionClient {
                 }
                 // A status that was expected is no error.
                 AfterResponse::Next | AfterResponse::Redirected(_) => outcome = Outcome::Ok,
+                AfterResponse::TooManyRedirections => outcome = Outcome::TooManyRedirections,
                 AfterResponse::BadStatus => {}
             }
         }

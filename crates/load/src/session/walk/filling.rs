@@ -72,6 +72,10 @@ impl Walk {
             }
         });
         let holes = own.skip(usize::from(of_redirect.is_some()));
+        if of_redirect.is_some() && !std::mem::replace(&mut self.is_sent_kept, true) {
+            // Those of the step itself are still there.
+            std::mem::swap(&mut self.sent, fills);
+        }
         fills.clear();
         let holes = of_redirect.into_iter().chain(holes);
         let filled = self.put(request, holes, (users, realtime_ns), fills, path);

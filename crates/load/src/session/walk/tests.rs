@@ -2,7 +2,7 @@ use super::*;
 use crate::law::Law;
 use crate::session::{
     Condition, DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Match, Origin, Passes,
-    Relation, Repetition, RequestStep, SessionKind, TemplatePiece, TimeFormat,
+    Redirected, Relation, Repetition, RequestStep, SessionKind, TemplatePiece, TimeFormat,
 };
 use std::sync::Arc;
 
@@ -17,6 +17,11 @@ fn variable(number: u16) -> Template {
 fn step(fills: Vec<Template>) -> RequestStep {
     let fill = |value| Fill { value, escape: Escape::None };
     RequestStep { fills: fills.into_iter().map(fill).collect(), ..RequestStep::default() }
+}
+
+/// What follows the redirections of a GET.
+fn get(number: u32) -> Redirected {
+    Redirected { same: number, get: number, is_post: false }
 }
 
 fn times(times: Template) -> Repetition {
@@ -420,7 +425,7 @@ fn expectations() {
 #[test]
 fn redirections_are_followed_as_far_as_permitted() {
     let mut first = step(vec![text("/a/b?c")]);
-    (first.redirects, first.redirected) = (2, Some(1));
+    (first.redirects, first.redirected) = (2, Some(get(1)));
     first.expect = vec![Expectation::Status(vec![(200, 200)])];
     let other = step(vec![text("")]);
     let mut world = World::new(plan(vec![Instruction::Request(0)], vec![first, other]));
@@ -439,9 +444,92 @@ fn redirections_are_followed_as_far_as_permitted() {
 }
 
 #[test]
+fn one_redirection_too_many_is_a_failure() {
+    let redirected = AfterResponse::Redirected(1);
+    let to = [("Location", "/next")];
+    for (status, location, expect, want) in [
+        (302, &to[..], None, AfterResponse::TooManyRedirections),
+        (308, &to, None, AfterResponse::TooManyRedirections),
+        (302, &to, Some(200), AfterResponse::Unexpected(0)),
+        (302, &to, Some(302), AfterResponse::Next),
+        (302, &[], None, AfterResponse::Next),
+        (302, &[("Location", "http://other/")], None, AfterResponse::Next),
+        (304, &to, None, AfterResponse::Next),
+        (200, &to, None, AfterResponse::Next),
+        (404, &to, None, AfterResponse::BadStatus),
+    ] {
+        let mut first = step(vec![text("/a")]);
+        (first.redirects, first.redirected) = (1, Some(get(1)));
+        let expect = expect.map(|status| Expectation::Status(vec![(status, status)]));
+        first.expect.extend(expect);
+        let steps = vec![first, step(vec![text("")])];
+        let mut world = World::new(plan(vec![Instruction::Request(0)], steps));
+        world.next();
+        world.fills(0);
+        assert_eq!(world.answer(0, 301, &to, ""), redirected);
+        world.fills(1);
+        assert_eq!(world.answer(1, status, location, ""), want, "{status} {location:?}");
+    }
+}
+
+/// RFC 9110 §15.4, as curl does it.
+#[test]
+fn the_status_decides_how_a_redirection_is_followed() {
+    let to = Redirected { same: 1, get: 2, is_post: false };
+    let post = Redirected { is_post: true, ..to };
+    for (status, other, of_post) in [
+        (300, None, None),
+        (301, Some(1), Some(2)),
+        (302, Some(1), Some(2)),
+        (303, Some(2), Some(2)),
+        (304, None, None),
+        (305, None, None),
+        (307, Some(1), Some(1)),
+        (308, Some(1), Some(1)),
+        (200, None, None),
+        (201, None, None),
+    ] {
+        assert_eq!((to.after(status), post.after(status)), (other, of_post), "{status}");
+    }
+}
+
+#[test]
+fn what_is_sent_again_is_what_was_sent() {
+    let call = |function| Template(vec![TemplatePiece::Call(Box::new(function))]);
+    let cookies = || Template(vec![TemplatePiece::Cookies]);
+    let sent = |hole| Template(vec![TemplatePiece::Sent(hole)]);
+    let mut first = step(vec![text("/a"), call(Function::Seq), cookies(), call(Function::Uuid)]);
+    (first.redirects, first.redirected) = (3, Some(get(1)));
+    let again = step(vec![text(""), sent(1), cookies(), sent(3)]);
+    let program = vec![Instruction::Request(0), Instruction::Request(0)];
+    let mut world = World::new(plan(program, vec![first, again]));
+    let mut before = Vec::new();
+    for number in ["1", "2"] {
+        world.next();
+        let mut fills = Fills::default();
+        let mut fill = |world: &mut World, request| {
+            let path_of = |fills: &Fills, path: &mut Vec<u8>| path.extend_from_slice(fills.get(0));
+            world.walk.fill(request, &mut world.users, 0, &mut fills, (1, path_of)).unwrap();
+            (0..4).map(|hole| String::from_utf8_lossy(fills.get(hole)).into_owned()).collect()
+        };
+        let asked: Vec<String> = fill(&mut world, 0);
+        assert_eq!(asked[1], number);
+        assert_ne!(asked[3], before.last().cloned().unwrap_or_default(), "another body");
+        for (path, set) in [("/b", "x=1"), ("/c", "x=2"), ("/d", "x=3")] {
+            let headers = [("Location", path), ("Set-Cookie", set)];
+            assert_eq!(world.answer(0, 307, &headers, ""), AfterResponse::Redirected(1));
+            let again: Vec<String> = fill(&mut world, 1);
+            assert_eq!(again, [path, &*asked[1], set, &*asked[3]]);
+        }
+        assert_eq!(world.answer(1, 200, &[], ""), AfterResponse::Next);
+        before = asked;
+    }
+}
+
+#[test]
 fn what_leads_to_another_origin_is_not_followed() {
     let mut first = step(vec![text("/a")]);
-    (first.redirects, first.redirected) = (2, Some(1));
+    (first.redirects, first.redirected) = (2, Some(get(1)));
     let plan = plan(vec![Instruction::Request(0)], vec![first, step(vec![text("")])]);
     for (location, follows) in [
         ("http://other/x", AfterResponse::Next),
@@ -468,7 +556,7 @@ fn on_both_servers(first: RequestStep, further: RequestStep) -> SessionPlan {
 #[test]
 fn redirections_lead_to_other_servers_and_back() {
     let mut first = step(vec![text("/a")]);
-    (first.redirects, first.redirected) = (9, Some(2));
+    (first.redirects, first.redirected) = (9, Some(get(2)));
     first.expect = vec![Expectation::Status(vec![(200, 200)])];
     let mut world = World::new(on_both_servers(first, step(vec![text("")])));
     world.next();

@@ -76,6 +76,7 @@ pub fn end(how: Outcome) -> Cow<'static, str> {
         Outcome::StreamReset => "had their stream reset",
         Outcome::Unprocessed => "were not processed before their connection was closed",
         Outcome::Unexpected => "received a response that failed a check",
+        Outcome::TooManyRedirections => "were redirected more often than permitted",
         Outcome::Late => "were established only after T",
         Outcome::Unreachable => "found the host or its network unreachable",
         Outcome::InFlight => "had no end when the level ended",
