@@ -1,12 +1,20 @@
 //! Whatever a log says, its recording is one that is read again, in the order of its times.
 
 use knee_load::spec::{RecordedRequest, RecordingHead};
-use knee_scenario::access_log::record_log;
+use knee_scenario::access_log::{LogFormat, record_log};
 
-/// Any bytes: as a log, and each line of them as one of a recording.
+/// Any bytes: as a log, and each line of them as one of a recording. A first line with `$` or `%`
+/// is the format of the others.
 pub fn check(data: &[u8]) {
+    let (first, rest) = data.split_at(data.iter().position(|b| *b == b'\n').unwrap_or(0));
+    let format = std::str::from_utf8(first).ok().filter(|text| text.contains(['$', '%']));
+    let format = format.and_then(|text| LogFormat::of_configuration(text).ok());
+    check_log(if format.is_some() { rest } else { data }, format.as_ref());
+}
+
+fn check_log(data: &[u8], format: Option<&LogFormat>) {
     let mut out = Vec::new();
-    let read = record_log(data, None, "http://h", &mut out).expect("memory takes all");
+    let read = record_log(data, format, "http://h", &mut out).expect("memory takes all");
     let text = String::from_utf8(out).expect("a recording is text");
     let mut lines = text.lines();
     assert!(RecordingHead::parse(lines.next().expect("a first line")).is_ok());

@@ -26,7 +26,7 @@ fn import(format: &[u8], file: &[u8]) -> Option<Result<Imported, ParseError>> {
     Some(match format {
         b"curl" => curl_line(&String::from_utf8_lossy(file), &mut a_file),
         b"har" => har(file, &[]),
-        b"openapi" => openapi(file, None),
+        b"openapi" => openapi(file, None, &mut a_file),
         b"vegeta" => vegeta(file, &mut a_file),
         b"k6" => on_large_stack(|| k6(file, &mut a_file)),
         b"jmeter" => jmeter(file),

@@ -147,6 +147,15 @@ pub fn read_scenario(file: &str) -> Result<Scenario, Failure> {
     })
 }
 
+/// Reads files below the folder of a file.
+pub fn files_below(file: &str) -> impl FnMut(&str) -> Result<Vec<u8>, String> + use<> {
+    let folder = folder_of(Path::new(file)).canonicalize();
+    move |name| match &folder {
+        Ok(folder) => Folder(folder.clone()).file(name),
+        Err(e) => Err(format!("its folder cannot be read: {e}")),
+    }
+}
+
 /// The folder of a scenario.
 struct Folder(PathBuf);
 

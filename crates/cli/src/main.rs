@@ -18,6 +18,7 @@ mod whole_file;
 
 use command::raw::RawArgs;
 use failure::{Exit, Failure};
+use knee_scenario::import::typographic;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -36,6 +37,11 @@ fn main() -> ExitCode {
         Err(failure) => {
             let failure = failure.without_secrets(&failure::of_command_line());
             stdio::say(&failure.to_string());
+            if failure.exit == Exit::BadInput {
+                let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+                let wrong = words.skip(1).find_map(|word| typographic(&word));
+                wrong.iter().for_each(|wrong| stdio::say(&format!("note: {wrong}")));
+            }
             failure.exit.into()
         }
     }

@@ -14,6 +14,11 @@ fn access_log() {
 }
 
 #[test]
+fn cookie_date() {
+    run("cookie_date", 10_000, checks::cookie_date::check);
+}
+
+#[test]
 fn data_segment() {
     run("data_segment", 10_000, checks::data_segment::check);
 }

@@ -1,37 +1,23 @@
 //! One line of a log.
 
+use super::json::LogKeys;
+use super::moment::LoggedTime;
+use super::pattern::LogPattern;
+use super::text::read_text;
 use knee_load::percent;
 use knee_load::spec::is_recordable_path;
-use serde_json::Value;
 use std::fmt::Write;
-use std::sync::LazyLock;
-use time::OffsetDateTime;
-use time::format_description::{BorrowedFormatItem, parse_borrowed, well_known::Rfc3339};
+use std::net::{IpAddr, SocketAddr};
 
 /// How the lines of a log are written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogFormat {
-    /// The combined and the common log format, with whatever follows them:
-    /// `HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.1" 200 …`.
-    Combined,
+    /// Text with a time and a request, as of nginx, Apache, HAProxy and the load balancers of AWS.
+    Text,
     /// A JSON object.
     Json(LogKeys),
-}
-
-/// Where a JSON object has what is looked for. A dot leads into an object. `None`: at the first of
-/// the keys that servers use.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LogKeys {
-    /// The time.
-    pub time: Option<String>,
-    /// The method.
-    pub method: Option<String>,
-    /// Path and query, or a whole URL.
-    pub path: Option<String>,
-    /// Who asked.
-    pub user: Option<String>,
-    /// How long it took, in seconds: then the time is that of its end.
-    pub took: Option<String>,
+    /// As the configuration of nginx or Apache says.
+    Pattern(LogPattern),
 }
 
 /// A request of a log.
@@ -44,27 +30,49 @@ pub(super) struct LoggedRequest {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) user: Option<String>,
+    /// When it ended, where that is what the log has and its begin follows from how long it took.
+    pub(super) end_ns: Option<i64>,
 }
 
-const TIMES: &[&str] =
-    &["time", "ts", "timestamp", "@timestamp", "time_iso8601", "msec", "time_local", "StartUTC"];
-const METHODS: &[&str] = &["method", "request_method", "request.method", "RequestMethod", "verb"];
-const PATHS: &[&str] =
-    &["request_uri", "uri", "request.uri", "path", "url", "RequestPath", "target"];
-const USERS: &[&str] =
-    &["remote_addr", "remote_ip", "request.remote_ip", "client_ip", "clientip", "ClientHost"];
-const TOOK: &[&str] = &["request_time", "duration"];
-
-/// From here on a number is no seconds since 1970 but a smaller unit.
-const SECONDS_MAX: f64 = 1e11;
+/// What a line says of a request, as it stands there.
+#[derive(Debug, Default)]
+pub(super) struct LineFields<'a> {
+    pub(super) time: Option<LoggedTime>,
+    /// The time is that of the begin, whatever else the line says.
+    pub(super) is_begin: bool,
+    /// How long it took, in seconds.
+    pub(super) took_s: Option<f64>,
+    /// `GET /path HTTP/1.1`.
+    pub(super) line: Option<&'a str>,
+    pub(super) method: Option<&'a str>,
+    pub(super) path: Option<&'a str>,
+    /// A query that the path does not have.
+    pub(super) query: Option<&'a str>,
+    /// A name that the server checked.
+    pub(super) name: Option<String>,
+    /// An address, with a port or without, or the first of several.
+    pub(super) client: Option<&'a str>,
+    /// What begins an escape in the path: `\` of Apache and nginx, `#` of HAProxy.
+    pub(super) escape: Option<char>,
+}
 
 impl LogFormat {
+    /// A format as the configuration of nginx or Apache has it: with variables such as
+    /// `$request`, or directives such as `%r`.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn of_configuration(text: &str) -> Result<LogFormat, String> {
+        LogPattern::parse(text).map(LogFormat::Pattern)
+    }
+
     /// The format of this line.
     pub(super) fn of_line(line: &str) -> LogFormat {
-        if line.starts_with('{') {
-            LogFormat::Json(LogKeys::default())
+        let keys = LogKeys::default();
+        if line.starts_with('{') || keys.read(line).is_ok() {
+            LogFormat::Json(keys)
         } else {
-            LogFormat::Combined
+            LogFormat::Text
         }
     }
 
@@ -74,82 +82,61 @@ impl LogFormat {
     /// It is no request that can be sent again; why, in words.
     pub(super) fn read(&self, line: &str) -> Result<LoggedRequest, String> {
         match self {
-            LogFormat::Combined => read_combined(line),
+            LogFormat::Text => read_text(line)?.request(),
             LogFormat::Json(keys) => keys.read(line),
+            LogFormat::Pattern(pattern) => pattern.read(line)?.request(),
         }
     }
 }
 
-fn read_combined(line: &str) -> Result<LoggedRequest, String> {
-    let (before, rest) = line.split_once('[').ok_or("no time in brackets")?;
-    let (date, rest) = rest.split_once(']').ok_or("no time in brackets")?;
-    let (_, rest) = rest.split_once('"').ok_or("no request in quotes")?;
-    let end = end_of_quoted(rest).ok_or("no request in quotes")?;
-    let (at_ns, is_of_second) = time_of(date)?;
-    let (method, path) = of_request_line(&rest[..end])?;
-    let (method, path) = (method.to_owned(), path_of(&unescaped(path))?);
-    let mut names = before.split_whitespace();
-    let host = names.next();
-    // A name that the server checked says more than an address, behind which many may be.
-    let user = names.nth(1).filter(|user| *user != "-").or(host);
-    let user = user.map(str::to_owned);
-    checked(LoggedRequest { at_ns, is_of_second, method, path, user })
-}
-
-impl LogKeys {
-    fn read(&self, line: &str) -> Result<LoggedRequest, String> {
-        let object: Value = serde_json::from_str(line).map_err(|e| format!("no JSON: {e}"))?;
-        let find = |asked: &Option<String>, known: &[&str]| match asked {
-            Some(key) => at(&object, key),
-            None => known.iter().find_map(|key| at(&object, key)),
-        };
-        let time = find(&self.time, TIMES).ok_or("no time")?;
-        let (mut at_ns, is_of_second) = match time {
-            Value::Number(number) => {
-                time_of_number(number.as_f64().unwrap_or(f64::NAN), number.is_f64())?
-            }
-            Value::String(text) => time_of(text)?,
-            _ => return Err("no time".to_owned()),
-        };
-        if let Some(took) = find(&self.took, TOOK).and_then(seconds) {
+impl LineFields<'_> {
+    /// The request that they are of.
+    pub(super) fn request(self) -> Result<LoggedRequest, String> {
+        let LoggedTime { mut ns, is_of_second, .. } = self.time.ok_or("no time")?;
+        let mut end_ns = None;
+        if let Some(took) = self.took_s.filter(|_| !self.is_begin) {
             // A duration says nothing about the part of a second at which a request ended. On
             // average it is the middle.
             let took = if is_of_second { took.round() } else { took };
-            at_ns -= (took * 1e9) as i64;
+            end_ns = Some(ns);
+            ns -= (took * 1e9) as i64;
         }
-        let path = find(&self.path, PATHS).and_then(Value::as_str);
-        let line = at(&object, "request").and_then(Value::as_str);
-        let (method, path) = match (path, line) {
-            (Some(path), _) => {
-                let method = find(&self.method, METHODS).and_then(Value::as_str).unwrap_or("GET");
-                (method, path)
+        let query = self.query.map(|query| query.trim_start_matches('?'));
+        let query = query.filter(|query| !query.is_empty() && *query != "-");
+        let (method, path) = match (self.line.map(of_request_line), self.path, query) {
+            (Some(Ok((method, path))), ..) => (method, path.to_owned()),
+            (_, Some(path), None) => (self.method.unwrap_or("GET"), path.to_owned()),
+            (_, Some(path), Some(query)) => {
+                (self.method.unwrap_or("GET"), format!("{path}?{query}"))
             }
-            (None, Some(line)) => of_request_line(line)?,
-            (None, None) => return Err("no path".to_owned()),
+            (Some(Err(why)), None, _) => return Err(why),
+            (None, None, _) => return Err("no request".to_owned()),
         };
-        let (method, path) = (method.to_owned(), path_of(path)?);
-        let user = find(&self.user, USERS).map(|user| match user {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        });
-        checked(LoggedRequest { at_ns, is_of_second, method, path, user })
+        let path = self.escape.map(|sign| unescaped(&path, sign)).unwrap_or(path);
+        let path = path_of(&path)?;
+        let client = self.client.filter(|client| !client.is_empty() && *client != "-");
+        let user = self.name.filter(|name| !name.is_empty() && name != "-");
+        // A name that the server checked says more than an address, behind which many may be.
+        let user =
+            user.or_else(|| client.map(|client| address_of(client).unwrap_or(client).to_owned()));
+        let method = method.to_owned();
+        checked(LoggedRequest { at_ns: ns, is_of_second, method, path, user, end_ns })
     }
 }
 
-/// The value at a key: of that name, or on the way that its dots give.
-fn at<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
-    let direct = object.get(key);
-    direct.or_else(|| key.split('.').try_fold(object, |value, name| value.get(name)))
-}
-
-/// A number of seconds, which some servers write as a text.
-fn seconds(value: &Value) -> Option<f64> {
-    let seconds = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
-    (0.0..1e6).contains(&seconds).then_some(seconds)
+/// The first of several addresses, without a port, which is another one for each connection.
+pub(super) fn address_of(text: &str) -> Option<&str> {
+    let first = text.split(',').next().unwrap_or_default().trim();
+    let bare = first.trim_matches(['[', ']']);
+    if bare.parse::<IpAddr>().is_ok() {
+        return Some(bare);
+    }
+    first.parse::<SocketAddr>().ok()?;
+    Some(first.rsplit_once(':')?.0.trim_matches(['[', ']']))
 }
 
 /// Where the quote is that ends a text. One behind a backslash is a part of it.
-fn end_of_quoted(text: &str) -> Option<usize> {
+pub(super) fn end_of_quoted(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {
         let is_end = byte == b'"' && !is_escaped;
@@ -158,14 +145,18 @@ fn end_of_quoted(text: &str) -> Option<usize> {
     })
 }
 
-/// The text that Apache and nginx wrote with escapes: `\"`, `\\` and `\xHH`. Bytes that no path has
-/// are percent-encoded.
-fn unescaped(text: &str) -> String {
+/// A text that was written with escapes: `\"`, `\\` and `\xHH` of Apache and nginx, `\u00HH` in JSON,
+/// `#HH` of HAProxy. Bytes that no path has are percent-encoded.
+fn unescaped(text: &str, sign: char) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, escape)) = rest.split_once('\\') {
+    while let Some((before, escape)) = rest.split_once(sign) {
         out.push_str(before);
         let (byte, length) = match escape.as_bytes() {
+            [a, b, ..] if sign == '#' && a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
+                (u8::from_str_radix(&escape[..2], 16).unwrap_or_default(), 2)
+            }
+            _ if sign == '#' => (b'#', 0),
             [sign @ (b'"' | b'\\'), ..] => (*sign, 1),
             [b'b', ..] => (0x08, 1),
             [b't', ..] => (b'\t', 1),
@@ -174,6 +165,9 @@ fn unescaped(text: &str) -> String {
             [b'r', ..] => (b'\r', 1),
             [b'x', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
                 (u8::from_str_radix(&escape[1..3], 16).unwrap_or_default(), 3)
+            }
+            [b'u', b'0', b'0', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
+                (u8::from_str_radix(&escape[3..5], 16).unwrap_or_default(), 5)
             }
             _ => (b'\\', 0),
         };
@@ -194,7 +188,7 @@ fn push_byte(path: &mut String, byte: u8) {
 }
 
 /// `GET /path HTTP/1.1` as method and path. Blanks within the path are a part of it.
-fn of_request_line(line: &str) -> Result<(&str, &str), String> {
+pub(super) fn of_request_line(line: &str) -> Result<(&str, &str), String> {
     let split = line.split_once(' ').filter(|(method, _)| !method.is_empty());
     let (method, rest) = split.ok_or_else(|| format!("'{line}' is no request"))?;
     let path = match rest.rsplit_once(' ') {
@@ -234,44 +228,4 @@ fn checked(request: LoggedRequest) -> Result<LoggedRequest, String> {
         return Err(format!("'{path}' is no path that can be sent again"));
     }
     Ok(request)
-}
-
-/// The latest time of a log, in nanoseconds since 1970: in the year 2128.
-const TIME_MAX_NS: i64 = 5_000_000_000_000_000_000;
-
-/// `10/Oct/2000:13:55:36 -0700`.
-static CLF: LazyLock<Vec<BorrowedFormatItem<'static>>> = LazyLock::new(|| {
-    let form = "[day]/[month repr:short]/[year]:[hour]:[minute]:[second] \
-                [offset_hour sign:mandatory][offset_minute]";
-    parse_borrowed::<2>(form).unwrap_or_default()
-});
-
-/// A time in words: nanoseconds since 1970, and whether it is known to the second only.
-fn time_of(text: &str) -> Result<(i64, bool), String> {
-    if let Ok(number) = text.parse::<f64>() {
-        return time_of_number(number, text.contains('.'));
-    }
-    let wrong = || format!("'{text}' is no time");
-    let parsed = OffsetDateTime::parse(text, &Rfc3339)
-        .or_else(|_| OffsetDateTime::parse(text, &CLF[..]))
-        .or_else(|_| OffsetDateTime::parse(&text.replacen(' ', "T", 1), &Rfc3339));
-    let ns = i64::try_from(parsed.map_err(|_| wrong())?.unix_timestamp_nanos());
-    let ns = ns.ok().filter(|ns| (0..TIME_MAX_NS).contains(ns)).ok_or_else(wrong)?;
-    Ok((ns, !text.contains(['.', ','])))
-}
-
-/// Seconds since 1970, or milliseconds, microseconds or nanoseconds where that is too many.
-/// `has_fraction`: it was written with one, be it 0.
-fn time_of_number(number: f64, has_fraction: bool) -> Result<(i64, bool), String> {
-    let mut seconds = number;
-    let mut units = 0;
-    while seconds >= SECONDS_MAX && units < 3 {
-        seconds /= 1_000.0;
-        units += 1;
-    }
-    let is_time = (0.0..SECONDS_MAX / 20.0).contains(&seconds);
-    let is_of_second = units == 0 && !has_fraction;
-    is_time
-        .then(|| ((seconds * 1e9).round() as i64, is_of_second))
-        .ok_or_else(|| format!("{number} is no time"))
 }

@@ -2,16 +2,22 @@
 //!
 //! A log is read line by line, in bounded memory.
 
+mod json;
 mod line;
+mod moment;
 mod order;
+mod pattern;
 #[cfg(test)]
 mod tests;
+mod text;
 
+pub use json::LogKeys;
 use knee_load::shown::shown;
 use knee_load::spec::{RecordedRequest, RecordingHead};
+pub use line::LogFormat;
 use line::LoggedRequest;
-pub use line::{LogFormat, LogKeys};
 use order::LogOrder;
+pub use pattern::LogPattern;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -34,6 +40,13 @@ pub struct ReadLog {
     pub left_out: Vec<String>,
     /// Their number.
     pub left_out_count: u64,
+    /// The user of all requests, where they are several and have one: each waits for the one before.
+    pub only_user: Option<String>,
+    /// Requests that ended before the one in the line before, by their times: these are no ends, as
+    /// a server writes a line at the end.
+    pub unlike_ends: u64,
+    /// Requests that began before the first line was written, by how long they took.
+    pub too_long: u64,
 }
 
 /// Reads a log and writes its recording, for the server `target`. Without a format, that of the
@@ -50,7 +63,8 @@ pub fn record_log(
     let head = RecordingHead { recording: RecordingHead::VERSION, target: target.to_owned() };
     serde_json::to_writer(&mut out, &head)?;
     out.write_all(b"\n")?;
-    let mut writer = RecordingWriter { out, first_ns: None, read: ReadLog::default() };
+    let mut writer = RecordingWriter { out, first_ns: None, users: 0, read: ReadLog::default() };
+    let mut ends = None;
     let mut order = LogOrder::default();
     let mut format = format.cloned();
     let mut line = Vec::new();
@@ -66,7 +80,10 @@ pub fn record_log(
         }
         let format = format.get_or_insert_with(|| LogFormat::of_line(text));
         match format.read(text) {
-            Ok(request) => order.push(request),
+            Ok(request) => {
+                writer.check_end(&request, &mut ends);
+                order.push(request);
+            }
             Err(why) => writer.leave_out(number, &why),
         }
         while let Some(request) = order.next_if_full() {
@@ -77,6 +94,7 @@ pub fn record_log(
         writer.put(&request)?;
     }
     writer.read.moved = order.moved;
+    writer.read.only_user = writer.read.only_user.filter(|_| writer.read.requests > 1);
     writer.out.flush()?;
     Ok(writer.read)
 }
@@ -86,8 +104,13 @@ struct RecordingWriter<W> {
     out: W,
     /// The time of the first, in nanoseconds since 1970.
     first_ns: Option<i64>,
+    /// Users seen: 0, 1, or 2 for more.
+    users: u8,
     read: ReadLog,
 }
+
+/// Lines of one second may be in any order, and processes of a server are as far apart.
+const TOLERANCE_NS: i64 = 1_500_000_000;
 
 impl<W: Write> RecordingWriter<W> {
     fn put(&mut self, request: &LoggedRequest) -> io::Result<()> {
@@ -104,10 +127,33 @@ impl<W: Write> RecordingWriter<W> {
         };
         serde_json::to_writer(&mut self.out, &recorded)?;
         self.out.write_all(b"\n")?;
+        self.note_user(request.user.as_ref());
         self.read.requests += 1;
         self.read.seconds = at;
         self.read.spread += u64::from(request.is_of_second);
         Ok(())
+    }
+
+    /// Counts what cannot be, by a request's end: `ends` are the first one and the last.
+    fn check_end(&mut self, request: &LoggedRequest, ends: &mut Option<(i64, i64)>) {
+        let Some(end_ns) = request.end_ns else {
+            return;
+        };
+        let (first, last) = ends.get_or_insert((end_ns, end_ns));
+        self.read.unlike_ends += u64::from(end_ns + TOLERANCE_NS < *last);
+        self.read.too_long += u64::from(request.at_ns + TOLERANCE_NS < *first);
+        *last = end_ns;
+    }
+
+    fn note_user(&mut self, user: Option<&String>) {
+        match (self.users, user) {
+            (0, Some(user)) => (self.users, self.read.only_user) = (1, Some(user.clone())),
+            (1, user) if user != self.read.only_user.as_ref() => {
+                (self.users, self.read.only_user) = (2, None);
+            }
+            (0, None) => self.users = 2,
+            _ => {}
+        }
     }
 
     fn leave_out(&mut self, number: u64, why: &str) {

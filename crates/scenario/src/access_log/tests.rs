@@ -56,6 +56,333 @@ fn requests_keep_the_path_that_was_asked_for() {
     }
 }
 
+/// The time in milliseconds after the begin of the minute, the method, the path and the user of a
+/// line of text.
+fn read_line(format: &LogFormat, line: &str) -> Result<(i64, String, Option<String>), String> {
+    let request = format.read(line)?;
+    let ms = (request.at_ns + 500_000) / 1_000_000 % 60_000;
+    Ok((ms, format!("{} {}", request.method, request.path), request.user))
+}
+
+/// Lines that nginx 1.22, Apache 2.4, HAProxy 2.6 and load balancers of AWS wrote.
+#[test]
+fn text_is_read_by_its_parts() {
+    let a = "GET /a?b=c";
+    for (line, ms, request, user) in [
+        (
+            r#"::1 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2 "-" "Mozilla \x22x\x22 [GET / HTTP/1.1]""#,
+            41_000,
+            a,
+            "::1",
+        ),
+        (
+            r#"192.0.2.1 - ann smith [29/Nov/2026:08:38:41 +0000] "GET /\xC3\xA9?x=\x22y\x22 HTTP/1.1" 200 2 "-" "x""#,
+            41_000,
+            r#"GET /%C3%A9?x="y""#,
+            "ann smith",
+        ),
+        (
+            r#"localhost:80 192.0.2.1 - - [29/Nov/2026:08:38:41 +0000] "GET /q?x=\"y\" HTTP/1.1" 404 416 "-" "-""#,
+            41_000,
+            r#"GET /q?x="y""#,
+            "192.0.2.1",
+        ),
+        (
+            r#"10.0.0.5:443 192.0.2.1 - ann [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 404 416"#,
+            41_000,
+            a,
+            "ann",
+        ),
+        (
+            r#"shop.test client.test - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 404 416"#,
+            41_000,
+            a,
+            "client.test",
+        ),
+        (
+            r#"Nov 29 08:38:44 web1 nginx: 192.0.2.1 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2 "-" "x""#,
+            41_000,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"<190>Nov 29 08:38:44 web1 nginx[7]: 192.0.2.1 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2"#,
+            41_000,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"<165>1 2026-11-29T08:38:44.003Z web1 nginx 7 ID1 [x@1 iut="3"] 192.0.2.1 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2"#,
+            41_000,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"2026-11-29T08:38:44.003Z stdout F 192.0.2.1 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2"#,
+            41_000,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"192.0.2.7, 10.0.0.1 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2"#,
+            41_000,
+            a,
+            "192.0.2.7",
+        ),
+        (
+            r#"192.0.2.1 [29/Nov/2026:08:38:41.250 +0000] rt=0.050 "Mozilla [GET / HTTP/1.1]" "GET /a?b=c HTTP/1.1" 200"#,
+            41_200,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"[web1] [pid 77] 192.0.2.1 - - [2026-11-29T09:38:41,25+01] "GET /a?b=c HTTP/1.1" 200"#,
+            41_250,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"[Sun Nov 29 08:38:40.998328 2026] [15812] 192.0.2.1 "Mozilla \"x\" [GET / HTTP/1.1]" "GET /a?b=c HTTP/1.1""#,
+            40_000,
+            a,
+            "192.0.2.1",
+        ),
+        (r#"[1795941521.250] 192.0.2.1 "GET /a?b=c HTTP/1.1" 200"#, 41_250, a, "192.0.2.1"),
+        (
+            r#""192.0.2.1" "2026-11-29 08:38:41" "GET /a?b=c HTTP/1.1" "200""#,
+            41_000,
+            a,
+            "192.0.2.1",
+        ),
+        (r#"2026-11-29 08:38:41.250 +0000 192.0.2.1 GET /a?b=c 200 17"#, 41_250, a, "192.0.2.1"),
+        (
+            r#"time=2026-11-29T08:38:41Z ip=192.0.2.1 method=GET path="/a?b=c" status=200"#,
+            41_000,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"192.0.2.1:41642 [29/Nov/2026:08:38:41.687] f b/s 0/0/0/0/0 200 124 - - ---- 1/1/0/0/0 0/0 {Mozilla #22x#22 [GET / HTTP/1.1]} {} "GET /q?x=#22y#22 HTTP/1.1""#,
+            41_687,
+            r#"GET /q?x="y""#,
+            "192.0.2.1",
+        ),
+        (
+            r#"Nov 29 08:38:44 lb haproxy[99]: ::1:46126 [29/Nov/2026:08:38:41.687] f~ b/s 0/0/-1/-1/30 503 217 - - SC-- 1/1/0/0/3 0/0 "GET /a?b=c HTTP/1.1""#,
+            41_687,
+            a,
+            "::1",
+        ),
+        (
+            r#"h2 2026-11-29T08:38:41.186641Z app/lb/50dc 192.0.2.1:2817 10.0.0.1:80 0.000 0.101 0.000 200 200 34 366 "GET https://shop.test:443/a?b=c HTTP/2.0" "curl/7.46.0" ECDHE TLSv1.2 arn:aws "Root=1-5" "shop.test" "-" 100 2026-11-29T08:38:41.085000Z "forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#,
+            41_085,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"2026-11-29T08:38:41.945958Z lb 192.0.2.1:2817 10.0.0.1:80 0.000073 0.001048 0.000057 200 200 0 29 "GET http://shop.test:80/a?b=c HTTP/1.1" "curl/7.38.0" - -"#,
+            41_946,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"79a5 bucket [29/Nov/2026:08:38:41 +0000] 192.0.2.3 79a5 3E57 REST.GET - "GET /a?b=c HTTP/1.1" 200 - 113"#,
+            41_000,
+            a,
+            "192.0.2.3",
+        ),
+        (
+            r#"host.test frank [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200"#,
+            41_000,
+            a,
+            "host.test",
+        ),
+    ] {
+        let want = Ok((ms, request.to_owned(), Some(user.to_owned())));
+        assert_eq!(read_line(&LogFormat::Text, line), want, "{line}");
+    }
+    // What browsers say is no request, and no time.
+    for (line, why) in [
+        (
+            r#"h - - [29/Nov/2026:08:38:41 +0000] "\x16\x03" 400 0 "-" "GET / HTTP/1.1""#,
+            "is no request",
+        ),
+        (r#"h - - [29/Nov/2026:08:38:41 +0000] "-" 408 0 "-" "-""#, "'-' is no request"),
+        (
+            r#"192.0.2.1:1 [29/Nov/2026:08:38:41.688] f f/<NOSRV> -1/-1 400 0 "<BADREQ>""#,
+            "'<BADREQ>' is no request",
+        ),
+        (
+            r#"h - - [pid 12] "GET / HTTP/1.1" 200 1795941521 "[29/Nov/2026:08:38:41 +0000]""#,
+            "no time",
+        ),
+        (r#"h - - [29/Nov/2026:08:38:41 +0000] GET"#, "no request in quotes"),
+    ] {
+        let wrong = read_line(&LogFormat::Text, line).unwrap_err();
+        assert!(wrong.contains(why), "{line}: {wrong}");
+    }
+}
+
+#[test]
+fn lines_are_read_as_the_configuration_says() {
+    let nginx = r#"$remote_addr - $remote_user [$time_local] "$request" $status "$http_user_agent" $request_time"#;
+    let parts = "$time_iso8601|$request_method|$uri$is_args$args|$remote_addr|$request_time";
+    let main = "log_format main escape=json '{\"t\":\"$msec\",\"r\":\"$request\",'\n '\"x\":\"$http_x_forwarded_for\",\"a\":\"$remote_addr\"}';";
+    let apache = r#"LogFormat "%v:%p %h %l %u %t \"%r\" %>s %O %D" vhost"#;
+    let mine = "%{%Y-%m-%dT%H:%M:%S}t.%{usec_frac}t %a %m %U%q %D";
+    let zone = "%{%Y-%m-%d %H:%M:%S %z}t %h %r";
+    let url = "$msec\\t$scheme://$host$request_uri\\t$request_method";
+    for (format, line, ms, request, user) in [
+        (
+            nginx,
+            r#"192.0.2.1 - ann smith [29/Nov/2026:08:38:41 +0000] "GET /a\x22?b HTTP/1.1" 200 "Mozilla" 2.000"#,
+            39_000,
+            r#"GET /a"?b"#,
+            Some("ann smith"),
+        ),
+        (
+            nginx,
+            r#"Nov 29 08:38:44 web1 nginx: 192.0.2.1 - - [29/Nov/2026:08:38:41 +0000] "GET /a HTTP/1.1" 200 "-" 0.000"#,
+            41_000,
+            "GET /a",
+            Some("192.0.2.1"),
+        ),
+        (
+            parts,
+            "2026-11-29T08:38:41+00:00|GET|/a?b=c|192.0.2.1|0.000",
+            41_000,
+            "GET /a?b=c",
+            Some("192.0.2.1"),
+        ),
+        (
+            parts,
+            "2026-11-29T08:38:41+00:00|PUT|/\\xC3\\xA9-|192.0.2.1|0.000",
+            41_000,
+            "PUT /%C3%A9",
+            Some("192.0.2.1"),
+        ),
+        (
+            main,
+            r#"{"t":"1795941521.250","r":"GET /q?x=\"y\" HTTP/1.1","x":"192.0.2.9, 10.0.0.1","a":"10.0.0.1"}"#,
+            41_250,
+            r#"GET /q?x="y""#,
+            Some("192.0.2.9"),
+        ),
+        (
+            main,
+            r#"{"t":"1795941521.250","r":"GET /\u0020 HTTP/1.1","x":"-","a":"10.0.0.1"}"#,
+            41_250,
+            "GET /%20",
+            Some("10.0.0.1"),
+        ),
+        (
+            apache,
+            r#"localhost:80 192.0.2.1 - - [29/Nov/2026:08:38:41 +0000] "GET /q?x=\"y\" HTTP/1.1" 404 416 250000"#,
+            41_000,
+            r#"GET /q?x="y""#,
+            Some("192.0.2.1"),
+        ),
+        (
+            mine,
+            "2026-11-29T08:38:41.682172 192.0.2.1 GET /a?b=c 257",
+            41_682,
+            "GET /a?b=c",
+            Some("192.0.2.1"),
+        ),
+        (
+            zone,
+            "2026-11-29 10:38:41 +0200 192.0.2.1 GET /a?b=c HTTP/1.1",
+            41_000,
+            "GET /a?b=c",
+            Some("192.0.2.1"),
+        ),
+        (url, "1795941521.250\thttps://shop.test/a?b=c\tHEAD", 41_250, "HEAD /a?b=c", None),
+        (
+            "%{end:%Y-%m-%d %H:%M:%S}t %{ms}T \"%!200,304r\"",
+            "2026-11-29 08:38:41 2000 \"GET /a HTTP/1.1\"",
+            39_000,
+            "GET /a",
+            None,
+        ),
+    ] {
+        let parsed =
+            LogFormat::of_configuration(format).unwrap_or_else(|e| panic!("{format}: {e}"));
+        let want = Ok((ms, request.to_owned(), user.map(str::to_owned)));
+        assert_eq!(read_line(&parsed, line), want, "{format}: {line}");
+    }
+    for (format, line, why) in [
+        (nginx, "192.0.2.1 - ann [29/Nov/2026:08:38:41 +0000] GET", "ends too early"),
+        (nginx, "192.0.2.1", "ends too early"),
+        (mine, "2026-11-29T08:38:41.685016 192.0.2.1 GET /s p 63", "'p 63' is no duration"),
+        (parts, "2026-11-29T08:38:41+00:00|-|--|127.0.0.1|0.000", "is no method"),
+    ] {
+        let parsed = LogFormat::of_configuration(format).unwrap();
+        let wrong = read_line(&parsed, line).unwrap_err();
+        assert!(wrong.contains(why), "{line}: {wrong}");
+    }
+    for (format, why) in [
+        ("$request", "no time"),
+        ("%t %h", "no request"),
+        ("%t %r %", "ends with '%'"),
+        ("%t %r %-x", "no directive"),
+    ] {
+        let wrong = LogFormat::of_configuration(format).unwrap_err();
+        assert!(wrong.contains(why), "{format}: {wrong}");
+    }
+}
+
+#[test]
+fn durations_are_in_the_unit_of_their_key() {
+    let at = |line: &str, took: Option<&str>| {
+        let keys = LogKeys { took: took.map(str::to_owned), ..LogKeys::default() };
+        read_line(&LogFormat::Json(keys), line).map(|(ms, ..)| ms)
+    };
+    let line = |rest: &str| format!(r#"{{"ts":1795941521.250,"uri":"/a",{rest}}}"#);
+    for (rest, took, ms) in [
+        (r#""request_time":"0.050""#, None, 41_200),
+        (r#""request_time":0.050"#, None, 41_200),
+        (r#""duration":0.05"#, None, 41_200),
+        (r#""duration":"50ms""#, None, 41_200),
+        (r#""duration":"1m0.05s""#, None, 41_200),
+        (r#""duration_ms":50"#, None, 41_200),
+        (r#""duration_us":50000"#, None, 41_200),
+        (r#""duration_ns":50000000"#, None, 41_200),
+        (r#""duration":50"#, Some("duration:ms"), 41_200),
+        (r#""e":{"usec":50000}"#, Some("e.usec"), 41_200),
+        (r#""x:ms":50"#, Some("x:ms"), 41_200),
+        (r#""duration":0.05"#, Some("none"), 41_250),
+        (r#""start_time":"2026-11-29T08:38:41.100Z","duration":50"#, None, 41_100),
+        (r#""request_time":"-""#, None, 41_250),
+        (r#""size_ms":50"#, None, 41_250),
+    ] {
+        assert_eq!(at(&line(rest), took), Ok(ms), "{rest}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_counted() {
+    let line = |end: f64, took: f64, user: &str| {
+        format!(r#"{{"ts":{end:?},"duration":{took:?},"uri":"/","client_ip":"{user}"}}"#)
+    };
+    for (lines, want) in [
+        (vec![line(10.0, 0.1, "a"), line(11.0, 0.2, "b")], (None, 0, 0)),
+        (vec![line(10.0, 0.1, "a"), line(11.0, 0.2, "a")], (Some("a"), 0, 0)),
+        (vec![line(10.0, 0.1, "a")], (None, 0, 0)),
+        (vec![line(10.0, 0.1, "a"), line(9.0, 0.2, "b")], (None, 0, 0)),
+        (vec![line(10.0, 0.1, "a"), line(8.0, 0.2, "b"), line(9.0, 0.1, "a")], (None, 1, 1)),
+        (vec![line(1000.0, 250.0, "a"), line(1001.0, 90.0, "b")], (None, 0, 2)),
+    ] {
+        let (read, _) = record(&lines.join("\n"));
+        let got = (read.only_user.as_deref(), read.unlike_ends, read.too_long);
+        assert_eq!(got, want, "{lines:?}");
+    }
+    let apache = |vhost: &str, client: &str| {
+        format!("{vhost}:80 {client} - - [29/Nov/2026:08:38:41 +0000] \"GET / HTTP/1.1\" 200 2\n")
+    };
+    let (_, lines) = record(&(apache("shop", "192.0.2.1") + &apache("shop", "192.0.2.2")));
+    assert!(lines[0].contains("192.0.2.1") && lines[1].contains("192.0.2.2"), "{lines:?}");
+}
+
 #[test]
 fn json_of_several_servers_is_read() {
     for (line, want) in [
@@ -83,6 +410,22 @@ fn json_of_several_servers_is_read() {
         (
             r#"{"@timestamp":1600000000123,"verb":"GET","url":"https://h:8/u?x=1"}"#,
             r#"{"at":0.0,"path":"/u?x=1"}"#,
+        ),
+        (
+            r#"{"time":"2026-11-29T08:38:41+00:00","StartUTC":"2026-11-29T08:38:40.5Z","Duration":500000000,"RequestMethod":"GET","RequestPath":"/t","ClientHost":"10.0.0.9"}"#,
+            r#"{"at":0.0,"path":"/t","user":"10.0.0.9"}"#,
+        ),
+        (
+            r#"{"start_time":"2026-11-29T08:38:40.5Z","method":"GET","path":"/e","duration":250,"downstream_remote_address":"10.0.0.9:4711"}"#,
+            r#"{"at":0.0,"path":"/e","user":"10.0.0.9"}"#,
+        ),
+        (
+            r#"Nov 29 08:38:44 web1 nginx: {"msec":"1795941521.668","request":"GET /s%20p HTTP/1.1","uri":"/s p","remote_user":"ann smith","remote_addr":"::1"}"#,
+            r#"{"at":0.0,"path":"/s%20p","user":"ann smith"}"#,
+        ),
+        (
+            r#"{"level":"info","ts":1795941520.92,"request":{"remote_ip":"::1","remote_port":"37512","client_ip":"::1","method":"GET","uri":"/r"},"user_id":"","duration":0.000018745,"status":200}"#,
+            r#"{"at":0.0,"path":"/r","user":"::1"}"#,
         ),
     ] {
         let (read, lines) = record(line);
@@ -165,9 +508,9 @@ fn a_whole_second_may_be_exact() {
 fn lines_that_are_no_request_are_named() {
     let good = "h - - [10/Oct/2000:13:55:36 +0000] \"GET / HTTP/1.1\" 200 1\n";
     let bad = [
-        ("h - - \"GET / HTTP/1.1\"", "no time in brackets"),
+        ("h - - \"GET / HTTP/1.1\"", "no time"),
         ("h - - [10/Oct/2000:13:55:36 +0000] -", "no request in quotes"),
-        ("h - - [10/Okt/2000:13:55:36 +0000] \"GET / HTTP/1.1\"", "is no time"),
+        ("h - - [10/Okt/2000:13:55:36 +0000] \"GET / HTTP/1.1\"", "no time"),
         ("h - - [10/Oct/2000:13:55:36 +0000] \"-\"", "'-' is no request"),
         ("h - - [10/Oct/2000:13:55:36 +0000] \"CONNECT a:1 HTTP/1.1\"", "'CONNECT' is no method"),
         ("h - - [10/Oct/2000:13:55:36 +0000] \"GET * HTTP/1.1\"", "'*' is no path"),
@@ -175,7 +518,7 @@ fn lines_that_are_no_request_are_named() {
         ("h - - [10/Oct/2000:13:55:36 +0000] \"GET /\u{fffd} HTTP/1.1\"", "is not UTF-8"),
         ("h - - [10/Oct/2000:13:55:36 +0000] \"GET / \\\"", "no request in quotes"),
         ("h - - [10/Oct/2000:13:55:36 +0000] \"\\x16\\x03\"", "'\\x16\\x03' is no request"),
-        ("{}", "no time in brackets"),
+        ("{}", "no time"),
     ];
     let log = bad.iter().fold(good.to_owned(), |log, (line, _)| log + line + "\n");
     let (read, lines) = record(&log);

@@ -30,6 +30,32 @@ pub struct CurlData {
     pub text: String,
 }
 
+/// Characters that stand for bytes of a shell's word that are no text: this one and a byte. They are
+/// of no text, as they are for private use.
+const BYTES: u32 = 0x10_ff00;
+
+/// The character that stands for a byte that is no text.
+pub(super) fn char_of_byte(byte: u8) -> char {
+    char::from_u32(BYTES + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// Whether a word has bytes that are no text.
+pub(super) fn has_bytes(word: &str) -> bool {
+    word.chars().any(|c| u32::from(c) >= BYTES)
+}
+
+/// The bytes of a word.
+pub(super) fn bytes_of(word: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(word.len());
+    for c in word.chars() {
+        match u32::from(c).checked_sub(BYTES) {
+            Some(byte) => bytes.push(byte as u8),
+            None => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    bytes
+}
+
 /// Reads a file that data names, or says in one line why that cannot be.
 pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 
@@ -53,7 +79,7 @@ fn content(piece: &CurlData, read: ReadFile) -> Result<Vec<u8>, String> {
     let file = text.strip_prefix('@');
     match (piece.kind, file) {
         (DataKind::Urlencode, _) => url_encoded(text, read).map(String::into_bytes),
-        (DataKind::Raw, _) | (_, None) => Ok(text.as_bytes().to_vec()),
+        (DataKind::Raw, _) | (_, None) => Ok(bytes_of(text)),
         (DataKind::Data, Some(file)) => {
             let mut bytes = read(file)?;
             bytes.retain(|b| !matches!(b, b'\r' | b'\n' | 0));
@@ -70,12 +96,12 @@ fn content(piece: &CurlData, read: ReadFile) -> Result<Vec<u8>, String> {
 pub(super) fn url_encoded(text: &str, read: ReadFile) -> Result<String, String> {
     let encode = |bytes: &[u8]| percent::component(bytes).replace("%20", "+");
     let Some(at) = text.find(['=', '@']) else {
-        return Ok(encode(text.as_bytes()));
+        return Ok(encode(&bytes_of(text)));
     };
     let (name, rest) = (&text[..at], &text[at + 1..]);
     let value = match text.as_bytes()[at] {
         b'@' => encode(&read(rest)?),
-        _ => encode(rest.as_bytes()),
+        _ => encode(&bytes_of(rest)),
     };
     Ok(match name {
         "" => value,
@@ -165,7 +191,7 @@ impl<'a> FormPart<'a> {
     fn head_and_content(self, read: ReadFile) -> Result<(String, Vec<u8>), String> {
         let (mut content_type, mut filename) = (self.content_type, self.filename);
         let content = match self.file_sign {
-            None => self.value.into_bytes(),
+            None => bytes_of(&self.value),
             Some(sign) => {
                 let file = self.value.as_str();
                 if sign == '@' {

@@ -254,8 +254,20 @@ fn draft(entry: HarEntry, all: &mut Collector) -> SourceRequest {
             status => draft.expect.status = vec![status.to_string()],
         }
     }
+    let is_decoded = request.post_data.encoding != "base64";
+    draft.headers.retain(|(name, _)| !is_unfit(name, is_decoded));
     body(request.post_data, &mut draft, all);
     draft
+}
+
+/// Whether a header does not fit what is sent: the body is sent at once and as its text, and the URL
+/// names the host. What is checked of a body that was compressed is not that of its text.
+fn is_unfit(name: &str, is_decoded: bool) -> bool {
+    match name.to_ascii_lowercase().as_str() {
+        "expect" | "host" => true,
+        "content-encoding" | "content-md5" | "content-digest" | "digest" => is_decoded,
+        _ => false,
+    }
 }
 
 /// The body: its text, or else its parameters.

@@ -6,6 +6,7 @@
 //! nobody takes the file for more than it is.
 
 mod collect;
+mod credentials;
 mod curl;
 pub mod data;
 mod grammar;
@@ -27,10 +28,12 @@ mod yaml;
 #[cfg(test)]
 use collect::{Collector, SourceRequest};
 use knee_load::quantity::ParseError;
+use knee_load::secrets::SecretNames;
 use knee_load::shown::shown;
 use knee_load::time::Nanos;
+use std::collections::BTreeMap;
 
-pub use curl::{curl_as_options, curl_line, curl_line_words, curl_words, is_curl};
+pub use curl::{curl_as_options, curl_line, curl_line_words, curl_words, is_curl, typographic};
 pub use har::har;
 pub use jmeter::jmeter;
 pub use k6::{K6_STACK, k6};
@@ -73,6 +76,30 @@ pub struct Imported {
 }
 
 impl Imported {
+    /// The same with credentials in headers given by the environment, so that the file has none.
+    pub fn without_credentials(mut self, names: &SecretNames) -> Imported {
+        let mut variables = BTreeMap::new();
+        let mut lists = vec![&mut self.headers];
+        let mut requests = Vec::new();
+        let sessions = self.sessions.iter_mut().flat_map(|session| &mut session.steps);
+        let steps = sessions.chain(&mut self.setup).chain(&mut self.teardown);
+        steps.for_each(|step| step.requests(&mut requests));
+        lists.extend(requests.into_iter().map(|request| &mut request.headers));
+        for (name, value) in lists.into_iter().flatten() {
+            if let Some(by) = credentials::of_environment(names, name, value, &mut variables) {
+                *value = by;
+            }
+        }
+        if !variables.is_empty() {
+            let all: Vec<&str> = variables.keys().map(String::as_str).collect();
+            self.remarks.push(format!(
+                "The environment gives the credentials, which are not in this file: set {}.",
+                all.join(", ")
+            ));
+        }
+        self
+    }
+
     /// The scenario file in YAML; `source` says what it was made of.
     pub fn to_yaml(&self, source: &str) -> String {
         write::yaml(self, source)

@@ -1,5 +1,6 @@
 //! URLs with values in them: the server that they name, and the place on it.
 
+use super::data::bytes_of;
 use super::text::{ImportedText, TextPart};
 use knee_load::percent;
 use knee_load::spec::Url;
@@ -65,7 +66,7 @@ impl ImportedTarget {
 
 /// A URL whose characters are those that one may have; a fragment is never sent.
 pub(super) fn encoded(url: &str) -> String {
-    percent::url(url.split('#').next().unwrap_or_default().trim())
+    percent::url_of_bytes(&bytes_of(url.split('#').next().unwrap_or_default().trim()))
 }
 
 /// The server of a URL, unless it has the path alone, and the path with the query.

@@ -2,8 +2,9 @@
 
 use crate::failure::{Exit, Failure};
 use crate::stdio;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use knee_engine::input;
+use knee_load::shown::shown;
 use knee_load::spec::RecordingHead;
 use knee_load::time::Nanos;
 use knee_scenario::access_log::{LogFormat, LogKeys, ReadLog, record_log};
@@ -20,9 +21,14 @@ pub(super) struct LogArgs {
     #[arg(long, value_name = "URL")]
     target: String,
 
-    /// How the lines are written [default: json where the first one begins with '{']
-    #[arg(long, value_name = "FORMAT", value_enum)]
-    format: Option<FormatName>,
+    /// How the lines are written: combined, json, or what the configuration of the server says
+    /// [default: json where the first one has an object]
+    ///
+    /// combined: any text with a time and a request in quotes, as of nginx, Apache, HAProxy and the
+    /// load balancers of AWS. Otherwise the format of nginx's log_format or Apache's LogFormat, such
+    /// as '$remote_addr [$time_local] "$request" $request_time' or '%h %l %u %t "%r" %>s %D'.
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    format: Option<GivenFormat>,
 
     /// Key of the time in lines of JSON, such as request.ts [default: those of nginx, Caddy and
     /// Traefik]
@@ -41,8 +47,11 @@ pub(super) struct LogArgs {
     #[arg(long, value_name = "KEY")]
     user: Option<String>,
 
-    /// Key of the seconds that a request took, where the time is that of its end [default:
-    /// request_time or duration]
+    /// Key of how long a request took, where the time is that of its end [default: request_time,
+    /// duration and the like]
+    ///
+    /// In the unit that its name ends in, as duration_ms, or that follows it, as duration:ms (s, ms,
+    /// us or ns); else in seconds. 'none' for a time that is that of the begin.
     #[arg(long, value_name = "KEY")]
     took: Option<String>,
 
@@ -51,10 +60,22 @@ pub(super) struct LogArgs {
     file: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FormatName {
-    Combined,
+#[derive(Clone, Debug, PartialEq)]
+enum GivenFormat {
+    Text,
     Json,
+    Configured(LogFormat),
+}
+
+fn parse_format(text: &str) -> Result<GivenFormat, String> {
+    match text {
+        "combined" => Ok(GivenFormat::Text),
+        "json" => Ok(GivenFormat::Json),
+        text if text.contains(['$', '%']) => {
+            LogFormat::of_configuration(text).map(GivenFormat::Configured)
+        }
+        _ => Err("expected combined, json, or a format of nginx or Apache".to_owned()),
+    }
 }
 
 impl LogArgs {
@@ -94,17 +115,21 @@ impl LogArgs {
             took: self.took.clone(),
         };
         let has_keys = keys != LogKeys::default();
-        match self.format {
-            Some(FormatName::Combined) if has_keys => {
+        match &self.format {
+            Some(GivenFormat::Text | GivenFormat::Configured(_)) if has_keys => {
                 let wrong = "has no keys: leave --time and the like out, or give json";
                 Err(Failure::argument("--format", wrong))
             }
-            Some(FormatName::Combined) => Ok(Some(LogFormat::Combined)),
+            Some(GivenFormat::Text) => Ok(Some(LogFormat::Text)),
+            Some(GivenFormat::Configured(format)) => Ok(Some(format.clone())),
             None if !has_keys => Ok(None),
-            Some(FormatName::Json) | None => Ok(Some(LogFormat::Json(keys))),
+            Some(GivenFormat::Json) | None => Ok(Some(LogFormat::Json(keys))),
         }
     }
 }
+
+/// From one request of this many on it is said that their times are unlikely.
+const UNLIKELY: u64 = 10;
 
 /// Says what the recording has, and what it leaves out.
 fn tell(read: &ReadLog) {
@@ -125,6 +150,27 @@ fn tell(read: &ReadLog) {
     if read.moved > 0 {
         let moved = read.moved;
         lines.push(format!("{moved} of them stood far from their place, and come later"));
+    }
+    if let Some(user) = &read.only_user {
+        lines.push(format!(
+            "all of them are of one user, {}, so each waits for the response before: --user names \
+             another key, --format another format",
+            shown(user)
+        ));
+    }
+    if read.unlike_ends * UNLIKELY > read.requests {
+        lines.push(format!(
+            "{} of them ended before the one in the line before: their time is not that of their \
+             end, and their durations are wrong here: give --took none",
+            read.unlike_ends
+        ));
+    }
+    if read.too_long * UNLIKELY > read.requests {
+        lines.push(format!(
+            "{} of them took longer than the log is long: are their durations in another unit? \
+             Give it with the key, such as --took duration:ms",
+            read.too_long
+        ));
     }
     lines.iter().for_each(|line| stdio::say(line));
 }

@@ -164,7 +164,8 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
         }
         RawFormat::Har { files, target } => files.import(|bytes| import::har(bytes, &target))?,
         RawFormat::Openapi { files, target } => {
-            files.import(|bytes| import::openapi(bytes, target.as_deref()))?
+            let mut beside = input::files_below(&files.file);
+            files.import(|bytes| import::openapi(bytes, target.as_deref(), &mut beside))?
         }
         RawFormat::Vegeta(files) => files.import(|bytes| import::vegeta(bytes, &mut read))?,
         RawFormat::K6(files) => {
@@ -179,7 +180,7 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
         RawFormat::Jmeter(files) => files.import(import::jmeter)?,
         RawFormat::Log(log) => return log.execute(),
     };
-    deliver(&out, &source, &imported)?;
+    deliver(&out, &source, imported)?;
     Ok(Exit::Fine)
 }
 
@@ -214,13 +215,16 @@ impl FileToFile {
     }
 }
 
-/// Hides secrets in the lines on what was left out. The scenario itself keeps what it sends.
+/// Hides secrets in the lines on what was left out.
 fn without_secrets(imported: Imported, secrets: &Secrets) -> Imported {
     let hide = |line: String| secrets.hide(&line).into_owned();
     Imported { left_out: imported.left_out.into_iter().map(hide).collect(), ..imported }
 }
 
-fn deliver(out: &Out, source: &str, imported: &Imported) -> Result<(), Failure> {
+fn deliver(out: &Out, source: &str, imported: Imported) -> Result<(), Failure> {
+    let secrets = out.secrets.secrets();
+    let imported =
+        if secrets.hides() { imported.without_credentials(secrets.names()) } else { imported };
     let yaml = imported.to_yaml(source);
     let output = out.output.as_deref();
     stdio::write_to("--output", output, |out| out.write_all(yaml.as_bytes()))?;

@@ -2,18 +2,25 @@
 
 use super::error;
 use super::shell::open;
+use crate::import::data::char_of_byte;
 use knee_load::quantity::ParseError;
 
-/// Reads the inside of `$'…'` into `word`; returns the text behind the quote.
+/// Reads the inside of `$'…'` into `word`, byte for byte as bash does; returns the text behind the
+/// quote. The byte 0 ends the text, as no program is given more.
 ///
 /// # Errors
 /// No quote at the end, or an escape for what is no character.
 pub(super) fn ansi_c<'a>(text: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
     let mut bytes = Vec::new();
     let mut rest = text;
+    let mut end = None;
     loop {
         let escaped = rest.strip_prefix('\\');
         if let Some((byte, behind)) = escaped.and_then(byte) {
+            if byte == 0 {
+                push_bytes(&std::mem::take(&mut bytes), word);
+                end = end.or(Some(word.len()));
+            }
             bytes.push(byte);
             rest = behind;
             continue;
@@ -23,7 +30,10 @@ pub(super) fn ansi_c<'a>(text: &'a str, word: &mut String) -> Result<&'a str, Pa
         rest = &rest[c.len_utf8()..];
         match escaped {
             Some(escaped) => rest = escape(escaped, word)?,
-            None if c == '\'' => return Ok(rest),
+            None if c == '\'' => {
+                word.truncate(end.unwrap_or(word.len()));
+                return Ok(rest);
+            }
             None => word.push(c),
         }
     }
@@ -40,12 +50,11 @@ fn byte(escaped: &str) -> Option<(u8, &str)> {
     Some((code as u8, rest))
 }
 
-/// Appends bytes as the UTF-8 text that they are. Other bytes are characters by their number, as
-/// Firefox writes them.
+/// Appends bytes: as the UTF-8 text that they are, and what is none as characters that stand for it.
 fn push_bytes(bytes: &[u8], word: &mut String) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => word.push_str(text),
-        Err(_) => word.extend(bytes.iter().copied().map(char::from)),
+    for chunk in bytes.utf8_chunks() {
+        word.push_str(chunk.valid());
+        word.extend(chunk.invalid().iter().copied().map(char_of_byte));
     }
 }
 
@@ -99,13 +108,16 @@ fn number(text: &str, radix: u32, digits_max: usize) -> Option<(u32, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::data::{bytes_of, has_bytes};
 
     #[test]
     fn escapes_are_those_of_bash() {
         for (inside, text) in [
             (r"M\xc3\xbcnchen, \303\244 \u00fc\U0001f600", "München, ä ü😀"),
-            // Firefox: characters up to 255.
-            (r"caf\xe9 \xe9\xc3", "café éÃ"),
+            (r"\xc3\251\xc3\xa9", "éé"),
+            (r"a\0b\xc3\xa9", "a"),
+            (r"a\x00", "a"),
+            (r"\400", ""),
             (r"\d+ \. \xg \ug \8 \é", r"\d+ \. \xg \ug \8 \é"),
             (r#"\'\"\\\?\n\101B\1\x4a1"#, "'\"\\?\nAB\u{1}J1"),
             (r"\ca\cZ\c[\c?", "\u{1}\u{1a}\u{1b}\u{7f}"),
@@ -113,6 +125,19 @@ mod tests {
             let mut word = String::new();
             assert_eq!(ansi_c(&format!("{inside}' b"), &mut word).unwrap(), " b", "{inside}");
             assert_eq!(word, text, "{inside}");
+        }
+        for (inside, bytes) in [
+            (r"\377", &b"\xff"[..]),
+            (r"caf\xe9 \xe9\xc3", b"caf\xe9 \xe9\xc3"),
+            (r"\xff\xc3\xa9\200a", b"\xff\xc3\xa9\x80a"),
+            (r"\xc3a", b"\xc3a"),
+            (r"\q\x4", b"\\q\x04"),
+            (r"\cA\cz\x7f", b"\x01\x1a\x7f"),
+        ] {
+            let mut word = String::new();
+            ansi_c(&format!("{inside}'"), &mut word).unwrap();
+            assert_eq!(bytes_of(&word), bytes, "{inside}");
+            assert_eq!(has_bytes(&word), std::str::from_utf8(bytes).is_err(), "{inside}");
         }
     }
 }

@@ -11,7 +11,7 @@ mod shell;
 mod tests;
 
 use super::collect::Collector;
-use super::data::ReadFile;
+use super::data::{ReadFile, has_bytes};
 use super::{Imported, error, wrong};
 use knee_load::quantity::ParseError;
 use shell::ShellCommand;
@@ -149,6 +149,27 @@ fn transfers(words: &[String]) -> Result<Vec<Transfer>, ParseError> {
     words.split(|word| word == "--next" || word == "-:").map(Transfer::read).collect()
 }
 
+/// What is wrong with a word that begins with a sign that programs for texts put in the place of a
+/// quote or a dash.
+pub fn typographic(word: &str) -> Option<String> {
+    let sign = word.chars().next()?;
+    let (name, right) = match sign {
+        '“' | '”' | '„' | '«' | '»' => ("quote", "\""),
+        '‘' | '’' | '‚' => ("quote", "'"),
+        '–' | '—' | '−' if word.chars().count() > 2 => ("dash", "--"),
+        '–' | '—' | '−' => ("dash", "-"),
+        _ => return None,
+    };
+    Some(format!("'{sign}' is a typographic {name}, which no shell reads: write {right}"))
+}
+
+/// Whether a word that a shell has read may begin with such a sign: it is a whole text.
+fn is_meant(word: &str) -> bool {
+    let is_dash = word.starts_with(['–', '—', '−']);
+    let is_whole = word.chars().skip(1).any(|c| "“”»’‘«".contains(c));
+    (is_whole || is_dash && word.contains(' ')) && !word.contains("://")
+}
+
 /// The URLs and options of one transfer.
 #[derive(Debug, Default)]
 struct Transfer {
@@ -160,6 +181,11 @@ struct Transfer {
 impl Transfer {
     fn read(words: &[String]) -> Result<Transfer, ParseError> {
         let mut transfer = Transfer::default();
+        if let Some(wrong) =
+            words.iter().filter(|word| !is_meant(word)).find_map(|w| typographic(w))
+        {
+            return error(wrong);
+        }
         let mut words = words.iter();
         let mut has_options = true;
         while let Some(word) = words.next() {
@@ -225,8 +251,12 @@ impl Transfer {
             }
             attached => attached.unwrap_or_default(),
         };
+        let takes_bytes = |name: &str| name.starts_with("--data") || name.starts_with("--form");
         match option.name {
             "--url" => self.urls.push(value),
+            name if has_bytes(&value) && !takes_bytes(name) && name != "--json" => {
+                return error(format!("{name}: its value is not UTF-8 text"));
+            }
             _ => self.given.push((option, value)),
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::escapes::ansi_c;
 use super::prompt::{self, is_of_prompt};
-use super::{is_curl, wrong};
+use super::{is_curl, typographic, wrong};
 use knee_load::quantity::ParseError;
 
 /// Signs between commands, and before the files of a redirection.
@@ -109,6 +109,11 @@ impl<'a> PosixCommand<'a> {
     /// Reads what begins with `c`, which is no operator.
     fn next(&mut self, c: char) -> Result<(), ParseError> {
         let after = &self.rest[c.len_utf8()..];
+        if !c.is_ascii() && self.word.is_none() {
+            let word = self.rest.split_whitespace().next().unwrap_or_default();
+            let wrong = typographic(word).filter(|_| self.runs_curl());
+            wrong.map_or(Ok(()), |wrong| Err(super::wrong(wrong)))?;
+        }
         match c {
             ' ' | '\t' | '\r' | '\n' => {
                 self.words.extend(self.word.take());
@@ -138,6 +143,10 @@ impl<'a> PosixCommand<'a> {
             c => self.plain(c)?,
         }
         Ok(())
+    }
+
+    fn runs_curl(&self) -> bool {
+        self.words.first().is_some_and(|word| is_curl(word))
     }
 
     /// Takes bytes of the text into the word as they are.

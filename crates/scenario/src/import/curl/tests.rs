@@ -92,7 +92,8 @@ fn quotes_do_not_change_what_is_sent() {
             r#"-d $'{"city":"M\xc3\xbcnchen","o":"\303\244"}'"#,
             "\n{\"city\":\"München\",\"o\":\"ä\"}",
         ),
-        (r#"-d $'{"city":"Caf\xe9"}'"#, "\n{\"city\":\"Café\"}"),
+        (r"-d $'\cA\q\x7f'", "\n\u{1}\\q\u{7f}"),
+        (r"-d $'a\0b'c", "\nac"),
         (r#"-d $'{"re":"\d+"}'"#, "\n{\"re\":\"\\d+\"}"),
         ("-H 'x-q: $A ${B} `c`' -d '$(d)'", "$A ${B} `c`\n$(d)"),
         ("-H \"x-q: 5$ \\$A\" -d '$'", "5$ $A\n$"),
@@ -100,6 +101,65 @@ fn quotes_do_not_change_what_is_sent() {
         ("^\n -H \"x-q: a\" -d \"\"", "a\n"),
     ] {
         assert_eq!(sent(&format!("curl http://h/ {options}")), sent_by_curl, "{options}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_sent_or_named() {
+    for (line, path, wrong) in [
+        (r"curl $'http://h/a\377\xc3\xa9'", "/a%FF%C3%A9", ""),
+        (r"curl -G --data-urlencode $'q=\377' h", "/?q=%FF", ""),
+        (r"curl -d $'\377' h", "", "its body is not text"),
+        (r#"curl -d $'{"city":"Caf\xe9"}' h"#, "", "its body is not text"),
+        (r"curl -F $'a=\377' h", "", "its body is not text"),
+        (r"curl -H $'A: \377' h", "", "--header: its value is not UTF-8 text"),
+        (r"curl -u $'a:\377' h", "", "--user: its value is not UTF-8 text"),
+        (r"curl -X $'\xe9' h", "", "--request: its value is not UTF-8 text"),
+    ] {
+        match super::curl_line(line, &mut no_file) {
+            Ok(imported) => {
+                assert_eq!(read(&imported).requests[0].path, path, "{line}")
+            }
+            Err(refused) => {
+                assert!(!wrong.is_empty() && refused.0.contains(wrong), "{line}: {refused:?}")
+            }
+        }
+    }
+}
+
+#[test]
+fn typographic_signs_are_named() {
+    for (line, wrong) in [
+        ("curl “http://h/”", Some("'“' is a typographic quote, which no shell reads: write \"")),
+        ("curl ”http://h/”", Some("write \"")),
+        ("curl -H ‘A: b’ h", Some("'‘' is a typographic quote, which no shell reads: write '")),
+        ("curl –X POST h", Some("'–' is a typographic dash, which no shell reads: write -")),
+        ("curl —data a h", Some("'—' is a typographic dash, which no shell reads: write --")),
+        ("curl -d «a» h", Some("write \"")),
+        ("curl -H 'A: “b”' h", None),
+        ("curl -d '“hi”' h", None),
+        ("curl -d \"it’s – so\" h", None),
+        ("curl h/“b”", None),
+        ("curl h; echo “x”", None),
+    ] {
+        let refused = super::curl_line(line, &mut no_file).err().map(|refused| refused.0);
+        match wrong {
+            Some(wrong) => {
+                assert!(refused.as_ref().is_some_and(|r| r.contains(wrong)), "{line}: {refused:?}")
+            }
+            None => assert_eq!(refused, None, "{line}"),
+        }
+    }
+    // As a shell passes them.
+    for (words, is_wrong) in [
+        (&["curl", "“http://h/”"][..], true),
+        (&["curl", "-H", "“A:", "b”", "h"], true),
+        (&["curl", "–X", "POST", "h"], true),
+        (&["curl", "-d", "“hi” there", "h"], false),
+        (&["curl", "-d", "— a dash", "h"], false),
+    ] {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        assert_eq!(super::curl_words(&words, &mut no_file).is_err(), is_wrong, "{words:?}");
     }
 }
 

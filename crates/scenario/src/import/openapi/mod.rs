@@ -1,10 +1,12 @@
 //! The description of an API: OpenAPI 3.0 and 3.1, and Swagger 2.0. The environment gives its
 //! credentials.
 
+mod files;
 mod operation;
 mod schema;
 
 use super::collect::Collector;
+use super::data::ReadFile;
 use super::{Imported, as_text, error, yaml};
 use crate::import::ImportedText;
 use crate::import::collect::SourceRequest;
@@ -21,22 +23,20 @@ const METHODS: [&str; 8] = ["get", "head", "options", "post", "put", "patch", "d
 const DEPTH_MAX: usize = 12;
 
 /// Imports each operation as a step. `target` takes the place of the servers that it names. Where
-/// it has no path, it gets the description's base path.
+/// it has no path, it gets the description's base path. `read` gives the files below its folder that
+/// it refers to.
 ///
 /// # Errors
 /// One line: neither JSON nor YAML, no paths, no server.
-pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseError> {
-    let text = as_text(bytes, "the file")?;
-    let root: Value = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no JSON: {e}")))?
-    } else {
-        yaml::parse(text)?
-    };
-    let Some(paths) = root.get("paths").and_then(Value::as_object) else {
+pub fn openapi(bytes: &[u8], target: Option<&str>, read: ReadFile) -> Result<Imported, ParseError> {
+    let mut root = parse(as_text(bytes, "the file")?)?;
+    if root.get("paths").is_none_or(|paths| !paths.is_object()) {
         return error("the file is no OpenAPI description: it has no paths");
-    };
-    let description = ApiDescription { root: &root };
+    }
     let mut all = Collector::default();
+    files::take_in(&mut root, read, &mut all);
+    let paths = root.get("paths").and_then(Value::as_object).into_iter().flatten();
+    let description = ApiDescription { root: &root };
     let server = match target {
         Some(target) => description.target(target.trim_end_matches('/'), &mut all)?,
         None => description.server(&mut all)?,
@@ -46,13 +46,14 @@ pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseErro
         "Values are the examples and defaults of the description, or made up by their types.",
     );
     let mut schemes = HashSet::new();
-    for (path, item) in paths.iter().filter(|(path, _)| path.starts_with('/')) {
-        let item = description.resolved(item);
+    for (path, own) in paths.filter(|(path, _)| path.starts_with('/')) {
+        let item = description.resolved(own);
         if let Some(reference) = item.get("$ref").and_then(Value::as_str) {
             all.leave_out(format!("path {path}: it is in another place: {reference}"));
         }
         for method in METHODS {
-            if let Some(operation) = item.get(method).filter(|_| all.has_room()) {
+            let operation = own.get(method).or_else(|| item.get(method));
+            if let Some(operation) = operation.filter(|_| all.has_room()) {
                 let step =
                     ApiOperation { description: &description, path, method, item, operation };
                 let draft = step.draft(&server, &mut all, &mut schemes);
@@ -62,6 +63,14 @@ pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseErro
     }
     description.leftovers(&schemes, &mut all);
     all.finish("the description has no operation that a scenario can have")
+}
+
+fn parse(text: &str) -> Result<Value, ParseError> {
+    if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no JSON: {e}")))
+    } else {
+        yaml::parse(text)
+    }
 }
 
 struct ApiDescription<'a> {
@@ -131,19 +140,32 @@ impl<'a> ApiDescription<'a> {
         self.root.pointer(pointer).and_then(Value::as_str)
     }
 
-    /// What a reference within the file refers to.
+    /// What a reference within the description refers to, through all that follow.
     fn resolved(&self, mut value: &'a Value) -> &'a Value {
         for _ in 0..DEPTH_MAX {
-            let reference = value.get("$ref").and_then(Value::as_str);
-            let Some(pointer) = reference.and_then(|r| r.strip_prefix('#')) else {
-                return value;
-            };
-            match self.root.pointer(&percent::decoded(pointer)) {
+            match self.referred(value) {
                 Some(referred) => value = referred,
-                None => return &Value::Null,
+                None => return value,
             }
         }
         &Value::Null
+    }
+
+    /// What a reference within the description refers to; `None` where it is none.
+    fn referred(&self, value: &Value) -> Option<&'a Value> {
+        let pointer = value.get("$ref")?.as_str()?.strip_prefix('#')?;
+        Some(self.root.pointer(&percent::decoded(pointer)).unwrap_or(&Value::Null))
+    }
+
+    /// Whether keywords that say something about values stand beside a reference: they hold from
+    /// version 3.1 on.
+    fn has_keywords(&self, schema: &Value) -> bool {
+        let version = self.text("/openapi").unwrap_or_default();
+        let names = schema.as_object().into_iter().flat_map(|object| object.keys());
+        let mut others = names.filter(|name| {
+            !matches!(name.as_str(), "$ref" | "description" | "summary" | "title" | "$comment")
+        });
+        version.starts_with("3.") && !version.starts_with("3.0") && others.next().is_some()
     }
 
     /// Names what no step has.

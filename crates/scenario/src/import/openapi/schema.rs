@@ -112,12 +112,17 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         into: &mut ApiSchemas<'a>,
         depth: usize,
     ) -> Option<(String, Value)> {
-        let schema = self.description.resolved(schema);
         if depth > DEPTH_MAX || into.0.len() >= SCHEMAS_MAX {
             return None;
         }
-        into.0.push(schema);
-        let mut told = None;
+        let referred = self.description.referred(schema);
+        // What stands beside a reference holds too, and says more than what it refers to.
+        let holds = referred.is_none() || self.description.has_keywords(schema);
+        into.0.extend(holds.then_some(schema));
+        let mut told = referred.and_then(|referred| self.gather(referred, into, depth + 1));
+        if !holds {
+            return told;
+        }
         for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
             told = self.gather(part, into, depth + 1).or(told);
         }
@@ -260,8 +265,9 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         for schema in &schemas.0 {
             let properties = schema.get("properties").and_then(Value::as_object);
             for (name, property) in properties.into_iter().flatten() {
+                let referred = self.description.resolved(property);
                 let is_read_only =
-                    self.description.resolved(property).get("readOnly") == Some(&Value::Bool(true));
+                    [property, referred].map(|of| of.get("readOnly")).contains(&Some(&json!(true)));
                 if is_read_only || object.contains_key(name) {
                     continue;
                 }

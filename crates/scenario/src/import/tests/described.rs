@@ -1,6 +1,7 @@
 //! Descriptions of APIs.
 
-use super::{cases, header, read, requests};
+use super::{cases, header, no_file, read, requests};
+use crate::import::data::ReadFile;
 use crate::import::openapi;
 
 pub(super) const YAML: &str = r##"
@@ -54,7 +55,7 @@ pub(super) const JSON: &str = r##"{"swagger": "2.0", "host": "h:8080", "basePath
 
 #[test]
 fn each_operation_is_a_step() {
-    let imported = openapi(YAML.as_bytes(), None).unwrap();
+    let imported = openapi(YAML.as_bytes(), None, &mut no_file).unwrap();
     assert_eq!(imported.targets[0].literal(), Some("https://api.test"));
     let all = requests(&imported);
     let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
@@ -87,11 +88,11 @@ fn each_operation_is_a_step() {
 
 #[test]
 fn json_and_another_target() {
-    let imported = openapi(JSON.as_bytes(), None).unwrap();
+    let imported = openapi(JSON.as_bytes(), None, &mut no_file).unwrap();
     assert_eq!(imported.targets[0].literal(), Some("http://h:8080"));
     let all = requests(&imported);
     assert_eq!((&*all[0].path, &*all[1].body), ("/b/a", &br#"{"n":1}"#[..]));
-    let there = openapi(JSON.as_bytes(), Some("http://127.0.0.1:1/x/")).unwrap();
+    let there = openapi(JSON.as_bytes(), Some("http://127.0.0.1:1/x/"), &mut no_file).unwrap();
     assert_eq!(requests(&there)[0].path, "/x/a");
 }
 
@@ -117,7 +118,8 @@ fn a_target_without_a_path_gets_the_base_path() {
         (r#""servers": [{"url": "./"}]"#, "http://h", "/a"),
         (r#""x-no": 1"#, "http://h", "/a"),
     ] {
-        let imported = openapi(format!("{{{base}, {paths}}}").as_bytes(), Some(target)).unwrap();
+        let imported =
+            openapi(format!("{{{base}, {paths}}}").as_bytes(), Some(target), &mut no_file).unwrap();
         assert_eq!(requests(&imported)[0].path, path, "{base} {target}");
         let remark = format!("# Paths begin with the description's {}.", &path[..path.len() - 2]);
         let has_remark = imported.to_yaml("a test").contains(&remark);
@@ -145,11 +147,11 @@ fn what_is_no_description_is_refused() {
         ("a: &x [1]\nb: *x", "the file is no OpenAPI description"),
         ("a: &x [*x]", "line 1: an alias within what it names"),
     ] {
-        let refused = openapi(text.as_bytes(), None).unwrap_err().0;
+        let refused = openapi(text.as_bytes(), None, &mut no_file).unwrap_err().0;
         assert!(refused.starts_with(wrong) && !refused.contains('\n'), "{text}: {refused}");
     }
     let deep = format!("paths: {}", "[".repeat(300));
-    assert!(openapi(deep.as_bytes(), None).is_err());
+    assert!(openapi(deep.as_bytes(), None, &mut no_file).is_err());
 }
 
 /// The path and query of the only operation with this parameter.
@@ -160,8 +162,8 @@ fn asked(parameter: &str, place: &str) -> String {
          {parameter}}}]}}}}}}}}",
         if place == "path" { "/{p}" } else { "" }
     );
-    let imported =
-        openapi(text.as_bytes(), None).unwrap_or_else(|wrong| panic!("{}: {text}", wrong.0));
+    let imported = openapi(text.as_bytes(), None, &mut no_file)
+        .unwrap_or_else(|wrong| panic!("{}: {text}", wrong.0));
     requests(&imported)[0].path.clone()
 }
 
@@ -201,7 +203,7 @@ fn forms_in_parts_have_files_for_bytes() {
         {"content":
         {"multipart/form-data": {"schema": {"type": "object", "properties": {"title": {"type":
         "string"}, "photo": {"type": "string", "format": "binary"}}}}}}}}}}"#;
-    let imported = openapi(text.as_bytes(), None).unwrap();
+    let imported = openapi(text.as_bytes(), None, &mut no_file).unwrap();
     let yaml = imported.to_yaml("a description");
     assert!(yaml.contains("\"title\": \"text\""), "{yaml}");
     let photo =
@@ -219,14 +221,87 @@ const SCHEMAS: &str = r##"{"Cat": {"type": "object", "properties": {"meow": {"ty
 
 /// The JSON of a body that a schema makes, and what is left out.
 fn made(schema: &str) -> (String, Vec<String>) {
+    made_in("3.0.3", schema, &mut no_file)
+}
+
+/// The same in a description of this version, beside files.
+fn made_in(version: &str, schema: &str, read: ReadFile) -> (String, Vec<String>) {
     let text = format!(
-        "{{\"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a\": {{\"post\": \
+        "{{\"openapi\": \"{version}\", \"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a\": {{\"post\": \
          {{\"requestBody\": {{\"content\": {{\"application/json\": {{\"schema\": {schema}}}}}}}}}\
          }}}}, \"components\": {{\"schemas\": {SCHEMAS}}}}}"
     );
-    let imported = openapi(text.as_bytes(), None).unwrap_or_else(|wrong| panic!("{}", wrong.0));
+    let imported =
+        openapi(text.as_bytes(), None, read).unwrap_or_else(|wrong| panic!("{}", wrong.0));
     let body = requests(&imported)[0].body.to_vec();
     (String::from_utf8(body).unwrap(), imported.left_out)
+}
+
+#[test]
+fn keywords_beside_references_hold_from_3_1_on() {
+    let of = r##""$ref": "#/components/schemas/Name""##;
+    for (beside, since_3_1, before) in [
+        (r#""default": "ann""#, "\"ann\"", "\"text\""),
+        (r#""example": "bob""#, "\"bob\"", "\"text\""),
+        (r#""examples": ["cy"]"#, "\"cy\"", "\"text\""),
+        (r#""enum": ["d"]"#, "\"d\"", "\"text\""),
+        (r#""const": "e""#, "\"e\"", "\"text\""),
+        (r#""minLength": 6"#, "\"textte\"", "\"text\""),
+        (r#""pattern": "^[A-Z]{2}$""#, "\"AA\"", "\"text\""),
+        (r#""description": "x", "title": "y""#, "\"text\"", "\"text\""),
+        (r#""type": ["integer", "null"]"#, "1", "\"text\""),
+    ] {
+        let schema = format!("{{{of}, {beside}}}");
+        for (version, want) in [("3.1.0", since_3_1), ("3.2.0", since_3_1), ("3.0.3", before)] {
+            let (made, left_out) = made_in(version, &schema, &mut no_file);
+            assert_eq!((made.as_str(), left_out.len()), (want, 0), "{beside} in {version}");
+        }
+    }
+    let object = r##"{"properties": {"a": {"$ref": "#/components/schemas/Name", "readOnly": true},
+        "b": {"$ref": "#/components/schemas/Name", "default": "x"}}}"##;
+    assert_eq!(made_in("3.1.0", object, &mut no_file).0, r#"{"b":"x"}"#);
+}
+
+#[test]
+fn files_below_the_description_are_taken_in() {
+    let mut read = |file: &str| {
+        match file {
+        "pet.yaml" => Ok(b"type: object\nproperties: {name: {$ref: 'parts/name.json#/Name'}}\n".to_vec()),
+        "parts/name.json" => {
+            Ok(br##"{"Name": {"$ref": "#/Other"}, "Other": {"default": "ann"}, "Up": {"$ref": "../pet.yaml"},
+                "Back": {"$ref": "name.json#/Other"}}"##.to_vec())
+        }
+        "a b/c~d.yaml" => Ok(b"x/y: {const: 7}\n".to_vec()),
+        "loop.yaml" => Ok(b"properties: {again: {$ref: loop.yaml}}\n".to_vec()),
+        "broken.yaml" => Ok(b"{".to_vec()),
+        _ => Err("cannot be read".to_owned()),
+    }
+    };
+    for (reference, body, wrong) in [
+        ("pet.yaml", r#"{"name":"ann"}"#, None),
+        ("./pet.yaml#", r#"{"name":"ann"}"#, None),
+        ("parts/../pet.yaml", r#"{"name":"ann"}"#, None),
+        ("parts/name.json#/Up", r#"{"name":"ann"}"#, None),
+        ("parts/name.json#/Back", "\"ann\"", None),
+        ("a%20b/c~d.yaml#/x~1y", "7", None),
+        ("loop.yaml", "{}", None),
+        ("gone.yaml", "\"text\"", Some("file gone.yaml: cannot be read")),
+        ("broken.yaml#/A", "\"text\"", Some("file broken.yaml: ")),
+        ("../pet.yaml", "\"text\"", Some("schema ../pet.yaml: it is in another file")),
+        ("/etc/pet.yaml", "\"text\"", Some("schema /etc/pet.yaml: it is in another file")),
+        ("http://h/pet.yaml", "\"text\"", Some("schema http://h/pet.yaml: it is in another file")),
+    ] {
+        let (made, left_out) =
+            made_in("3.0.3", &format!("{{\"$ref\": \"{reference}\"}}"), &mut read);
+        assert_eq!(made, body, "{reference}: {left_out:?}");
+        let first = left_out.first().map(String::as_str);
+        match wrong {
+            Some(wrong) => {
+                assert!(first.is_some_and(|first| first.starts_with(wrong)), "{left_out:?}")
+            }
+            None => assert_eq!(first, None, "{reference}"),
+        }
+    }
 }
 
 #[test]
@@ -297,11 +372,6 @@ fn values_that_no_schema_permits_are_named() {
             "1",
             "a number whose bounds no value meets: 1 here",
         ),
-        (
-            r#"{"$ref": "other.yaml#/A"}"#,
-            "\"text\"",
-            "schema other.yaml#/A: it is in another file: a text here",
-        ),
     ] {
         let (made, left_out) = made(schema);
         assert_eq!((made.as_str(), left_out), (body, vec![wrong.to_owned()]), "{schema}");
@@ -321,7 +391,8 @@ fn operations_ask_for_what_they_need() {
             "{{\"servers\": [{{\"url\": \"http://h\"}}], \"paths\": {{\"/a\": {{\"post\": \
              {operation}}}}}{schemes}}}"
         );
-        let imported = openapi(text.as_bytes(), None).unwrap_or_else(|wrong| panic!("{}", wrong.0));
+        let imported = openapi(text.as_bytes(), None, &mut no_file)
+            .unwrap_or_else(|wrong| panic!("{}", wrong.0));
         read(&imported);
         let yaml = imported.to_yaml("a description");
         let lines = yaml.lines().skip(2).filter(|line| line.starts_with("# "));
@@ -349,7 +420,7 @@ fn headers_of_bodies_and_credentials_stay_alone() {
              {{\"post\": {{\"security\": [{{\"{scheme}\": [], \"session\": []}}], {body}, \
              \"parameters\": [{headers}{more}]}}}}}}{schemes}}}"
         );
-        let imported = openapi(text.as_bytes(), None).unwrap();
+        let imported = openapi(text.as_bytes(), None, &mut no_file).unwrap();
         let request = &requests(&imported)[0];
         let values = |name: &str| {
             let headers = request.headers.iter().filter(|h| h.0.eq_ignore_ascii_case(name));
@@ -369,7 +440,7 @@ fn forms_of_swagger_2() {
              \"/a\": \
              {{\"post\": {{\"consumes\": [\"{consumes}\"], \"parameters\": [{parameters}]}}}}}}}}"
         );
-        let imported = openapi(text.as_bytes(), None).unwrap();
+        let imported = openapi(text.as_bytes(), None, &mut no_file).unwrap();
         read(&imported);
         imported.to_yaml("a description")
     };
@@ -401,7 +472,7 @@ const VALUE: &str = r#""required": true, "type": "string", "default": "a/b""#;
 fn aliases_and_merges_are_what_they_name() {
     let text = "servers: [{url: 'http://h'}]\nx-a: &a {get: {operationId: one}}\n\
                 paths:\n  /a: *a\n  /b: {<<: *a, post: {operationId: two}}\n";
-    let imported = openapi(text.as_bytes(), None).unwrap();
+    let imported = openapi(text.as_bytes(), None, &mut no_file).unwrap();
     let all = requests(&imported);
     let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
     assert_eq!(told, ["GET /a", "GET /b", "POST /b"]);
@@ -409,6 +480,7 @@ fn aliases_and_merges_are_what_they_name() {
     let doubled =
         |n: usize| format!("x-{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "));
     let bomb: String = (1..12).map(doubled).collect();
-    let refused = openapi(format!("x-0: &a0 [1]\n{bomb}").as_bytes(), None).unwrap_err().0;
+    let refused =
+        openapi(format!("x-0: &a0 [1]\n{bomb}").as_bytes(), None, &mut no_file).unwrap_err().0;
     assert!(refused.ends_with("too large"), "{refused}");
 }

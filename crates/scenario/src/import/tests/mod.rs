@@ -233,6 +233,76 @@ fn a_recording_is_a_session_with_its_pauses() {
 }
 
 #[test]
+fn headers_that_do_not_fit_what_is_sent_are_dropped() {
+    for (name, is_sent, with_base64) in [
+        ("Content-Encoding", false, true),
+        ("content-encoding", false, true),
+        ("Content-MD5", false, true),
+        ("Digest", false, true),
+        ("Expect", false, false),
+        ("Host", false, false),
+        ("Transfer-Encoding", false, false),
+        ("Content-Length", false, false),
+        ("Content-Language", true, true),
+        ("Accept-Encoding", true, true),
+        ("X-Content-Encoding", true, true),
+        ("Content-Type", true, true),
+    ] {
+        for (encoding, text, is_sent) in [("", "a=1", is_sent), ("base64", "YT0x", with_base64)] {
+            let entry = format!(
+                "{{\"log\": {{\"entries\": [{{\"request\": {{\"method\": \"POST\", \"url\": \
+                 \"http://h/\", \"headers\": [{{\"name\": \"{name}\", \"value\": \"x/y\"}}], \
+                 \"postData\": {{\"mimeType\": \"x/y\", \"text\": \"{text}\", \"encoding\": \
+                 \"{encoding}\"}}}}}}]}}}}"
+            );
+            let request = &requests(&har(entry.as_bytes(), &[]).unwrap())[0];
+            let sent = header(request, name);
+            assert_eq!(sent, Some("x/y").filter(|_| is_sent), "{name} {encoding}");
+            assert_eq!(&*request.body, b"a=1");
+        }
+    }
+}
+
+#[test]
+fn credentials_come_from_the_environment() {
+    let names = SecretNames::with(["X-Tenant".to_owned()]);
+    for (options, header, value) in [
+        ("-u me:pass-1", "Authorization", "Basic ${base64('me:${env(PASSWORD)}')}"),
+        ("-H 'Authorization: Bearer pass-1'", "Authorization", "Bearer ${env(AUTHORIZATION)}"),
+        ("-H 'authorization: pass-1'", "authorization", "${env(AUTHORIZATION)}"),
+        (
+            "-H 'Proxy-Authorization: Basic pass-1'",
+            "Proxy-Authorization",
+            "Basic ${env(PROXY_AUTHORIZATION)}",
+        ),
+        ("-H 'X-Api-Key: pass-1'", "X-Api-Key", "${env(API_KEY)}"),
+        ("-H 'X-Tenant: pass-1'", "X-Tenant", "${env(TENANT)}"),
+        ("--oauth2-bearer pass-1", "Authorization", "Bearer ${env(AUTHORIZATION)}"),
+        ("-H 'X-Other: value-1'", "X-Other", "value-1"),
+        ("-H 'X-CSRF-Token: value-1'", "X-CSRF-Token", "value-1"),
+        ("-b 'theme=dark'", "Cookie", "theme=dark"),
+        ("-H 'Accept: value-1'", "Accept", "value-1"),
+    ] {
+        let imported = curl(&format!("curl {options} h")).without_credentials(&names);
+        let yaml = imported.to_yaml("curl");
+        assert!(!yaml.contains("pass-1") && !yaml.contains("cGFzcy0x"), "{options}: {yaml}");
+        let steps = &imported.sessions[0].steps;
+        let [ImportedStep::Request(request)] = &steps[..] else {
+            panic!("{steps:?}");
+        };
+        let found = request.headers.iter().find(|(name, _)| name == header);
+        assert_eq!(found.map(|(_, value)| value.template()).as_deref(), Some(value), "{options}");
+    }
+    let both = curl("curl -u a:pass-1 h --next -u b:pass-2 h --next -u c:pass-1 h");
+    let yaml = both.without_credentials(&names).to_yaml("curl");
+    for (text, count) in
+        [("env(PASSWORD)", 2), ("env(PASSWORD_2)", 1), ("set PASSWORD, PASSWORD_2.", 1)]
+    {
+        assert_eq!(yaml.matches(text).count(), count, "{text}: {yaml}");
+    }
+}
+
+#[test]
 fn headers_that_all_requests_have_are_written_once() {
     let two = curl("curl -H 'A: 1' -H 'B: 2' h --next -H 'A: 1' -H 'B: 3' h");
     assert_eq!(two.headers, [("A".to_owned(), "1".into())]);

@@ -51,8 +51,8 @@ proptest! {
 
     #[test]
     fn descriptions(json in damaged(JSON), yaml in damaged(YAML)) {
-        check(openapi(&json, None));
-        check(openapi(&yaml, None));
+        check(openapi(&json, None, &mut no_file));
+        check(openapi(&yaml, None, &mut no_file));
     }
 
     #[test]

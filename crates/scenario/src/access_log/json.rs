@@ -1,0 +1,106 @@
+//! Lines of JSON.
+
+use super::line::{LineFields, LoggedRequest};
+use super::moment::{LoggedTime, duration_of, time_of, time_of_number, unit_of, unit_of_key};
+use serde_json::Value;
+
+/// Where a JSON object has what is looked for. A dot leads into an object. `None`: at the first of
+/// the keys that servers use.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogKeys {
+    /// The time.
+    pub time: Option<String>,
+    /// The method.
+    pub method: Option<String>,
+    /// Path and query, or a whole URL.
+    pub path: Option<String>,
+    /// Who asked.
+    pub user: Option<String>,
+    /// How long it took: then the time is that of its end. Its unit is that of its name or of what
+    /// follows a `:`, else seconds.
+    pub took: Option<String>,
+}
+
+/// Keys of the time at which a request began. Traefik and Envoy have it beside others.
+const BEGINS: &str = "StartUTC start_time startTime";
+const TIMES: &str = "time ts timestamp @timestamp time_iso8601 msec time_local";
+const METHODS: &str = "method request_method request.method RequestMethod verb \
+                       http.request.method httpRequest.requestMethod";
+const PATHS: &str = "request_uri uri request.uri path url RequestPath target url.original \
+                     url.path httpRequest.requestUrl";
+const USERS: &str = "remote_addr remote_ip request.remote_ip client_ip clientip ClientHost \
+                     downstream_remote_address source.ip client.ip httpRequest.remoteIp";
+/// Keys of the name that a server checked.
+const NAMES: &str = "remote_user ClientUsername user.name";
+/// Keys of durations. Those whose names end in a unit are in that.
+const TOOK: &str = "request_time duration request_time_ms duration_ms duration_us duration_ns \
+                    latency_ms latency elapsed_ms took_ms httpRequest.latency";
+
+impl LogKeys {
+    /// Reads the object that a line has, with what may stand before it, as of syslog.
+    pub(super) fn read(&self, line: &str) -> Result<LoggedRequest, String> {
+        let object = &line[line.find('{').unwrap_or(0)..];
+        let object: Value = serde_json::from_str(object).map_err(|e| format!("no JSON: {e}"))?;
+        let find = |asked: &Option<String>, known: &str| match asked {
+            Some(key) => at(&object, key),
+            None => known.split(' ').find_map(|key| at(&object, key)),
+        };
+        let begin = find(&None, BEGINS).filter(|_| self.time.is_none());
+        let time = begin.or_else(|| find(&self.time, TIMES)).map(time_of_value).transpose()?;
+        let path = find(&self.path, PATHS).and_then(Value::as_str);
+        let user = find(&self.user, USERS);
+        let is_named = self.user.is_some();
+        let name = if is_named { user } else { find(&None, NAMES) };
+        LineFields {
+            time,
+            is_begin: begin.is_some(),
+            took_s: self.took_s(&object),
+            line: at(&object, "request").filter(|_| self.path.is_none()).and_then(Value::as_str),
+            method: find(&self.method, METHODS).and_then(Value::as_str),
+            path,
+            name: name.map(|name| name.as_str().map_or_else(|| name.to_string(), str::to_owned)),
+            client: user.and_then(Value::as_str),
+            ..LineFields::default()
+        }
+        .request()
+    }
+
+    fn took_s(&self, object: &Value) -> Option<f64> {
+        let (key, unit) = match &self.took {
+            // A key may itself have a colon.
+            Some(asked) => match asked.rsplit_once(':').map(|(key, unit)| (key, unit_of(unit))) {
+                Some((key, Some(unit))) if at(object, asked).is_none() => (key, Some(unit)),
+                _ => (&**asked, None),
+            },
+            None => (TOOK.split(' ').find(|key| at(object, key).is_some())?, None),
+        };
+        let unit = unit.or_else(|| unit_of_key(key)).unwrap_or(1.0);
+        match at(object, key)? {
+            Value::String(text) => duration_of(text, unit),
+            number => duration_of(&number.to_string(), unit),
+        }
+    }
+}
+
+/// Seconds of a value at one of the known keys of durations, of text logs also `rt`.
+pub(super) fn took_of_key(key: &str, text: &str) -> Option<f64> {
+    let is_known = key == "rt" || TOOK.split(' ').any(|known| known == key);
+    is_known.then(|| duration_of(text, unit_of_key(key).unwrap_or(1.0))).flatten()
+}
+
+fn time_of_value(time: &Value) -> Result<LoggedTime, String> {
+    match time {
+        Value::Number(number) => {
+            time_of_number(number.as_f64().unwrap_or(f64::NAN), number.is_f64())
+        }
+        Value::String(text) => time_of(text),
+        _ => Err("no time".to_owned()),
+    }
+}
+
+/// The value at a key: of that name, or on the way that its dots give.
+fn at<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
+    let direct = object.get(key);
+    let on_way = || key.split('.').try_fold(object, |value, name| value.get(name));
+    direct.or_else(|| key.contains('.').then(on_way).flatten())
+}
