@@ -39,8 +39,8 @@ pub const FOR_BENCHES: &[Tool] = &[
 pub const LIBURING: Tool =
     tool("../include/liburing.h", "liburing-dev", "the bare loop over io_uring");
 
-/// Peers that apt does not have; `cargo xtask bench --install` brings them, as it does oha. wrk2 and
-/// k6 are measured where somebody installed them.
+/// Peers that apt does not have; `cargo xtask bench --install` brings them, as it does oha. wrk2
+/// and k6 are measured where somebody installed them.
 pub const OPTIONAL: &[Tool] = &[
     tool("bombardier", "github.com/codesenberg/bombardier@latest", "bombardier as a peer"),
     tool("ghz", "github.com/bojand/ghz/cmd/ghz@v0.121.0", "ghz as a peer"),

@@ -179,6 +179,8 @@ pub struct BenchServer {
     child: Child,
     stdout: BufReader<ChildStdout>,
     stderr: Option<JoinHandle<Vec<u8>>>,
+    /// What it said in place of its first line.
+    said: String,
     /// The port that it listens on.
     pub port: u16,
 }
@@ -198,8 +200,10 @@ impl BenchServer {
             let port = address.and_then(|address| address.rsplit(':').next()?.parse().ok());
             if let Some(port) = port {
                 server.port = port;
+                server.said.clear();
                 return Ok(server);
             }
+            server.said += &line;
             line.clear();
         }
         Err(server.failed("does not listen:"))
@@ -240,7 +244,14 @@ impl BenchServer {
             let _ = stderr.read_to_end(&mut said);
             said
         });
-        Ok(BenchServer { command: shown, child, stdout, stderr: Some(stderr), port })
+        Ok(BenchServer {
+            command: shown,
+            child,
+            stdout,
+            stderr: Some(stderr),
+            said: String::new(),
+            port,
+        })
     }
 
     /// Waits for its end, at most for [`LIMIT`].
@@ -255,7 +266,7 @@ impl BenchServer {
         Ok(Ended {
             command: std::mem::take(&mut self.command),
             status,
-            stdout: String::from_utf8_lossy(&stdout).into_owned(),
+            stdout: std::mem::take(&mut self.said) + &String::from_utf8_lossy(&stdout),
             stderr: String::from_utf8_lossy(&stderr).into_owned(),
         })
     }

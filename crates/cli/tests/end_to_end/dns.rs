@@ -286,7 +286,7 @@ fn users_of_one_port_that_run_out_of_ids_are_told() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let url = format!("dns://{}/a", silent.local_addr().unwrap());
     for (users, is_told) in [("65535", false), ("65600", true)] {
-        // Users run out where all have asked before the first gives up. A busy host takes longer.
+        // Users run out where all have asked before the first timeout. A busy host takes longer.
         let timeouts: &[&str] = if is_told { &["6s", "40s"] } else { &["6s"] };
         let report = timeouts.iter().find_map(|timeout| {
             let options = ["--vusers", users, "-c", "1", "-n", users, "-t", "1"];

@@ -266,13 +266,13 @@ fn waiting(listener: &TcpListener) -> usize {
 #[test]
 fn a_server_that_overload_breaks_is_said_not_to_come_back() {
     let options = ["--simple", "1", "--descriptors", "200"];
-    let ended = overload(&fragile_server(40), &options);
-    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
-    let report = ended.json();
-    let recovery = &report["conclusion"]["recovery"];
-    assert!(count(&recovery["before"]["outcomes"], "served") > 0, "{recovery:#}");
-    assert_eq!(count(&recovery["again"]["outcomes"], "served"), 0, "{recovery:#}");
-    assert_eq!(recovery["came_back"], "no", "{recovery:#}");
+    let attempt = || overload(&fragile_server(40), &options);
+    let report = unless_disturbed(attempt, |report| {
+        let recovery = &report["conclusion"]["recovery"];
+        assert!(count(&recovery["before"]["outcomes"], "served") > 0, "{recovery:#}");
+        assert_eq!(count(&recovery["again"]["outcomes"], "served"), 0, "{recovery:#}");
+        assert_eq!(recovery["came_back"], "no", "{recovery:#}");
+    });
     let findings = report["findings"].as_array().unwrap();
     let not_back = findings.iter().find(|f| f["code"] == "service_not_back");
     let next_step = not_back.unwrap()["next_step"].as_str().unwrap();

@@ -255,15 +255,12 @@ impl UringBackend {
         }
     }
 
-    /// Connects to the address that the connection has.
+    /// Connects a connection to its address, if it has one.
     fn connect(&mut self, slot: u32) -> io::Result<()> {
-        let Some(address) = &self.connections[slot as usize].address else {
-            return Ok(());
-        };
-        let (pointer, length) = (address.as_ptr(), address.length());
-        let entry = opcode::Connect::new(self.fd(slot), pointer, length).build();
-        let data = self.user_data(slot, KIND_CONNECT);
-        self.push(entry.user_data(data))
+        let address = self.connections[slot as usize].address.as_ref();
+        let Some((to, length)) = address.map(|a| (a.as_ptr(), a.length())) else { return Ok(()) };
+        let entry = opcode::Connect::new(self.fd(slot), to, length).build();
+        self.push(entry.user_data(self.user_data(slot, KIND_CONNECT)))
     }
 
     fn on_connect(&mut self, slot: u32, result: i32, sink: &mut dyn Sink) {
@@ -275,8 +272,7 @@ impl UringBackend {
             0.. => self.arm_receive(slot),
             _ => Err(io::Error::from_raw_os_error(-result)),
         };
-        let event = outcome.map_or_else(Event::Failed, |()| Event::Connected);
-        sink.on_event(self, slot, event);
+        sink.on_event(self, slot, outcome.map_or_else(Event::Failed, |()| Event::Connected));
     }
 
     /// Handles the report of a send: it has failed, or a long request has gone.

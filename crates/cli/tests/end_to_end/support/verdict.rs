@@ -62,7 +62,7 @@ pub fn unless_disturbed(mut attempt: impl FnMut() -> Ended, check: impl Fn(&Valu
     unreachable!("the last attempt returns or panics");
 }
 
-/// A time of a trial such as `response_time_ns`; the upper end where a busy host left a range of it.
+/// A figure of `response_time_ns` or its like; the upper end where a busy host left a range of it.
 pub fn figure(times: &Value, name: &str) -> Option<u64> {
     times[name].as_u64().or(times["ranges"][name]["at_most"].as_u64())
 }
