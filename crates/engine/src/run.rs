@@ -180,7 +180,9 @@ fn run_crew(
     let done = done.into_iter().collect::<io::Result<Vec<WorkerResult>>>().map_err(not_run)?;
     let side =
         SideRecords { waits_only_for_target, intervals, kernel, steal_percent, observed, seen };
-    Ok(trial_of(spec, done, side))
+    let mut trial = trial_of(spec, done, side);
+    trial.measurement.began_ns = plan.origin.get().copied().unwrap_or(0);
+    Ok(trial)
 }
 
 /// Processors that workers may poll on. None on a target's host, as the target may need them.

@@ -101,7 +101,7 @@ impl<K: Clock + Clone> Worker<K> {
         let mut expected = Nanos::MAX;
         let interrupted = loop {
             let now = clock.now();
-            session.recorder.on_stall(now - expected);
+            session.recorder.on_stall(now, now - expected);
             if let Some(mut part) = session.recorder.roll(now) {
                 part.under_way = Some(session.under_way(now));
                 emit(part);

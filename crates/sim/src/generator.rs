@@ -148,7 +148,7 @@ impl Generator {
     pub(super) fn wake(&mut self, agenda: &mut Agenda) {
         let now = self.wakes_at();
         if let Action::WaitUntil(moment) = self.next {
-            self.recorder.on_stall(now - moment);
+            self.recorder.on_stall(now, now - moment);
         }
         self.pump(now, agenda);
     }
@@ -202,6 +202,7 @@ impl Generator {
         agenda: &mut Agenda,
     ) {
         let ticket = request.ticket;
+        self.recorder.on_stall(now, self.stalls.ended_at(now));
         if self.is_current(ticket) {
             self.end(ticket.slot, answer.outcome(), now, agenda);
             self.pump(now, agenda);

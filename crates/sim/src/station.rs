@@ -132,6 +132,12 @@ impl StallSchedule {
         }
     }
 
+    /// The length of the stall that ends at `t`; zero without one.
+    pub(super) fn ended_at(&self, t: Nanos) -> Nanos {
+        let at = self.0.binary_search_by_key(&t, |&(_, end)| end);
+        at.map_or(Nanos::ZERO, |at| t - self.0[at].0)
+    }
+
     /// When work of this length that begins at `t` is done: stalls interrupt it.
     pub(super) fn work(&self, t: Nanos, length: Nanos) -> Nanos {
         let mut done = self.after(t) + length;

@@ -17,6 +17,7 @@ use knee_core::trial::sessions::{SessionNames, failure_of};
 use knee_core::trial::slice::Slice;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
+use knee_engine::sys::clock::monotonic_ns;
 use knee_fleet::Fleet;
 use knee_load::measure::IntervalWatcher;
 use knee_load::session::SessionPlan;
@@ -26,7 +27,6 @@ use knee_render::metrics::HttpServerLabels;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
 /// An experiment over HTTP that cannot be wrong, and what it needs beside its spec.
 #[derive(Debug)]
@@ -100,8 +100,11 @@ pub struct HttpRunner {
     set_up: Option<Arc<SessionPlan>>,
     /// Makes the line that follows each trial.
     line: Option<LevelLine>,
-    /// Trials are slices of an experiment in rounds, which began then.
-    slices: Option<Slices>,
+    /// Trials are slices of an experiment in rounds.
+    in_slices: bool,
+    /// When the first trial was begun, on CLOCK_MONOTONIC: time of an experiment in slices counts
+    /// from here.
+    began_ns: Option<u64>,
     observe: ObserveArgs,
     /// The target was looked for already, and is watched as it is to be.
     is_found: bool,
@@ -112,17 +115,6 @@ pub struct HttpRunner {
 
 /// Makes the line on a trial that has ended, of its number (from 0) and its report.
 pub type LevelLine = fn(usize, &TrialReport) -> String;
-
-/// The clock of an experiment in rounds; it begins with the first trial.
-#[derive(Debug, Default)]
-struct Slices(Option<Instant>);
-
-impl Slices {
-    /// Time of the experiment.
-    fn now(&mut self) -> Duration {
-        self.0.get_or_insert_with(Instant::now).elapsed()
-    }
-}
 
 /// Who makes the trials.
 #[derive(Debug)]
@@ -141,7 +133,8 @@ impl HttpRunner {
             base: spec.clone(),
             set_up: None,
             line,
-            slices: None,
+            in_slices: false,
+            began_ns: None,
             observe,
             is_found: false,
             trigger: None,
@@ -151,7 +144,7 @@ impl HttpRunner {
 
     /// Makes each trial a slice, from which trials of several slices can be made.
     pub fn in_slices(mut self) -> HttpRunner {
-        self.slices = Some(Slices::default());
+        self.in_slices = true;
         self
     }
 
@@ -278,9 +271,7 @@ impl HttpRunner {
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<TrialOutput<TrialReport>, RunError> {
-        if let Some(slices) = &mut self.slices {
-            slices.now();
-        }
+        let began_ns = *self.began_ns.get_or_insert_with(monotonic_ns);
         let spec = self.given(spec);
         let trial = match &mut self.source {
             LoadSource::Here(vantage) => {
@@ -291,10 +282,9 @@ impl HttpRunner {
             }
         };
         let mut report = assess(&trial);
-        if let Some(slices) = &mut self.slices {
-            let end = Nanos(slices.now().as_nanos() as u64);
-            let begin = end - trial.measurement.window.length();
-            report.set_slice(Some(Slice::of(&trial, begin)));
+        if self.in_slices {
+            let began = Nanos(trial.measurement.began_ns) - Nanos(began_ns);
+            report.set_slice(Some(Slice::of(&trial, began)));
         }
         Ok(TrialOutput {
             trial: report,

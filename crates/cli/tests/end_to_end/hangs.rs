@@ -1,10 +1,11 @@
 //! Servers that hang or fall silent. Users who get nothing are seen, an outage has a beginning and
 //! an end, and no figure is made of nothing.
 
-use crate::support::{figure, run_load, unless_disturbed};
+use crate::support::{figure, run_load, unless_disturbed, until_valid};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -96,4 +97,69 @@ fn no_response_gives_no_figure_and_one_gives_one() {
     let times = &trial["response_time_ns"];
     assert!(figure(times, "p50").is_some(), "{times:#}");
     assert_eq!(figure(times, "p99"), None, "{times:#}");
+}
+
+/// When a server answered, since its first request.
+type Answers = Arc<Mutex<Vec<Duration>>>;
+
+/// Freezes once, this time after its first request and for this long, and logs its answers.
+fn freezing(from: Duration, length: Duration) -> (String, Answers) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let log = Answers::default();
+    let answers = Arc::clone(&log);
+    thread::spawn(move || {
+        let first = Arc::new(OnceLock::new());
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { return };
+            let (first, answers) = (Arc::clone(&first), Arc::clone(&answers));
+            thread::spawn(move || {
+                serve(stream, |now| {
+                    let since = now - *first.get_or_init(|| now);
+                    if from <= since && since < from + length {
+                        thread::sleep(from + length - since);
+                    }
+                    answers.lock().unwrap().push(now.elapsed() + since);
+                    true
+                });
+            });
+        }
+    });
+    (format!("http://127.0.0.1:{port}/"), log)
+}
+
+/// The longest time between two answers.
+fn longest_gap_s(answers: &Answers) -> [f64; 2] {
+    let mut answers = answers.lock().unwrap().clone();
+    answers.sort();
+    let longest = answers.windows(2).max_by_key(|w| w[1] - w[0]).unwrap();
+    [longest[0].as_secs_f64(), longest[1].as_secs_f64()]
+}
+
+#[test]
+fn one_freeze_is_named_with_begin_and_end() {
+    for (load, length, code) in [
+        (["-c", "1"], 350, "pauses"),
+        (["-c", "16"], 1_300, "outage"),
+        (["-R", "100"], 500, "pauses"),
+    ] {
+        let mut log = Answers::default();
+        let (report, ()) = until_valid(|| {
+            let (url, answers) =
+                freezing(Duration::from_millis(700), Duration::from_millis(length));
+            log = answers;
+            (run_load(&url, &[&load[..], &["-d", "2s", "--warmup", "0"]].concat()), ())
+        });
+        assert!(found(&report, code).is_some(), "{load:?}: {:#}", report["findings"]);
+        assert!(found(&report, "non_stationary").is_none(), "{:#}", report["findings"]);
+        let silence = &report["trials"][0]["silence"];
+        let named = match code {
+            "outage" => ["start_ns", "end_ns"].map(|key| silence["outages"][0][key].as_f64()),
+            _ => [0, 1].map(|end| silence["pauses"]["times_ns"][0][end].as_f64()),
+        };
+        for (named, logged) in named.into_iter().zip(longest_gap_s(&log)) {
+            let named = named.unwrap() / 1e9;
+            assert!((named - logged).abs() < 0.1, "{load:?}: {logged} s, but {silence:#}");
+        }
+    }
 }

@@ -23,6 +23,7 @@ use knee_load::stats::stationarity::{
     RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
 };
 use knee_load::time::Nanos;
+use std::ops::Range;
 
 /// Computes all that is reported of a trial.
 ///
@@ -35,7 +36,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let outcomes = &measured.outcomes;
     let wait = trial.generator.wait.as_ref();
     let silence = silence(trial);
-    let flow = StationaryPart::of(measured, WindowKind::of(trial, &silence));
+    let flow = StationaryPart::of(measured, WindowKind::of(trial, &silence), &silence);
     let effect =
         flow.response_stationary.then(|| design_effect(&measured.series, &measured.response));
     let ok_share = good_share(measured, trial);
@@ -220,7 +221,7 @@ const UNTOLD_SHARE: f64 = 0.5;
 const BEYOND_CHANCE: f64 = 5.0;
 
 impl StationaryPart {
-    fn of(measured: &Measurement, kind: WindowKind) -> StationaryPart {
+    fn of(measured: &Measurement, kind: WindowKind, silence: &SilenceReport) -> StationaryPart {
         if measured.slices > 1 {
             return StationaryPart::of_slices(measured);
         }
@@ -241,11 +242,16 @@ impl StationaryPart {
         let steady = &whole[transient..];
         let by_chance = Z975 / completed.sqrt();
         let untold = UNTOLD_SHARE.max(BEYOND_CHANCE * by_chance);
-        let ci95 = batch_means_ci95(steady).filter(|[lo, hi]| (hi - lo) / (hi + lo) < untold);
+        let determined = |slots: &[f64]| {
+            batch_means_ci95(slots).filter(|[lo, hi]| (hi - lo) / (hi + lo) < untold)
+        };
+        // A silence is a finding of its own, and neither a drift nor a jump.
+        let between = slots_between(silence, transient..slots, series.slot);
+        let judged: Vec<f64> = between.iter().map(|slot| series.completed[*slot]).collect();
         // Enough values and no interval: they move as slowly as the window is long.
-        let settled = ci95.is_some() || steady.len() < BATCHES_MIN;
-        let throughput_stationary = settled && is_stationary(steady, THROUGHPUT_SHARE);
-        let responses = series.means_ns(transient..slots);
+        let settled = judged.len() < BATCHES_MIN || determined(&judged).is_some();
+        let throughput_stationary = settled && is_stationary(&judged, THROUGHPUT_SHARE);
+        let responses = series.means_ns(between.into_iter());
         let window_s = measured.window.length().as_secs_f64();
         let slot_s = series.slot.as_secs_f64();
         let throughput_per_s = if kind != WindowKind::Counted && !steady.is_empty() {
@@ -257,7 +263,7 @@ impl StationaryPart {
         };
         // One operation more or less may have fallen to either side of the ends.
         let grain_per_s = 1.0 / (slot_s * steady.len() as f64);
-        let ci95 = ci95.filter(|_| throughput_stationary && measured.answered > 0);
+        let ci95 = determined(steady).filter(|_| throughput_stationary && measured.answered > 0);
         StationaryPart {
             throughput_per_s: (measured.answered > 0).then_some(throughput_per_s),
             throughput_ci95_per_s: ci95.map(|[lo, hi]| {
@@ -271,6 +277,20 @@ impl StationaryPart {
             completed,
         }
     }
+}
+
+/// The slots of a window that no silence touches, nor the time after it in which what waited is
+/// made up for: as long again.
+fn slots_between(silence: &SilenceReport, slots: Range<usize>, slot: Nanos) -> Vec<usize> {
+    let outages = silence.outages.iter().map(|outage| [outage.start_ns, outage.end_ns]);
+    let pauses = silence.pauses.iter().flat_map(|pauses| pauses.times_ns.iter().copied());
+    let silent: Vec<[i64; 2]> =
+        outages.chain(pauses).map(|[start, end]| [start, 2 * end - start]).collect();
+    let touches = |i: &usize| {
+        let [from, until] = [*i, i + 1].map(|i| (i as u64 * slot.0) as i64);
+        silent.iter().any(|[start, end]| from < *end && *start < until)
+    };
+    slots.filter(|i| !touches(i)).collect()
 }
 
 impl StationaryPart {

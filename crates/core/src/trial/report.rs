@@ -89,9 +89,9 @@ pub struct SilenceReport {
     pub hung_throughout: u64,
     /// The shortest time that a hung operation had waited.
     pub hung_ns_min: Option<u64>,
-    /// Times without a single good response in which operations failed.
+    /// Times in which work waited and nothing completed: of a second or more, or with failures.
     pub outages: Vec<OutageReport>,
-    /// Short times without a response that come again and again.
+    /// Shorter such times.
     pub pauses: Option<PausesReport>,
 }
 
@@ -102,28 +102,33 @@ impl SilenceReport {
     }
 }
 
-/// A time without a single good response in which operations failed.
+/// A time in which work waited and nothing completed, of a second or more, or with failures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutageReport {
-    /// Begin, from the begin of the window.
-    pub start_ns: u64,
-    /// End; that of the window where it lasted until then.
-    pub end_ns: u64,
+    /// Begin, from the begin of the window; negative in the warm-up.
+    pub start_ns: i64,
+    /// End, likewise. It may be after the window, as what was under way is waited for.
+    pub end_ns: i64,
     /// Operations that failed in it or were never answered because of it.
     pub failures: u64,
 }
 
-/// Pauses of a server, such as a collection of garbage makes.
+/// Pauses of a server, such as a collection of garbage makes: times below a second in which work
+/// waited and nothing completed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PausesReport {
     /// Number of pauses.
     pub count: u64,
-    /// From the begin of one to that of the next, the median.
-    pub period_ns: u64,
+    /// From the begin of one to that of the next, the median; absent where they have no period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period_ns: Option<u64>,
     /// Length, the mean.
     pub length_ns: u64,
-    /// Their share of the measured time, in percent.
+    /// Their share of the time, in percent.
     pub percent: f64,
+    /// Begin and end of each, from the begin of the window: the first thousand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times_ns: Vec<[i64; 2]>,
 }
 
 impl TrialReport {

@@ -1,11 +1,17 @@
-//! When a target did not answer: users who hang, outages, periodic pauses.
+//! When a target did not answer: users who hang, outages, pauses.
 //!
-//! All of it comes from the fine counts of [`ResponseBins`], whose bins do not grow with the
-//! window. A pause of 150 ms shows in an hour as it does in ten seconds.
+//! A silence is a time in which operations were under way and nothing completed, too long to be
+//! explained by the gaps of the same load. It needs no failure, and its place is that of the
+//! timeline: warm-up, window, or the wait for what was under way at the window's end.
+//!
+//! Three laws explain a gap: that of all gaps between completions, that of response times (of each
+//! operation that waited in it, from the age that it had), and the median of the slowest target.
+//! The laws are fitted without the longest 5 % (see [`Hazard`]).
 
 use crate::trial::report::{OutageReport, PausesReport, SilenceReport};
-use knee_load::measure::{Measurement, Outcome, ResponseBins, Trial};
-use knee_load::spec::{Load, PauseKind};
+use knee_load::measure::{Measurement, Outcome, Timeline, Trial, Window};
+use knee_load::spec::Load;
+use knee_load::stats::tail::{Hazard, TailPoints};
 use knee_load::time::Nanos;
 use std::ops::Range;
 
@@ -13,59 +19,433 @@ use std::ops::Range;
 const HUNG: Nanos = Nanos::from_secs(1);
 /// … and for this number of medians of the response time.
 const HUNG_MEDIANS: u64 = 20;
-/// Expected good responses from which on a silence is significant. A Poisson process has none then
-/// with a probability of 0.03 %. …
+/// Shortest silence, and the least time beyond a usual response.
+const SHORTEST: Nanos = Nanos::from_millis(100);
+/// Probability of a gap as long in the whole run by the law of the others: e^−13.8.
+const IMPROBABLE: f64 = 1e-6;
+/// Fewest gaps from which a law is fitted.
+const GAPS_MIN: u64 = 8;
+/// Quantiles by which laws are fitted, …
+const POINTS: TailPoints = [0.5, 0.8, 0.95];
+/// … and at first, where silences are still among the gaps.
+const FIRST_POINTS: TailPoints = [0.5, 0.75, 0.9];
+/// Share of the response times below which an operation is too young to be missed.
+const YOUNG: f64 = 0.1;
+/// A silence with failures alone: shortest, …
+const FAILING: Nanos = Nanos::from_millis(250);
+/// … and the good responses that are expected in it. A Poisson process has none then with a
+/// probability of 0.03 %. …
 const EXPECTED: f64 = 8.0;
 /// … It must also last this number of shortest responses, as users in step are silent for one.
-const SHORTEST: u64 = 2;
-/// Shortest outage.
-const OUTAGE: Nanos = Nanos::from_millis(250);
-/// Shortest pause, in bins.
-const PAUSE_BINS: usize = 3;
+const RESPONSES: u64 = 2;
+/// A silence of this length is an outage.
+const OUTAGE: Nanos = Nanos::from_secs(1);
+/// Share of a silence for which each worker must have been stalled if the generator made it.
+const STALLED_SHARE: f64 = 0.5;
 /// Least number of pauses that make a period, …
 const PAUSES: usize = 4;
 /// … if the times between them deviate from their median by no more than this share, …
 const REGULAR: f64 = 0.1;
 /// … nearly all: one in this number may be off.
 const MAY_BE_OFF: usize = 5;
-/// A target that is silent for more than this share of a period is not paused but works in turns.
+/// A target that is silent for more than this share of the time, in several pauses, is not paused
+/// but works in turns.
 const PAUSED_SHARE: f64 = 0.5;
+/// The most pauses whose times are reported.
+const TIMES_MAX: usize = 1_000;
 
-/// Hung operations, outages and pauses of a trial.
-pub fn silence(trial: &Trial) -> SilenceReport {
-    let measured = &trial.measurement;
-    let (hung, hung_ns_min) = hung(trial);
-    let silent = silent(measured);
-    SilenceReport {
-        hung,
-        hung_throughout: measured.carried.min(hung),
-        hung_ns_min,
-        outages: outages(trial, &silent),
-        // Between two slices time is missing.
-        pauses: pauses(trial, &silent).filter(|_| measured.slices <= 1),
+/// A time in which work waited and nothing completed. Times in nanoseconds: of the run, or of the
+/// experiment that the run belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Silence {
+    /// The last completion before it, or the first start where nothing was under way then.
+    pub begin_ns: u64,
+    /// The next completion, or the end.
+    pub end_ns: u64,
+    /// Operations that failed in it or because of it.
+    pub failures: u64,
+    /// The generator made it: all its workers were stalled for most of it.
+    pub of_generator: bool,
+    /// Its place, where it may be the part of a silence of several trials.
+    pub edge: Option<Edge>,
+    /// Whether it shows in its trial alone. Connections are opened before the first completion, so
+    /// that only a second is a silence there. After the window single operations may be left that
+    /// hang.
+    pub shows: bool,
+}
+
+/// Both ends of a timeline. Silences of two trials that followed one another may be one there: see
+/// [`joined`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// Nothing had completed before it in its trial.
+    Begin,
+    /// Nothing completed after it in its trial.
+    End,
+}
+
+impl Silence {
+    /// Length.
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+
+    /// Whether the target made it, and it shows by itself.
+    pub fn is_of_target(&self) -> bool {
+        self.shows && !self.of_generator
+    }
+
+    /// Whether it is an outage, and no pause.
+    pub fn is_outage(&self) -> bool {
+        let is_failing = self.failures > 0 && self.length_ns() >= FAILING.0;
+        self.length_ns() >= OUTAGE.0 || is_failing
     }
 }
 
-/// Pauses of the target that began and ended within the window, as times of the window in
-/// nanoseconds.
-pub fn pauses_within(trial: &Trial) -> Vec<[u64; 2]> {
-    let bin = trial.measurement.answers.bin.0;
-    let whole = whole_pauses(trial, silent(&trial.measurement));
-    whole.map(|run| [run.start as u64 * bin, run.end as u64 * bin]).collect()
+/// Joins silences of trials that followed one another where nothing completed in between: they end
+/// and begin within this time. `silences` are in the order of their begins.
+pub fn joined(silences: impl IntoIterator<Item = Silence>, within: Nanos) -> Vec<Silence> {
+    let mut all: Vec<Silence> = Vec::new();
+    for next in silences {
+        match all.last_mut() {
+            Some(last)
+                if next.edge == Some(Edge::Begin) && last.end_ns + within.0 >= next.begin_ns =>
+            {
+                last.end_ns = last.end_ns.max(next.end_ns);
+                last.failures += next.failures;
+                last.of_generator &= next.of_generator;
+                last.edge = None;
+                last.shows = true;
+            }
+            _ => all.push(next),
+        }
+    }
+    all
 }
 
-/// Silences that began and ended within the window and are longer than responses make them.
-fn whole_pauses(trial: &Trial, silent: Vec<Range<usize>>) -> impl Iterator<Item = Range<usize>> {
-    let measured = &trial.measurement;
-    let bin = measured.answers.bin.0;
-    let median = measured.response.quantile(0.5).0;
-    let end = bins(measured);
-    let is_told = asks_all_the_time(&trial.spec.load) && !trial.spec.target.protocol.subscribes();
-    silent.into_iter().filter(move |run| {
-        let is_whole = run.start > 0 && run.end < end;
-        let is_long = run.len() >= PAUSE_BINS && run.len() as u64 * bin >= SHORTEST * median;
-        is_told && is_whole && is_long
+/// What silences are found from: the timeline of a trial, and its response times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SilenceRecord {
+    timeline: Timeline,
+    window: Window,
+    timeout: Nanos,
+    /// Response times of all operations and their counts, ascending; of streams the times to the
+    /// first message.
+    responses: Vec<(Nanos, u64)>,
+    are_streams: bool,
+    /// Median response time of the slowest of several targets.
+    slowest_median: Nanos,
+    /// Operations that never ended and waited through the end of the window.
+    hung: u64,
+    has_timeouts: bool,
+}
+
+/// A time without a good response in which something was under way or failed, in bins.
+struct Gap {
+    bins: Range<usize>,
+    /// The first bin in which an operation began that waits in it, first come, first served, and
+    /// how many of these it has.
+    oldest: (usize, u64),
+    /// Time for which operations waited, beyond that of a short response.
+    beyond: Nanos,
+    edge: Option<Edge>,
+    /// The end up to which it is judged: that of the window, where operations are left after it.
+    judged: usize,
+}
+
+impl Gap {
+    fn length(&self) -> u64 {
+        self.judged.saturating_sub(self.bins.start) as u64
+    }
+}
+
+impl SilenceRecord {
+    /// The record of a trial.
+    pub fn of(trial: &Trial) -> SilenceRecord {
+        let measured = &trial.measurement;
+        let streams = measured.messages.as_ref().filter(|messages| messages.count > 0);
+        let responses = streams.map_or(&measured.response, |streams| &streams.first_message);
+        let medians = measured.targets.iter().map(|target| target.response.quantile(0.5));
+        SilenceRecord {
+            timeline: measured.timeline.clone(),
+            window: measured.window,
+            timeout: trial.spec.timeout,
+            responses: responses.iter_recorded().collect(),
+            are_streams: streams.is_some(),
+            slowest_median: medians.max().unwrap_or_default(),
+            hung: hung(trial).0,
+            has_timeouts: measured.outcomes.count(Outcome::Timeout) > 0,
+        }
+    }
+
+    fn bins(&self) -> usize {
+        match self.timeline.bin {
+            Nanos::ZERO => 0,
+            bin => (self.timeline.end.0 / bin.0) as usize + 1,
+        }
+    }
+
+    /// All gaps of at least one bin, and the number of bins with completions, each of which ends
+    /// one.
+    fn gaps(&self, short: Nanos) -> (Vec<Gap>, u64) {
+        let Timeline { bin, started, good, failed, messages, .. } = &self.timeline;
+        let at = |counts: &[u32], i: usize| u64::from(counts.get(i).copied().unwrap_or(0));
+        let bins = self.bins();
+        let (mut gaps, mut completing) = (Vec::new(), 0);
+        // Operations that began and ended before bin `i`, and that began before bin `first`.
+        let (mut began, mut ended, mut first, mut before_first) = (0, 0, 0, 0);
+        let mut open: Option<Gap> = None;
+        let mut waited = 0;
+        let mut close = |gap: Gap, end: usize, judged: usize, waited: usize| {
+            let age = Nanos(judged.saturating_sub(gap.oldest.0) as u64 * bin.0);
+            let waited = waited.min(judged.saturating_sub(gap.bins.start));
+            let beyond = Nanos(waited as u64 * bin.0).min(age - short);
+            gaps.push(Gap { bins: gap.bins.start..end, beyond, judged, ..gap });
+        };
+        for i in 0..bins {
+            let waits = began > ended || at(started, i) > 0;
+            if at(good, i) + at(messages, i) > 0 {
+                if let Some(gap) = open.take() {
+                    close(gap, i, i, waited);
+                }
+                completing += 1;
+            } else if waits {
+                if open.is_none() {
+                    while first < i && before_first + at(started, first) <= ended {
+                        before_first += at(started, first);
+                        first += 1;
+                    }
+                    waited = 0;
+                    open = Some(Gap {
+                        bins: i..i,
+                        oldest: (first, before_first + at(started, first) - ended),
+                        beyond: Nanos::ZERO,
+                        edge: (completing == 0).then_some(Edge::Begin),
+                        judged: i,
+                    });
+                }
+                waited += 1;
+            }
+            began += at(started, i);
+            ended += at(good, i) + at(failed, i);
+        }
+        if let Some(last) = open {
+            let window_end = (self.window.end.0 / bin.0) as usize;
+            let begins_within = last.bins.start < window_end;
+            let judged = if begins_within { bins.min(window_end) } else { bins };
+            close(Gap { edge: Some(Edge::End), ..last }, bins, judged, waited);
+        }
+        (gaps, completing)
+    }
+
+    /// The hazard of operations that waited in a gap not to have ended in it, and their number.
+    fn missed(&self, gap: &Gap, responses: &Hazard) -> (f64, u64) {
+        let bin = self.timeline.bin.0 as f64;
+        // How long ago a stream had its last message is not known.
+        let youngest = if self.are_streams { gap.bins.start } else { 0 };
+        let age = |i: usize, end: usize| end.saturating_sub(i.max(youngest)) as f64 * bin;
+        let begun = self.timeline.started.get(gap.oldest.0..).unwrap_or_default();
+        let (mut hazard, mut waiting) = (0.0, 0);
+        for (i, &n) in (gap.oldest.0..gap.judged).zip(begun) {
+            let n = if i == gap.oldest.0 { gap.oldest.1 } else { u64::from(n) };
+            if n > 0 {
+                let [before, after] = [gap.bins.start, gap.judged].map(|end| age(i, end));
+                hazard += n as f64 * (responses.up_to(after) - responses.up_to(before));
+                waiting += n;
+            }
+        }
+        (hazard, waiting)
+    }
+
+    /// Operations that failed within a gap, that began then and timed out later, and those that
+    /// never ended.
+    fn failures(&self, run: &Range<usize>) -> u64 {
+        let Timeline { bin, failed, .. } = &self.timeline;
+        let within = |bins: Range<usize>| -> u64 {
+            let bins = bins.start.min(failed.len())..bins.end.min(failed.len());
+            failed[bins].iter().map(|&n| u64::from(n)).sum()
+        };
+        let timeout = (self.timeout.0 / bin.0.max(1)) as usize;
+        let later = if self.has_timeouts {
+            run.end.max(run.start + timeout)..run.end + timeout + 1
+        } else {
+            0..0
+        };
+        let lasts = run.end >= self.bins();
+        within(run.clone()) + within(later) + if lasts { self.hung } else { 0 }
+    }
+
+    /// Whether the generator explains this time: all workers that had operations were stalled for
+    /// most of it, or for all but less than the shortest silence.
+    fn is_of_generator(&self, begin: Nanos, end: Nanos) -> bool {
+        let stalled = |stalls: &Vec<[Nanos; 2]>| -> u64 {
+            let within = stalls.iter().map(|[from, until]| (*until).min(end) - (*from).max(begin));
+            within.map(|length| length.0).sum()
+        };
+        let length = end - begin;
+        let stalled = self.timeline.stalls.iter().map(stalled).min().map_or(Nanos::ZERO, Nanos);
+        let most = length.0 as f64 * STALLED_SHARE;
+        stalled.0 as f64 >= most || length - stalled < SHORTEST && stalled > Nanos::ZERO
+    }
+}
+
+/// The silences of each of these trials of one load, which are judged by the gaps and response
+/// times of all of them. Times are of the runs.
+pub fn silences(level: &[&SilenceRecord]) -> Vec<Vec<Silence>> {
+    let bin = level.iter().map(|record| record.timeline.bin).max().unwrap_or_default();
+    let grain = bin.0.max(1) as f64;
+    let mut responses: Vec<(Nanos, u64)> =
+        level.iter().flat_map(|record| record.responses.iter().copied()).collect();
+    responses.sort_unstable();
+    let count: u64 = responses.iter().map(|(_, n)| n).sum();
+    let are_streams = level.iter().any(|record| record.are_streams);
+    let young = (YOUNG * count as f64) as u64;
+    let young = shortest(&responses, young.max(1)).last().map_or(0.0, |(time, _)| time);
+    let short = if are_streams { Nanos::ZERO } else { Nanos(young as u64) };
+    let found: Vec<(Vec<Gap>, u64)> = level.iter().map(|record| record.gaps(short)).collect();
+    let all = || {
+        let gaps = level.iter().zip(&found);
+        gaps.flat_map(|(record, (gaps, _))| gaps.iter().map(move |gap| (*record, gap)))
+    };
+    let ends: u64 = found.iter().map(|(_, completing)| completing).sum();
+    let slowest_median = level.iter().map(|record| record.slowest_median).max();
+    let slowest_median = slowest_median.unwrap_or_default();
+    let limit = ((ends.max(1) as f64) / IMPROBABLE).ln();
+    // Gaps that are no silences of at most this length beyond a short response, by their law.
+    let law = |longest: f64, points: TailPoints| {
+        let mut lengths: Vec<f64> = all().map(|(_, gap)| gap.beyond.0 as f64).collect();
+        lengths.retain(|length| *length <= longest);
+        lengths.sort_by(f64::total_cmp);
+        let none = ends.saturating_sub(lengths.len() as u64);
+        let lengths = lengths.into_iter().map(|length| (length, 1));
+        Hazard::of([(0.0, none)].into_iter().chain(lengths), grain, points)
+    };
+    let long = |gap: &Gap| gap.beyond >= SHORTEST && gap.length() * bin.0 >= 2 * slowest_median.0;
+    let longest = |law: &Hazard| {
+        let usual = all()
+            .map(|(_, gap)| gap)
+            .filter(|gap| !long(gap) || law.up_to(gap.beyond.0 as f64) <= limit);
+        usual.map(|gap| gap.beyond.0 as f64).fold(SHORTEST.0 as f64, f64::max)
+    };
+    let laws = law(f64::MAX, FIRST_POINTS).filter(|_| ends >= GAPS_MIN).and_then(|first| {
+        let usual = longest(&first);
+        let gaps = law(usual, POINTS)?;
+        // Those that waited in silences have the longest response times.
+        let first = Hazard::of(shortest(&responses, count), grain, FIRST_POINTS)?;
+        let silent = all().filter(|(_, gap)| gap.beyond.0 as f64 > usual);
+        let waited: u64 = silent.map(|(record, gap)| record.missed(gap, &first).1).sum();
+        let kept = count - waited.min(count / 2);
+        Some((gaps, Hazard::of(shortest(&responses, kept), grain, POINTS)?))
+    });
+    let improbable = |record: &SilenceRecord, gap: &Gap| {
+        laws.as_ref().is_some_and(|(gaps, responses)| {
+            long(gap)
+                && gaps.up_to(gap.beyond.0 as f64) > limit
+                && record.missed(gap, responses).0 > limit
+        })
+    };
+    let good: u64 = level
+        .iter()
+        .map(|record| record.timeline.good.iter().map(|&n| u64::from(n)).sum::<u64>())
+        .sum();
+    let bins: usize = level.iter().map(|record| record.bins()).sum();
+    let in_step = responses.first().map_or(0, |(t, _)| t.0) * RESPONSES;
+    let failing = |gap: &Gap, failures: u64| {
+        let outside = (bins as u64).saturating_sub(gap.length()).max(1) as f64;
+        let expected = good as f64 * gap.length() as f64 / outside;
+        let length = gap.length() * bin.0;
+        failures > 0 && expected >= EXPECTED && length >= FAILING.0.max(in_step)
+    };
+    let judged = level.iter().zip(&found).map(|(record, (gaps, _))| {
+        let silences = gaps.iter().filter_map(|gap| {
+            let failures = record.failures(&gap.bins);
+            (failing(gap, failures) || improbable(record, gap)).then(|| {
+                let [begin, end] = [gap.bins.start, gap.bins.end]
+                    .map(|i| Nanos(i as u64 * record.timeline.bin.0).min(record.timeline.end));
+                Silence {
+                    begin_ns: begin.0,
+                    end_ns: end.0,
+                    failures,
+                    of_generator: record.is_of_generator(begin, end),
+                    edge: gap.edge,
+                    shows: match gap.edge {
+                        None => true,
+                        Some(Edge::Begin) => end - begin >= OUTAGE,
+                        Some(Edge::End) => begin < record.window.end,
+                    },
+                }
+            })
+        });
+        silences.collect()
+    });
+    judged.collect()
+}
+
+/// This number of the shortest of these times, which ascend, with their counts.
+fn shortest(times: &[(Nanos, u64)], number: u64) -> impl Iterator<Item = (f64, u64)> {
+    let mut left = number;
+    times.iter().map_while(move |&(time, n)| {
+        let n = n.min(left);
+        left -= n;
+        (n > 0).then_some((time.0 as f64, n))
     })
+}
+
+/// Hung operations, outages and pauses of a trial.
+pub fn silence(trial: &Trial) -> SilenceReport {
+    let (hung, hung_ns_min) = hung(trial);
+    let all = silences(&[&SilenceRecord::of(trial)]).into_iter().flatten();
+    let all = all.filter(Silence::is_of_target);
+    // An overload has its own words for a target that serves nothing.
+    let all = all.filter(|_| !matches!(trial.spec.load, Load::Overload(_)));
+    let (outages, pauses) = all.partition::<Vec<Silence>, _>(Silence::is_outage);
+    SilenceReport {
+        hung,
+        hung_throughout: trial.measurement.carried.min(hung),
+        hung_ns_min,
+        ..report(&outages, &pauses, trial.measurement.window, trial.measurement.timeline.end)
+    }
+}
+
+/// The report of these silences, by their window. Their share is of the time that all of the run
+/// lasted.
+fn report(outages: &[Silence], pauses: &[Silence], window: Window, lasted: Nanos) -> SilenceReport {
+    let place = |ns: u64| ns as i64 - window.start.0 as i64;
+    // What never completed lasted until the end of the window, whatever was waited for after it.
+    let end = |silence: &Silence| match silence.edge {
+        Some(Edge::End) => window.end.0,
+        _ => silence.end_ns,
+    };
+    SilenceReport {
+        outages: outages
+            .iter()
+            .map(|outage| OutageReport {
+                start_ns: place(outage.begin_ns),
+                end_ns: place(end(outage)),
+                failures: outage.failures,
+            })
+            .collect(),
+        pauses: pauses_report(pauses, place, lasted),
+        ..SilenceReport::default()
+    }
+}
+
+/// The longest time of the window without a good response, as times of the window.
+pub(super) fn longest_silence(measured: &Measurement) -> Option<[u64; 2]> {
+    let Timeline { bin, good, .. } = &measured.timeline;
+    let Window { start, end } = measured.window;
+    let bins = start.0.checked_div(bin.0)? as usize..(end.0 / bin.0) as usize;
+    let silent = bins.filter(|i| good.get(*i).is_none_or(|&n| n == 0));
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for i in silent {
+        match runs.last_mut() {
+            Some(run) if run.end == i => run.end = i + 1,
+            _ => runs.push(i..i + 1),
+        }
+    }
+    let longest = runs.into_iter().max_by_key(Range::len)?;
+    let within = |i: usize| (Nanos(i as u64 * bin.0).min(end) - start).0;
+    Some([within(longest.start), within(longest.end)])
 }
 
 /// Operations that hang, and the shortest time that one has waited. What times out has waited long
@@ -81,123 +461,32 @@ fn hung(trial: &Trial) -> (u64, Option<u64>) {
     (hung, first.map(|(waited, _)| waited.0))
 }
 
-/// The longest time of the window without a good response.
-pub(super) fn longest_silence(measured: &Measurement) -> Option<[u64; 2]> {
-    let longest = silent_runs(measured).into_iter().max_by_key(Range::len)?;
-    let end = |bin: usize| bin as u64 * measured.answers.bin.0;
-    let is_last = longest.end == bins(measured);
-    let last = if is_last { measured.window.length().0 } else { end(longest.end) };
-    Some([end(longest.start), last])
-}
-
-/// Runs of bins without a good response.
-fn silent_runs(measured: &Measurement) -> Vec<Range<usize>> {
-    let good = &measured.answers.good;
-    let is_silent = |bin: &usize| good.get(*bin).is_none_or(|&n| n == 0);
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for bin in (0..bins(measured)).filter(is_silent) {
-        match runs.last_mut() {
-            Some(run) if run.end == bin => run.end = bin + 1,
-            _ => runs.push(bin..bin + 1),
-        }
-    }
-    runs
-}
-
-/// Runs of bins without a good response that are longer than chance and the response times make
-/// them.
-fn silent(measured: &Measurement) -> Vec<Range<usize>> {
-    let answers = &measured.answers;
-    let bins = bins(measured);
-    let all: u64 = answers.good.iter().take(bins).map(|&n| u64::from(n)).sum();
-    let shortest_ns = measured.response_min.map_or(0, |t| t.0) * SHORTEST;
-    let mut runs = silent_runs(measured);
-    runs.retain(|run| {
-        let outside = (bins - run.len()).max(1) as f64;
-        let expected = all as f64 * run.len() as f64 / outside;
-        expected >= EXPECTED && run.len() as u64 * answers.bin.0 >= shortest_ns
+/// Pauses within a time of this length, with their period if they have one.
+fn pauses_report(
+    pauses: &[Silence],
+    place: impl Fn(u64) -> i64,
+    lasted: Nanos,
+) -> Option<PausesReport> {
+    let mut between: Vec<u64> = pauses.windows(2).map(|w| w[1].begin_ns - w[0].begin_ns).collect();
+    between.sort_unstable();
+    let middle = between.get(between.len() / 2).copied();
+    let period = middle.filter(|&period| {
+        let off = between.iter().filter(|b| b.abs_diff(period) as f64 > REGULAR * period as f64);
+        pauses.len() >= PAUSES && off.count() * MAY_BE_OFF <= between.len()
     });
-    runs
-}
-
-/// Number of bins in the window.
-fn bins(measured: &Measurement) -> usize {
-    match measured.answers.bin {
-        Nanos::ZERO => 0,
-        bin => (measured.window.length().0 / bin.0) as usize,
-    }
-}
-
-fn outages(trial: &Trial, silent: &[Range<usize>]) -> Vec<OutageReport> {
-    let measured = &trial.measurement;
-    let bin = measured.answers.bin.0;
-    let long = |run: &&Range<usize>| run.len() as u64 * bin >= OUTAGE.0;
-    silent
-        .iter()
-        .filter(long)
-        .map(|run| {
-            let last = run.end == bins(measured);
-            OutageReport {
-                start_ns: run.start as u64 * bin,
-                end_ns: if last { measured.window.length().0 } else { run.end as u64 * bin },
-                failures: failures(trial, run),
-            }
-        })
-        .filter(|outage| outage.failures > 0)
-        .collect()
-}
-
-/// Operations that failed within a silence, that were asked then and timed out later, and those
-/// that never ended.
-fn failures(trial: &Trial, run: &Range<usize>) -> u64 {
-    let measured = &trial.measurement;
-    let ResponseBins { bin, failed, .. } = &measured.answers;
-    let within = |bins: Range<usize>| -> u64 {
-        let bins = bins.start.min(failed.len())..bins.end.min(failed.len());
-        failed[bins].iter().map(|&n| u64::from(n)).sum()
-    };
-    let timeout = (trial.spec.timeout.0 / bin.0.max(1)) as usize;
-    let has_timeouts = measured.outcomes.count(Outcome::Timeout) > 0;
-    let later =
-        if has_timeouts { run.end.max(run.start + timeout)..run.end + timeout + 1 } else { 0..0 };
-    let beyond = run.start + timeout >= bins(measured);
-    let never = if beyond { hung(trial).0 } else { 0 };
-    within(run.clone()) + within(later) + never
-}
-
-/// Where a load has times without any operation of its own, silence says nothing.
-fn asks_all_the_time(load: &Load) -> bool {
-    match load {
-        Load::Closed { pause, stages, .. } => {
-            let is_fixed = matches!(pause.law, knee_load::law::Law::Fixed(_));
-            let pauses_vary = pause.kind == PauseKind::Think && !is_fixed;
-            stages.is_empty() && (pause.law.is_zero() || pauses_vary)
-        }
-        Load::Open(open) => open.arrival.asks_all_the_time(),
-        Load::Overload(_) => false,
-    }
-}
-
-fn pauses(trial: &Trial, silent: &[Range<usize>]) -> Option<PausesReport> {
-    let measured = &trial.measurement;
-    let bin = measured.answers.bin.0;
-    let whole: Vec<Range<usize>> = whole_pauses(trial, silent.to_vec()).collect();
-    let between: Vec<usize> = whole.windows(2).map(|w| w[1].start - w[0].start).collect();
-    let mut sorted = between.clone();
-    sorted.sort_unstable();
-    let period = *sorted.get(sorted.len() / 2)?;
-    let tolerance = (REGULAR * period as f64).max(1.0);
-    let off = |b: &&usize| b.abs_diff(period) as f64 > tolerance;
-    let off = between.iter().filter(off).count();
-    // The bins at both ends of a pause hold answers: on average one of them belongs to it.
-    let silent_bins: usize = whole.iter().map(|run| run.len() + 1).sum();
-    let length = silent_bins as f64 / whole.len() as f64;
-    let is_regular = whole.len() >= PAUSES && off * MAY_BE_OFF <= between.len();
-    (is_regular && length <= PAUSED_SHARE * period as f64).then(|| PausesReport {
-        count: whole.len() as u64,
-        period_ns: period as u64 * bin,
-        length_ns: (length * bin as f64).round() as u64,
-        percent: 100.0 * silent_bins as f64 / bins(measured) as f64,
+    let silent: u64 = pauses.iter().map(Silence::length_ns).sum();
+    let share = silent as f64 / lasted.0.max(1) as f64;
+    let works_in_turns = pauses.len() >= PAUSES && share > PAUSED_SHARE;
+    (!pauses.is_empty() && !works_in_turns).then(|| PausesReport {
+        count: pauses.len() as u64,
+        period_ns: period,
+        length_ns: silent / pauses.len() as u64,
+        percent: 100.0 * share,
+        times_ns: pauses
+            .iter()
+            .take(TIMES_MAX)
+            .map(|p| [place(p.begin_ns), place(p.end_ns)])
+            .collect(),
     })
 }
 

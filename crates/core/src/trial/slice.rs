@@ -2,44 +2,95 @@
 
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
-use crate::trial::silence::{longest_silence, pauses_within};
+use crate::trial::silence::{Silence, SilenceRecord, longest_silence, silences};
 use knee_load::measure::Trial;
 use knee_load::time::Nanos;
 use std::sync::Arc;
 
-/// A trial as a slice of an experiment in rounds.
+/// A trial as a slice of an experiment in rounds. All times are of the experiment, in nanoseconds,
+/// by the clock at which they happened: its load begins, its window begins after a warm-up, and its
+/// end is that of the last operation, after the window.
+///
+/// `silences` are over all of that, judged by this slice alone. A slice is short, and its gaps are
+/// few: [`Slice::silences_of_level`] judges those of a level together. A silence that begins in one
+/// slice and lasts into the next is two, with an `edge`: [`crate::trial::silence::joined`] makes
+/// one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Slice {
-    /// Begin of the measured window, from the begin of the experiment.
+    /// Begin of the load.
+    pub load_begin_ns: u64,
+    /// Begin of the measured window.
     pub begin_ns: u64,
-    /// The longest time within the window without a good response, as times of the window.
-    pub silence_ns: Option<[u64; 2]>,
-    /// Pauses of the target that lie within the window, as times of the window.
-    pub pauses_ns: Vec<[u64; 2]>,
+    /// End of the last operation.
+    pub end_ns: u64,
+    /// Times in which work waited and nothing completed, in order.
+    pub silences: Vec<Silence>,
+    /// See [`Slice::longest_silence`].
+    longest: Option<[u64; 2]>,
+    /// What silences are found from.
+    record: Arc<SilenceRecord>,
     /// The trial itself, as JSON: a histogram needs 270 KB, and this a hundredth of it.
     raw: Option<Arc<[u8]>>,
 }
 
 impl Slice {
-    /// The slice that a trial is, whose measured window began at this time of the experiment.
-    pub fn of(trial: &Trial, begin: Nanos) -> Slice {
-        Slice {
-            begin_ns: begin.0,
-            silence_ns: longest_silence(&trial.measurement),
-            pauses_ns: pauses_within(trial),
+    /// The slice that a trial is, which began at this time of the experiment.
+    pub fn of(trial: &Trial, began: Nanos) -> Slice {
+        let measured = &trial.measurement;
+        let slice = Slice {
+            load_begin_ns: began.0,
+            begin_ns: (began + measured.window.start).0,
+            end_ns: (began + measured.window.end.max(measured.timeline.end)).0,
+            silences: Vec::new(),
+            longest: longest_silence(measured),
+            record: Arc::new(SilenceRecord::of(trial)),
             raw: serde_json::to_vec(trial).ok().map(Arc::from),
-        }
+        };
+        let silences = Slice::silences_of_level(&[&slice]).into_iter().flatten().collect();
+        Slice { silences, ..slice }
     }
 
-    /// A slice that began at this time, in s, with this silence within it.
+    /// The silences of each of these slices of one level, judged by the gaps and response times of
+    /// all of them.
+    pub fn silences_of_level(slices: &[&Slice]) -> Vec<Vec<Silence>> {
+        let records: Vec<&SilenceRecord> = slices.iter().map(|slice| &*slice.record).collect();
+        let mut all = silences(&records);
+        for (slice, silences) in slices.iter().zip(&mut all) {
+            for silence in silences {
+                silence.begin_ns += slice.load_begin_ns;
+                silence.end_ns += slice.load_begin_ns;
+            }
+        }
+        all
+    }
+
+    /// The longest time within the window without a good response, as times of the window.
+    pub(crate) fn longest_silence(&self) -> Option<[u64; 2]> {
+        self.longest
+    }
+
+    /// Pauses of the target that lie within the window of this length, as times of the window.
+    pub(crate) fn pauses_within(&self, length_ns: u64) -> impl Iterator<Item = [u64; 2]> + '_ {
+        let window = self.begin_ns..self.begin_ns + length_ns;
+        let silences = self.silences.iter().filter(|silence| silence.is_of_target());
+        let within = silences.filter(move |s| s.begin_ns > window.start && s.end_ns < window.end);
+        within.map(|s| [s.begin_ns, s.end_ns].map(|ns| ns - self.begin_ns))
+    }
+
+    /// A slice without a warm-up that began at this time, in s, with this silence within it.
     #[cfg(test)]
     pub fn at(begin_s: f64, silence_s: Option<[f64; 2]>) -> Slice {
         let ns = |s: f64| (s * 1e9) as u64;
+        let begin_ns = ns(begin_s);
+        let silence = silence_s.map(|s| s.map(|s| begin_ns + ns(s))).map(|[begin_ns, end_ns]| {
+            Silence { begin_ns, end_ns, shows: true, ..Silence::default() }
+        });
         Slice {
-            begin_ns: ns(begin_s),
-            silence_ns: silence_s.map(|s| s.map(ns)),
-            pauses_ns: silence_s.iter().map(|s| s.map(ns)).collect(),
-            raw: None,
+            load_begin_ns: begin_ns,
+            begin_ns,
+            longest: silence_s.map(|s| s.map(ns)),
+            silences: silence.into_iter().collect(),
+            ..Slice::default()
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod faults;
 mod interruption;
+mod silences;
 
 use knee_core::experiment::sweep::models::MachineRepair;
 use knee_load::law::Law;

@@ -100,7 +100,8 @@ impl FleetTrial<'_> {
         self.follow(&mut parts, (beats, live), begin_ns, watch, stop).await;
         let observed = vantage.map(Vantage::finish);
         self.thank(&parts).await;
-        let trial = self.end(members, parts)?;
+        let mut trial = self.end(members, parts)?;
+        trial.measurement.began_ns = begin_ns;
         Ok(Trial { observed, ..trial })
     }
 

@@ -83,7 +83,9 @@ impl Measurement {
         let mine = self.window;
         let length = mine.length();
         let slices = self.slices.max(1) + later.slices.max(1);
-        let (series, mut answers) = (mem::take(&mut self.series), mem::take(&mut self.answers));
+        let series = mem::take(&mut self.series);
+        // Between two slices time is missing.
+        (self.timeline, later.timeline) = Default::default();
         let sessions = mem::take(&mut self.completed_sessions);
         let mut attempts = self.attempts.take();
         merge_some(&mut attempts, later.attempts.take(), AttemptsMeasured::append);
@@ -95,7 +97,6 @@ impl Measurement {
         }));
         let opened_at_once = self.connections_max.max(later.connections_max);
         let series = series.followed_by(mem::take(&mut later.series));
-        answers.add_later(length, mem::take(&mut later.answers));
         let sessions = sessions.followed_by(mem::take(&mut later.completed_sessions));
         let end = mine.end + later.window.length();
         // Starts are of one schedule, and a closed loop has none.
@@ -111,7 +112,6 @@ impl Measurement {
             window: Window { end, ..mine },
             slices,
             series,
-            answers,
             intervals,
             completed_sessions: sessions,
             attempts,

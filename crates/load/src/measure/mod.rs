@@ -1,7 +1,6 @@
 //! What is recorded while a trial runs, and the mergeable value it ends in.
 
 mod anatomy;
-mod answers;
 mod append;
 mod attempts;
 mod backlog;
@@ -20,11 +19,11 @@ mod sessions;
 mod status;
 mod sums;
 mod targets;
+mod timeline;
 mod times;
 mod trial;
 
 pub use anatomy::{Anatomy, AnatomyPart, SlowOperation, Slowest, Split, SplitPart};
-pub use answers::ResponseBins;
 pub use attempts::{AttemptsMeasured, AttemptsRecorder, AttemptsSlot};
 pub use completion::{Completion, Op, Owner, Stage, Stages, known_keys};
 pub use generator_use::{GeneratorUse, Host, RateLimitUse, WaitUse};
@@ -46,4 +45,5 @@ pub use status::{FailedStatus, Status, grpc_status_name};
 pub use targets::{
     EndedCounts, StatusCodes, StepMeasured, TARGETS_MAX, TIME_BOUNDS, TargetMeasured,
 };
+pub use timeline::Timeline;
 pub use trial::{AgentClock, AgentInterval, AgentMeasured, Measurement, Trial, Window};

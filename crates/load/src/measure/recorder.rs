@@ -24,12 +24,12 @@
 //! closed loop, its part until then is credited (`SeriesRecorder::add_unfinished`).
 
 use super::Op;
-use super::answers::ResponseBinsRecorder;
 use super::backlog::Backlogs;
 use super::interval::IntervalRecorder;
 use super::messages::{MessageEvent, MessageRecorder};
 use super::series::SeriesRecorder;
 use super::targets::StepsRecorder;
+use super::timeline::TimelineRecorder;
 use super::times::TimesRecorder;
 use super::trial::shortest;
 use super::{
@@ -89,7 +89,7 @@ pub struct Recorder {
     steps: StepsRecorder,
     /// Sessions that came to their end; `None` where there are none.
     sessions: Option<SeriesRecorder>,
-    answers: ResponseBinsRecorder,
+    timeline: TimelineRecorder,
     messages: MessageRecorder,
     parts: IntervalRecorder,
     /// What was intended in the warm-up, ended unanswered in the window, and ended after all that
@@ -153,7 +153,7 @@ impl Recorder {
             series: SeriesRecorder::new(config.window),
             steps: StepsRecorder::new(steps, config.window),
             sessions: config.of_sessions.then(|| SeriesRecorder::new(config.window)),
-            answers: ResponseBinsRecorder::new(config.window),
+            timeline: TimelineRecorder::new(config.window),
             messages: MessageRecorder::new(config.window, None, Vec::new()),
             parts: IntervalRecorder::new(config.window, config.interval),
             kept_back: Vec::new(),
@@ -179,6 +179,7 @@ impl Recorder {
             MessageEvent::Came(message) => message,
             MessageEvent::Left { intended, at } => return self.messages.on_left(*intended, *at),
         };
+        self.timeline.add_message(message.at);
         if let Some(units) = self.messages.on_message(message)
             && let Some(part) = self.parts.at(message.at)
         {
@@ -268,6 +269,8 @@ impl Recorder {
     #[inline]
     pub fn on_completion(&mut self, completion: &Completion) {
         self.now = completion.picked_up;
+        self.timeline.add(completion);
+        self.timeline.add_stall(completion.completed, completion.picked_up);
         if self.config.open_loop && !self.config.of_sessions && completion.outcome != Outcome::Shed
         {
             self.backlogs.on_end();
@@ -311,12 +314,13 @@ impl Recorder {
         }
     }
 
-    /// Notes by how much the worker was late for a deadline of its own (woke late, or was busy).
-    /// What it was late for outside the window is not kept.
+    /// Notes that the worker acts `now`, and was late by this for a deadline of its own (woke late,
+    /// or was busy). The longest such time counts where it touches the window.
     #[inline]
-    pub fn on_stall(&mut self, late: Nanos) {
-        let during_window =
-            self.now >= self.config.window.start && self.now - late < self.config.window.end;
+    pub fn on_stall(&mut self, now: Nanos, late: Nanos) {
+        self.timeline.add_stall(now - late, now);
+        let window = self.config.window;
+        let during_window = now >= window.start && now - late < window.end;
         if during_window && late.0 > self.totals.stall_ns_max {
             self.totals.stall_ns_max = late.0;
         }
@@ -356,7 +360,7 @@ impl Recorder {
         measurement.window.end = end;
         measurement.intervals = merger.finish();
         measurement.series = self.series.finish(end);
-        measurement.answers = self.answers.finish();
+        measurement.timeline = self.timeline.finish();
         measurement.messages = self.messages.finish();
         if let Some(sessions) = self.sessions {
             measurement.completed_sessions = sessions.finish(end);
@@ -449,7 +453,6 @@ impl Recorder {
         self.totals.bytes_received += completion.bytes;
         self.totals.bytes_sent += completion.bytes_sent;
         self.totals.answered += u64::from(outcome.is_response());
-        self.answers.add(completed, outcome.is_good());
         let response = completion.response_time();
         if outcome.is_response() || outcome == Outcome::Timeout {
             self.series.add_response(completed, response);

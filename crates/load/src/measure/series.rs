@@ -5,7 +5,6 @@ use super::heat::{HeatCounts, HeatReport};
 use super::sums::add_each;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 /// Fine, equal slots over the window: between 200 and 400 of them in windows longer than 400 ms.
 /// Shorter windows have slots of 1 to 2 ms. The last slot is cut by the window's end where that
@@ -45,10 +44,9 @@ impl Series {
     }
 
     /// The mean response time, in nanoseconds, in each of these slots in which any operation ended.
-    pub fn means_ns(&self, slots: Range<usize>) -> Vec<f64> {
-        let sums = self.response_sum_ns[slots.clone()].iter();
-        let pairs = sums.zip(&self.response_count[slots]);
-        pairs.filter(|&(_, &count)| count > 0).map(|(sum, &count)| sum / count as f64).collect()
+    pub fn means_ns(&self, slots: impl Iterator<Item = usize>) -> Vec<f64> {
+        let pairs = slots.map(|slot| (self.response_sum_ns[slot], self.response_count[slot]));
+        pairs.filter(|&(_, count)| count > 0).map(|(sum, count)| sum / count as f64).collect()
     }
 
     /// Adds another's, slot by slot; where the slots differ, the finer ones are joined in pairs

@@ -4,8 +4,8 @@
 use super::sums::{add_by_name, merge_each, merge_some};
 use super::{
     Anatomy, AttemptsMeasured, BothEnds, GeneratorUse, Handshakes, Histogram, Interval,
-    MessagesMeasured, Observed, Outcomes, RateLimitUse, ResponseBins, Series, SessionsMeasured,
-    Slowest, Split, Stage, StatusCodes, TargetMeasured,
+    MessagesMeasured, Observed, Outcomes, RateLimitUse, Series, SessionsMeasured, Slowest, Split,
+    Stage, StatusCodes, TargetMeasured, Timeline,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -129,8 +129,11 @@ pub struct Measurement {
     pub series: Series,
     /// The intervals of the time series.
     pub intervals: Vec<Interval>,
-    /// Good responses and failures in bins of 10 ms.
-    pub answers: ResponseBins,
+    /// What began and ended, from the beginning of the run to its last byte. Not of several slices.
+    pub timeline: Timeline,
+    /// The beginning of the run on CLOCK_MONOTONIC of the process that asked for the trial, in
+    /// nanoseconds; 0 where it is not known.
+    pub began_ns: u64,
     /// Responses of any status that came within the window, whenever they were asked for.
     pub answered: u64,
     /// How long those had waited that were under way at the end of the window and never got a
@@ -235,7 +238,7 @@ impl Measurement {
         self.by_kernel += other.by_kernel;
         self.shared_arrivals += other.shared_arrivals;
         self.series.merge(other.series);
-        self.answers.merge(other.answers);
+        self.timeline.merge(other.timeline);
         self.answered += other.answered;
         self.unanswered.merge(&other.unanswered);
         self.carried += other.carried;

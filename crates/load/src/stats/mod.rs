@@ -6,3 +6,4 @@ pub mod gaps;
 pub mod rounds;
 pub mod sample;
 pub mod stationarity;
+pub mod tail;

@@ -68,7 +68,7 @@ pub(super) fn users(
     let all: Vec<&TrialReport> = merged.iter().chain(closed).collect();
     let mut found = with_agents(&all, findings_at_levels(&relevant, asked));
     // Both compare times within one trial, but these trials consist of several slices.
-    found.retain(|f| !["server_stalled", "periodic_pauses"].contains(&f.code.as_str()));
+    found.retain(|f| !["server_stalled", "pauses", "periodic_pauses"].contains(&f.code.as_str()));
     let input = ConclusionInput {
         table: &table,
         merged: &merged,

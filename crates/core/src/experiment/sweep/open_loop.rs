@@ -114,7 +114,7 @@ pub(super) fn hides(figures: &OpenLoopComparison) -> Option<Finding> {
 
 /// Whether a slice shows a pause: no response for a time in which many were expected.
 fn has_pause(trial: &TrialReport) -> bool {
-    let silence = trial.slice().and_then(|slice| slice.silence_ns);
+    let silence = trial.slice().and_then(Slice::longest_silence);
     let median = trial.response_time_ns.p50;
     silence.zip(median).is_some_and(|([start, end], median)| {
         let length = end - start;

@@ -131,7 +131,7 @@ pub(super) const INVALID: &str = "invalid";
 /// Begin and end of an outage in a slice, from the begin of the sweep.
 fn outage(past: &[TrialReport], trial: &TrialReport) -> Option<[u64; 2]> {
     let slice = trial.slice()?;
-    let [start, end] = slice.silence_ns?;
+    let [start, end] = slice.longest_silence()?;
     let same = || past.iter().filter(|t| t.level == trial.level && t.completed > 0);
     // A level with few slices takes the throughput of lower levels.
     let least = past.iter().filter(|t| users_of(t.level) <= users_of(trial.level));

@@ -97,7 +97,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         target::errors,
         silence::outages,
         silence::hung_operations,
-        silence::periodic_pauses,
+        silence::pauses,
         generator::think_deviation,
         target::server_stalled,
         target::redirects,

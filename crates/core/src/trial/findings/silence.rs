@@ -1,8 +1,8 @@
-//! Findings about silences of the target: outages, operations that hang, periodic pauses.
+//! Findings about silences of the target: outages, operations that hang, pauses.
 
 use super::TrialGroup;
 use crate::finding::{Finding, codes};
-use crate::trial::report::{OutageReport, PausesReport, TrialReport, Verdict};
+use crate::trial::report::{OutageReport, PausesReport, TrialReport};
 use crate::words::{number, percent, time};
 use knee_load::spec::Level;
 
@@ -13,8 +13,9 @@ const OPEN_SHARE: f64 = 0.9;
 
 codes! {
     OUTAGE = "outage":
-        cause "For some time no good response came at all and operations failed. Throughput is \
-               then the mean of times with and without the target.",
+        cause "For some time no good response came at all, while operations waited or failed: for \
+               a second or more, or with failures. Throughput is then the mean of times with and \
+               without the target.",
         remedy "Read the target's log at that time: it may have restarted or run out of \
                 something. Then repeat.";
 
@@ -24,6 +25,13 @@ codes! {
         remedy "See at the target what these connections wait for (ss -tnp). A shorter --timeout \
                 shows whether new connections hang too.";
 
+    PAUSES = "pauses":
+        cause "For less than a second no response came at all, while operations waited and the \
+               generator was on time: once, or several times without a regular period. Collections \
+               of garbage, locks, checkpoints and neighbours on the target's host do this.",
+        remedy "Read the target's log at that time, and repeat for longer to see whether it \
+                happens regularly.";
+
     PERIODIC_PAUSES = "periodic_pauses":
         cause "The target pauses again and again in a regular period, as a garbage collector or a \
                periodic job makes it. A closed loop hides such pauses: its users send nothing \
@@ -32,32 +40,42 @@ codes! {
                 period at the target.";
 }
 
-/// Times without a good response.
+/// Outages of a trial.
 pub(super) struct OutageSummary {
-    from_ns: f64,
-    /// `None` where the last one had not ended.
-    until_ns: Option<f64>,
+    /// Of the first, from the begin of the window.
+    from_ns: i64,
+    /// `None` where the first had not ended.
+    until_ns: Option<i64>,
     count: f64,
     lasted_ns: f64,
     failures: f64,
 }
 
 pub(super) fn outage(t: &TrialReport) -> Option<OutageSummary> {
-    let told = t.http().map(|http| &http.silence.outages);
-    let all = match told.filter(|outages| !outages.is_empty()) {
+    let known = t.http().map(|http| &http.silence.outages);
+    let all = match known.filter(|outages| !outages.is_empty()) {
         Some(outages) => outages.clone(),
         None => dead_intervals(t),
     };
-    let (first, last) = (all.first()?, all.last()?);
+    let first = all.first()?;
     let length = |o: &OutageReport| (o.end_ns - o.start_ns) as f64;
-    let until = Some(first.end_ns as f64).filter(|_| first.end_ns < t.duration_ns);
     Some(OutageSummary {
-        from_ns: first.start_ns as f64,
-        until_ns: until.filter(|_| all.len() > 1 || last.end_ns < t.duration_ns),
+        from_ns: first.start_ns,
+        until_ns: Some(first.end_ns).filter(|end| *end != t.duration_ns as i64),
         count: all.len() as f64,
         lasted_ns: all.iter().map(length).sum(),
         failures: all.iter().map(|o| o.failures as f64).sum(),
     })
+}
+
+/// A time of the window, in words.
+fn place_of(ns: i64) -> String {
+    let length = time(ns.unsigned_abs() as f64);
+    if ns < 0 {
+        format!("{length} before the measurement")
+    } else {
+        format!("{length} into the measurement")
+    }
 }
 
 /// What the intervals tell of outages, where they are all that is known or few operations came. In
@@ -68,13 +86,13 @@ fn dead_intervals(t: &TrialReport) -> Vec<OutageReport> {
     let mut all: Vec<OutageReport> = Vec::new();
     for i in dead {
         match all.last_mut() {
-            Some(last) if last.end_ns == i.start_ns => {
-                last.end_ns = i.end_ns;
+            Some(last) if last.end_ns == i.start_ns as i64 => {
+                last.end_ns = i.end_ns as i64;
                 last.failures += i.errors;
             }
             _ => all.push(OutageReport {
-                start_ns: i.start_ns,
-                end_ns: i.end_ns,
+                start_ns: i.start_ns as i64,
+                end_ns: i.end_ns as i64,
                 failures: i.errors,
             }),
         }
@@ -91,17 +109,30 @@ pub(super) fn outages(trials: &TrialGroup) -> Option<Finding> {
     } else {
         String::new()
     };
-    Some(OUTAGE.error(
+    let (from, until) = (
+        place_of(outage.from_ns),
+        outage.until_ns.map_or("its end".to_owned(), |ns| match ns {
+            0.. => time(ns as f64),
+            _ => place_of(ns),
+        }),
+    );
+    let text = if outage.failures > 0.0 {
         format!(
-            "{place}no good response came from {} into the measurement until {}{all}, and {} \
-             operations failed: throughput is the mean of times with and without the target",
-            time(outage.from_ns),
-            outage.until_ns.map_or("its end".to_owned(), time),
+            "no good response came from {from} until {until}{all}, and {} operations failed: \
+             throughput is the mean of times with and without the target",
             number(outage.failures)
-        ),
+        )
+    } else {
+        format!(
+            "no response came from {from} until {until}{all}, while operations waited: throughput \
+             and response times include it"
+        )
+    };
+    Some(OUTAGE.error(
+        format!("{place}{text}"),
         [
-            ("from_ns", outage.from_ns),
-            ("until_ns", outage.until_ns.unwrap_or(f64::NAN)),
+            ("from_ns", outage.from_ns as f64),
+            ("until_ns", outage.until_ns.map_or(f64::NAN, |ns| ns as f64)),
             ("count", outage.count),
             ("lasted_ns", outage.lasted_ns),
             ("failures", outage.failures),
@@ -129,7 +160,7 @@ fn hung(t: &TrialReport) -> Option<HungOperations> {
         Level::Vusers(n) => Some(f64::from(n)),
         _ => None,
     };
-    let lasts = |o: &OutageReport| o.end_ns >= t.duration_ns;
+    let lasts = |o: &OutageReport| o.end_ns >= t.duration_ns as i64;
     let is_outage = silence.outages.last().is_some_and(lasts);
     let hangs = silence.hung_throughout > 0 || users.is_some() && silence.hung > 0 && !is_outage;
     hangs.then(|| HungOperations {
@@ -171,19 +202,16 @@ pub(super) fn hung_operations(trials: &TrialGroup) -> Option<Finding> {
     ))
 }
 
-/// While the generator was on time.
-pub(super) fn periodic_pauses(trials: &TrialGroup) -> Option<Finding> {
+pub(super) fn pauses(trials: &TrialGroup) -> Option<Finding> {
     let pauses = |t: &TrialReport| {
         let pauses = t.http()?.silence.pauses.clone()?;
-        let late = t.offered.pacing_error_ns.max.unwrap_or(0);
-        let on_time = late.max(t.offered.stall_ns_max) < pauses.length_ns / 2;
         let closed_per_s = match t.offered.asked_per_s {
             None if !trials.asked.is_open_loop_known => Some(t.responses_per_s()),
             _ => None,
         };
-        (on_time && t.verdict == Verdict::Valid).then_some((pauses, closed_per_s))
+        Some((pauses, closed_per_s))
     };
-    let (place, (pauses, closed_per_s)) = trials.first(pauses)?;
+    let (place, (pauses, closed_per_s)) = trials.worst(pauses, |(pauses, _)| pauses.percent)?;
     Some(pauses_found(&place, &pauses, closed_per_s))
 }
 
@@ -200,26 +228,52 @@ pub(crate) fn pauses_found(
         }
         None => "",
     };
-    const JOB: &str = "look for a job of that period at the target, such as garbage collection";
-    PERIODIC_PAUSES.warning(
-        format!(
-            "{place}the target pauses for about {} every {}, {} of the time{hides}",
-            time(pauses.length_ns as f64),
-            time(pauses.period_ns as f64),
-            percent(pauses.percent)
+    let length = time(pauses.length_ns as f64);
+    let share = percent(pauses.percent);
+    let first = pauses.times_ns.first().map(|[start, _]| place_of(*start));
+    let first = first.map_or(String::new(), |place| format!(", first {place}"));
+    let (code, text, job) = match (pauses.period_ns, pauses.count) {
+        (Some(period), _) => (
+            PERIODIC_PAUSES,
+            format!(
+                "the target pauses for about {length} every {}, {share} of the time",
+                time(period as f64)
+            ),
+            "look for a job of that period at the target, such as garbage collection",
         ),
+        (None, 1) => (
+            PAUSES,
+            format!(
+                "the target paused for {length}{}: no response came while operations waited",
+                first.replace("first ", "")
+            ),
+            "look at that time in the target's log (garbage collection, a lock, a checkpoint), and \
+             repeat for longer to see whether it happens again: --duration 60s",
+        ),
+        (None, n) => (
+            PAUSES,
+            format!(
+                "the target paused {} times for about {length}, {share} of the time{first}",
+                number(n as f64)
+            ),
+            "look at these times in the target's log (garbage collection, a lock, a checkpoint)",
+        ),
+    };
+    let open_loop = closed_per_s.filter(|_| pauses.count > 1);
+    code.warning(
+        format!("{place}{text}{}", if pauses.count > 1 { hides } else { "" }),
         [
             ("count", pauses.count as f64),
-            ("period_ns", pauses.period_ns as f64),
+            ("period_ns", pauses.period_ns.map_or(f64::NAN, |ns| ns as f64)),
             ("length_ns", pauses.length_ns as f64),
             ("percent", pauses.percent),
         ],
-        match closed_per_s {
+        match open_loop {
             Some(per_s) => format!(
-                "measure what users feel with an open loop: --rate {}; and {JOB}",
+                "measure what users feel with an open loop: --rate {}; and {job}",
                 (OPEN_SHARE * per_s).max(1.0).floor()
             ),
-            None => JOB.to_owned(),
+            None => job.to_owned(),
         },
     )
 }

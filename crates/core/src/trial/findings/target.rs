@@ -374,8 +374,10 @@ pub(super) fn delayed_ack(trials: &TrialGroup) -> Option<Finding> {
 /// A stall shows as an interval with few completions and a burst at its end or in the next, while
 /// the generator was on time. Response times are far beyond the median.
 fn stall(t: &TrialReport) -> Option<[f64; 2]> {
-    let pauses = t.http().is_some_and(|http| http.silence.pauses.is_some());
-    if t.verdict == Verdict::Invalid || t.intervals.len() < 4 || pauses {
+    let is_named = t
+        .http()
+        .is_some_and(|http| http.silence.pauses.is_some() || !http.silence.outages.is_empty());
+    if t.verdict == Verdict::Invalid || t.intervals.len() < 4 || is_named {
         return None;
     }
     let mut counts: Vec<u64> = t.intervals.iter().map(|i| i.completed).collect();

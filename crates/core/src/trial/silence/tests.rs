@@ -5,6 +5,9 @@ use crate::trial::assess::assess;
 use crate::trial::assess::tests::{closed, open, spec};
 use crate::trial::findings::trial_findings;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::silence::joined;
+use crate::trial::slice::Slice;
+use crate::trial::validity::Clause;
 use knee_load::law::Law;
 use knee_load::spec::{ArrivalLaw, Level, Load, OpenLoad, Rate, TrialSpec};
 use knee_load::time::Nanos;
@@ -124,7 +127,7 @@ fn an_outage_has_a_beginning_and_an_end_and_nothing_is_cut() {
                 let value = outage.evidence[name] / 1e6;
                 assert!((value - ms).abs() < 200.0, "{name}: {value}, {what}");
             };
-            near("from_ns", (from as f64 - 1_000.0).max(0.0));
+            near("from_ns", from as f64 - 1_000.0);
             match until {
                 Some(until) => near("until_ns", until as f64 - 1_000.0),
                 None => assert!(outage.text.contains("until its end"), "{}", outage.text),
@@ -149,14 +152,62 @@ fn silence_for_good_after_many_answers_is_an_outage() {
 }
 
 #[test]
-fn a_stall_without_a_failure_is_no_outage() {
-    let mut world = fast();
-    world.server_stalls = vec![Stall { at: MS(5_000), length: MS(1_000) }];
-    for load in [closed(16), at_rate(300)] {
-        let (report, findings) = run(load, &world);
-        assert_eq!(found(&findings, "outage"), None, "{:?}", report.as_http().silence);
-        assert_eq!(found(&findings, "periodic_pauses"), None);
+fn one_stall_without_a_failure_is_an_outage_or_a_pause() {
+    for (length, code, other) in [(1_500, "outage", "pauses"), (300, "pauses", "outage")] {
+        let mut world = fast();
+        world.server_stalls = vec![Stall { at: MS(5_000), length: MS(length) }];
+        for load in [closed(1), closed(16), at_rate(300)] {
+            let (report, findings) = run(load, &world);
+            let what = format!("{findings:#?}");
+            let silence = &report.as_http().silence;
+            let times = silence.outages.iter().map(|o| [o.start_ns, o.end_ns]);
+            let pauses = silence.pauses.iter().flat_map(|p| p.times_ns.iter().copied());
+            let times: Vec<[i64; 2]> = times.chain(pauses).collect();
+            let [[start, end]] = times[..] else { panic!("{times:?}") };
+            assert!((start - 4_000_000_000).abs() < 50_000_000, "{what}");
+            assert!((end - start - length as i64 * 1_000_000).abs() < 50_000_000, "{what}");
+            assert!(found(&findings, code).is_some(), "{what}");
+            for none in [other, "non_stationary", "server_stalled", "periodic_pauses"] {
+                assert_eq!(found(&findings, none), None);
+            }
+            assert_eq!((report.as_http().transient_ns, report.verdict), (0, Verdict::Valid));
+        }
     }
+}
+
+/// What the generator does not see while it is stalled says nothing about the target.
+#[test]
+fn a_stall_of_the_generator_is_no_silence() {
+    let mut world = fast();
+    world.client_stalls = vec![Stall { at: MS(5_000), length: MS(1_000) }];
+    for load in [closed(16), at_rate(300)] {
+        let (report, _) = run(load, &world);
+        assert!(report.as_http().silence.is_none(), "{:?}", report.as_http().silence);
+        assert!(report.breaks(Clause::Stalled), "{:?}", report.invalid_because);
+    }
+}
+
+/// A silence that begins in one slice and ends in the next is one. Both are of the target.
+#[test]
+fn a_silence_across_two_slices_is_one() {
+    let mut spec = spec_of(closed(16));
+    (spec.warmup, spec.duration, spec.timeout) = (MS(100), MS(1_000), MS(1_500));
+    let slice = |from: u64, length: u64, began: u64| {
+        let mut world = fast();
+        world.server_stalls = vec![Stall { at: MS(from), length: MS(length) }];
+        Slice::of(&simulate(&spec, &world).trial, MS(began))
+    };
+    let first = slice(900, 100_000, 10_000);
+    let second = slice(0, 700, first.end_ns / 1_000_000);
+    assert_eq!((first.load_begin_ns, first.begin_ns), (MS(10_000).0, MS(10_100).0));
+    let steady = slice(100_000, 1, 0);
+    let level = Slice::silences_of_level(&[&first, &second, &steady]);
+    assert_eq!(level[2], []);
+    let all = joined(level.concat(), MS(100));
+    let [one] = &all[..] else { panic!("{all:?}") };
+    assert!(one.begin_ns.abs_diff(MS(10_900).0) < MS(20).0, "{one:?}");
+    assert!(one.end_ns.abs_diff(second.load_begin_ns + MS(700).0) < MS(20).0, "{one:?}");
+    assert!(one.failures >= 16 && one.is_of_target() && one.is_outage(), "{one:?}");
 }
 
 #[test]
@@ -294,8 +345,8 @@ proptest! {
             }
         }
         for outage in &report.as_http().silence.outages {
-            prop_assert!(outage.start_ns < outage.end_ns && outage.end_ns <= report.duration_ns);
-            prop_assert!(outage.failures > 0);
+            prop_assert!(outage.start_ns < outage.end_ns);
+            prop_assert!(outage.failures > 0 || outage.end_ns - outage.start_ns >= 1_000_000_000);
         }
         prop_assert!(report.as_http().silence.hung_throughout <= report.as_http().silence.hung);
         if let Level::Vusers(n) = report.level {

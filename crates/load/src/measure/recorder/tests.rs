@@ -202,8 +202,7 @@ fn a_stall_counts_where_it_touches_the_window() {
         (3_100, 50, 0, "after it"),
     ] {
         let mut recorder = Recorder::new(config(MS(1_000), MS(3_000), true));
-        recorder.roll(MS(now));
-        recorder.on_stall(MS(late));
+        recorder.on_stall(MS(now), MS(late));
         assert_eq!(recorder.finish(MS(4_000)).stall_ns_max, MS(kept).0, "{what}");
     }
 }

@@ -134,10 +134,10 @@ impl Fake {
 
 /// A simulated trial as a slice that began at this time of the experiment, which it moves on.
 pub(crate) fn slice_of(trial: &Trial, now_s: &mut f64) -> TrialReport {
-    let begin_s = *now_s + trial.spec.warmup.as_secs_f64();
-    *now_s = begin_s + trial.measurement.window.length().as_secs_f64();
+    let began_s = *now_s;
+    *now_s += trial.spec.warmup.as_secs_f64() + trial.measurement.window.length().as_secs_f64();
     let mut report = assess(trial);
-    report.set_slice(Some(Slice::of(trial, Nanos::from_secs_f64(begin_s))));
+    report.set_slice(Some(Slice::of(trial, Nanos::from_secs_f64(began_s))));
     report
 }
 
