@@ -127,7 +127,7 @@ fn run_all(kind: fn(&mut Rng) -> Case) -> (usize, Vec<String>, Vec<String>) {
         case.world.server_stalls.extend(&case.stops);
         let done = simulate(&case.spec, &case.world).trial;
         let report = assess(&done);
-        let named = named(&report.as_http().silence, &case.spec);
+        let named = named(&report.http().expect("one over HTTP").silence, &case.spec);
         let margin = 0.05 + gap_p99_s(&done);
         let near = |stop: &Stall, name: &[f64; 2]| {
             let begin = stop.at.as_secs_f64();

@@ -7,6 +7,7 @@ use crate::experiment::sweep::report::{OpenLoopComparison, SweepConclusion, Swee
 use crate::finding::{Finding, codes};
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::slice::Slice;
 use crate::words::{exact, levels, percent, time, value};
 use knee_load::spec::{Level, Rate, TrialSpec};
 use knee_load::stats::sample::mean;
