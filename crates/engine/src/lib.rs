@@ -32,5 +32,5 @@ pub use crate::kernel::host::{OpenFiles, RESERVED_FILES, connections_permitted, 
 pub use kernel::host::host;
 pub use link::{CallResponse, Greeting};
 pub use resolve::{call_once, is_on_this_host, preflight, preflight_overload};
-pub use run::{StartBarrier, connections_of, run, run_observed, run_part};
+pub use run::{StartBarrier, connections_of, run, run_observed, run_part, run_sentinels};
 pub use sys::thread::cpu_count as cpus;

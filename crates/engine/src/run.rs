@@ -2,6 +2,9 @@
 
 mod dispatch;
 mod followed;
+mod sentinel;
+
+pub use sentinel::run_sentinels;
 
 use crate::error::RunError;
 use crate::generator::generator_use;
@@ -24,7 +27,7 @@ use knee_load::both_ends::{ObservedStreams, Sampled, host_times};
 use knee_load::driver::AnyDriver;
 use knee_load::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Observed,
-    Recorder, RecorderConfig, Trial, WaitUse, Window,
+    Recorder, RecorderConfig, SentinelSample, Trial, WaitUse, Window,
 };
 use knee_load::rng;
 use knee_load::spec::{BackendChoice, Load, Share, TimestampsChoice, TrialSpec, WorkerRange};
@@ -116,6 +119,12 @@ pub fn run_part(
     run_crew(spec, (crew, Some(barrier)), &mut show, stop, None)
 }
 
+/// What workers and sentinels measured.
+type RunParts = (Vec<io::Result<WorkerResult>>, Vec<Interval>, Vec<SentinelSample>);
+
+/// A thread that makes sentinels.
+type SentinelThread<'scope> = thread::ScopedJoinHandle<'scope, io::Result<Vec<SentinelSample>>>;
+
 /// Receives each interval as it ends, with the workers' contributions.
 type IntervalSink<'a> = &'a mut dyn FnMut(&Interval, &IntervalPart);
 
@@ -126,41 +135,13 @@ fn run_crew(
     stop: &AtomicBool,
     mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
-    let servers = 1 + spec.target.further.len() as u64;
-    host::ensure_files(crew.part(servers * u64::from(connections_of(spec))))?;
-    let patience = Duration::from_nanos(spec.connect_timeout.0);
-    let reached = spec.target.each_server().map(|target| {
-        let address = match &spec.load {
-            Load::Overload(_) => resolve::address_of(&target, patience)?,
-            _ if spec.engine.was_reached => resolve::address_of(&target, patience)?,
-            _ => resolve::reach_target(&target, patience)?,
-        };
-        Ok(ReachedServer { address, tls: link::tls_target(&target)? })
-    });
-    let servers = reached.collect::<Result<Vec<_>, RunError>>()?;
-    let sources = match &spec.load {
-        Load::Overload(load) => resolve::sources(&load.sources, &servers[0].address)?,
-        _ => Vec::new(),
-    };
-    let backend = choose_backend(spec.engine.backend)?;
+    let enough = AtomicBool::new(false);
+    let follows = vantage.as_ref().filter(|v| v.follows());
     let plan = RunPlan {
-        spec,
-        crew,
         barrier,
-        backend,
-        spare: spare_processors(&servers, crew.workers),
-        servers,
-        sources,
-        requests: serialise_all(&spec.target),
-        timestamps: match spec.engine.timestamps {
-            TimestampsChoice::Auto => Some(Timestamps::keep_on()),
-            TimestampsChoice::Off => None,
-        },
-        ready: Barrier::new(crew.workers as usize),
-        origin: OnceLock::new(),
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
-        stop,
-        one_of: vantage.as_ref().filter(|v| v.follows()).and_then(|_| followed::one_of(spec)),
+        one_of: follows.and_then(|_| followed::one_of(spec)),
+        ..RunPlan::new(spec, crew, stop, &enough)?
     };
     if let Some(vantage) = &mut vantage {
         vantage.arm();
@@ -168,7 +149,7 @@ fn run_crew(
     }
     let counters = Counters::now();
     let time = HostTime::now();
-    let (done, intervals) = plan.run_workers(show, vantage.as_deref_mut())?;
+    let (done, intervals, sentinels) = plan.run_workers(show, vantage.as_deref_mut())?;
     let all_are_here = plan.servers.iter().all(|server| is_here(&server.address));
     let waits_only_for_target = plan.reading_delays() && all_are_here;
     let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
@@ -179,8 +160,15 @@ fn run_crew(
     let steal_percent = HostTime::now().steal_percent_since(time);
     let kernel = Counters::now().moved_since(&counters);
     let done = done.into_iter().collect::<io::Result<Vec<WorkerResult>>>().map_err(not_run)?;
-    let side =
-        SideRecords { waits_only_for_target, intervals, kernel, steal_percent, observed, seen };
+    let side = SideRecords {
+        waits_only_for_target,
+        intervals,
+        sentinels,
+        kernel,
+        steal_percent,
+        observed,
+        seen,
+    };
     let mut trial = trial_of(spec, done, side);
     trial.measurement.began_ns = plan.origin.get().copied().unwrap_or(0);
     Ok(trial)
@@ -214,6 +202,7 @@ struct SideRecords {
     /// Workers sleep until the target on this host wakes them.
     waits_only_for_target: bool,
     intervals: Vec<Interval>,
+    sentinels: Vec<SentinelSample>,
     kernel: BTreeMap<String, i64>,
     steal_percent: Option<f64>,
     /// Observations on the server's host.
@@ -244,6 +233,7 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
     });
     let mut measurement = merged.unwrap_or_default();
     measurement.intervals = side.intervals;
+    measurement.sentinels = side.sentinels;
     let mut observed = side.observed;
     if let (Some(observed), Some(seen)) = (&mut observed, side.seen) {
         let sampled = Sampled::of(samplers.into_iter().flatten().collect());
@@ -289,19 +279,66 @@ struct RunPlan<'a> {
     /// Time from all workers being ready to the start.
     lead_ns: u64,
     stop: &'a AtomicBool,
+    /// Set when the trial has shown what it was to show.
+    enough: &'a AtomicBool,
     /// Processors that this process may use beyond one for each worker.
     spare: u32,
     /// An observer follows one connection of this number.
     one_of: Option<u16>,
 }
 
-impl RunPlan<'_> {
+impl<'a> RunPlan<'a> {
+    /// A plan whose servers can be reached, for one process that begins by itself.
+    fn new(
+        spec: &'a TrialSpec,
+        crew: WorkerRange,
+        stop: &'a AtomicBool,
+        enough: &'a AtomicBool,
+    ) -> Result<RunPlan<'a>, RunError> {
+        let servers = 1 + spec.target.further.len() as u64;
+        host::ensure_files(crew.part(servers * u64::from(connections_of(spec))))?;
+        let patience = Duration::from_nanos(spec.connect_timeout.0);
+        let reached = spec.target.each_server().map(|target| {
+            let address = match &spec.load {
+                Load::Overload(_) => resolve::address_of(&target, patience)?,
+                _ if spec.engine.was_reached => resolve::address_of(&target, patience)?,
+                _ => resolve::reach_target(&target, patience)?,
+            };
+            Ok(ReachedServer { address, tls: link::tls_target(&target)? })
+        });
+        let servers = reached.collect::<Result<Vec<_>, RunError>>()?;
+        let sources = match &spec.load {
+            Load::Overload(load) => resolve::sources(&load.sources, &servers[0].address)?,
+            _ => Vec::new(),
+        };
+        Ok(RunPlan {
+            spec,
+            crew,
+            barrier: None,
+            backend: choose_backend(spec.engine.backend)?,
+            spare: spare_processors(&servers, crew.workers),
+            servers,
+            sources,
+            requests: serialise_all(&spec.target),
+            timestamps: match spec.engine.timestamps {
+                TimestampsChoice::Auto => Some(Timestamps::keep_on()),
+                TimestampsChoice::Off => None,
+            },
+            ready: Barrier::new(crew.workers as usize),
+            origin: OnceLock::new(),
+            lead_ns: LEAD_NS,
+            stop,
+            enough,
+            one_of: None,
+        })
+    }
+
     /// Runs each worker on its thread, and passes on intervals as they end.
     fn run_workers(
         &self,
         show: IntervalSink<'_>,
         vantage: Option<&mut Vantage>,
-    ) -> Result<(Vec<io::Result<WorkerResult>>, Vec<Interval>), RunError> {
+    ) -> Result<RunParts, RunError> {
         let (parts, received) = mpsc::channel();
         thread::scope(|scope| {
             let works = (0..self.crew.workers).map(|index| {
@@ -310,6 +347,7 @@ impl RunPlan<'_> {
             });
             let handles = threads::spawn_all(scope, "worker", works)?;
             drop(parts);
+            let sentinels = self.spawn_sentinels(scope)?;
             if let Some(vantage) = vantage {
                 // Settled by the first worker that is ready; where none came to it, all ended.
                 while self.origin.get().is_none() && !handles.iter().all(|h| h.is_finished()) {
@@ -325,8 +363,44 @@ impl RunPlan<'_> {
                 Ok(done) => done,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            Ok((done.collect(), intervals))
+            let done = done.collect();
+            // The load is over, for whatever reason.
+            self.enough.store(true, Ordering::Relaxed);
+            let sentinels = sentinels.map(|handle| match handle.join() {
+                Ok(samples) => samples.map_err(not_run),
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            Ok((done, intervals, sentinels.transpose()?.unwrap_or_default()))
         })
+    }
+
+    /// Starts the thread of the sentinels, if the trial has any. Who makes only a part of a trial
+    /// leaves them to whoever conducts it.
+    fn spawn_sentinels<'scope>(
+        &'scope self,
+        scope: &'scope thread::Scope<'scope, '_>,
+    ) -> Result<Option<SentinelThread<'scope>>, RunError> {
+        if self.barrier.is_some() || self.spec.sentinel.is_none() {
+            return Ok(None);
+        }
+        let work = || {
+            // Workers get no copy of its connections.
+            let _ = sys_thread::own_descriptors();
+            let origin = || self.wait_for_origin();
+            run_sentinels(self.spec, origin, self.stop, self.enough).map_err(io::Error::other)
+        };
+        let spawned = threads::spawn_all(scope, "sentinel", [work]);
+        // The workers are under way already.
+        let spawned = spawned.inspect_err(|_| self.enough.store(true, Ordering::Relaxed));
+        spawned.map(|mut threads| threads.pop())
+    }
+
+    /// The start of the workers, once they are ready; `None` where they ended before.
+    fn wait_for_origin(&self) -> Option<u64> {
+        while self.origin.get().is_none() && !self.enough.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.origin.get().copied()
     }
 
     fn work(&self, share: Share, parts: &Sender<IntervalPart>) -> io::Result<WorkerResult> {
@@ -338,8 +412,9 @@ impl RunPlan<'_> {
         let picks = rng::stream(self.spec.seed, rng::PICKS + u64::from(share.index));
         let first = share.index as usize;
         let requests = RequestSet::new(&self.spec.target, self.requests.clone(), first, picks);
-        let dispatch = Dispatch { plan: self, share, parts };
-        dispatch.run(requests)
+        let dispatch = Dispatch { plan: self, share, connects_each: false };
+        let (client, io) = dispatch.client(requests);
+        self.work_over(io, client, share, parts)
     }
 
     /// Start time of the workers, in nanoseconds of CLOCK_MONOTONIC. If there is none, they are
@@ -419,7 +494,7 @@ impl RunPlan<'_> {
             // The receiver is gone only where its thread panicked.
             let _ = parts.send(part);
         };
-        worker.run(&mut *io?, self.stop, &mut emit)
+        worker.run(&mut *io?, [self.stop, self.enough], &mut emit)
     }
 }
 

@@ -63,14 +63,15 @@ pub(crate) struct WorkerResult {
 }
 
 impl<K: Clock + Clone> Worker<K> {
-    /// Runs until the load is complete or `stop` is set. Each finished interval goes to `emit`.
+    /// Runs until the load is complete, `stop` is set, or `enough` is, which is a proper end of the
+    /// load. Each finished interval goes to `emit`.
     ///
     /// # Errors
     /// The kernel refuses to wait.
     pub(crate) fn run(
         self,
         io: &mut dyn Backend,
-        stop: &AtomicBool,
+        [stop, enough]: [&AtomicBool; 2],
         emit: &mut dyn FnMut(IntervalPart),
     ) -> io::Result<WorkerResult> {
         let Worker {
@@ -118,7 +119,8 @@ impl<K: Clock + Clone> Worker<K> {
             session.pump(io, now, STARTS_PER_PASS);
             session.client.flush(io, &|| clock.now());
             let told_to_stop = stop.load(Ordering::Relaxed);
-            if told_to_stop || session.is_over(now, give_up) {
+            let is_enough = enough.load(Ordering::Relaxed);
+            if told_to_stop || is_enough || session.is_over(now, give_up) {
                 break told_to_stop;
             }
             expected = session.wait(io, &mut waiter)?;

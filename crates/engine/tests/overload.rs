@@ -36,6 +36,7 @@ fn spec(port: u16, scheme: ConnectScheme, close: CloseKind, duration_ms: u64) ->
         operations_max: None,
         timeout: Nanos::from_millis(400),
         retry: None,
+        sentinel: None,
         connect_timeout: T,
         interval: Nanos::from_millis(100),
         seed: 1,

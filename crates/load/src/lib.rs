@@ -24,6 +24,7 @@ pub mod pool;
 pub mod quantity;
 pub mod rng;
 pub mod secrets;
+pub mod sentinel;
 pub mod session;
 pub mod shown;
 pub mod spec;

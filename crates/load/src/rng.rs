@@ -31,6 +31,8 @@ pub const RETRIES: u64 = 9 << 40;
 pub const CHANGE_POINTS: u64 = 10 << 40;
 /// Times at which unsynchronised clients begin, by client.
 pub const PHASES: u64 = 11 << 40;
+/// Requests of sentinels.
+pub const SENTINELS: u64 = 12 << 40;
 /// Failures of a simulated server.
 pub const SERVER_FAULTS: u64 = 6 << 40;
 

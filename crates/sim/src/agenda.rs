@@ -20,6 +20,8 @@ pub(super) enum SimulatedEvent {
     Deadline(u32),
     /// The user wants the trial to end.
     Interrupt,
+    /// A sentinel begins.
+    Sentinel,
 }
 
 /// Events in the order of their times; those of the same time in the order they were added.

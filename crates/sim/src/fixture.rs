@@ -29,6 +29,7 @@ pub fn trial(load: Load, duration: Nanos) -> TrialSpec {
         operations_max: None,
         timeout: Nanos::from_secs(60),
         retry: None,
+        sentinel: None,
         connect_timeout: Nanos::from_secs(60),
         interval: Nanos::from_secs(1),
         seed: 1,

@@ -8,6 +8,7 @@ use knee_load::driver::{Action, AnyDriver, Driver};
 use knee_load::measure::Op;
 use knee_load::measure::{Completion, Measurement, Outcome, Recorder, RecorderConfig, Window};
 use knee_load::pool::ConnectionQueue;
+use knee_load::sentinel::Sentinels;
 use knee_load::spec::{Load, Share, TrialSpec};
 use knee_load::time::Nanos;
 
@@ -52,6 +53,11 @@ struct Ticket {
     generation: u32,
 }
 
+impl Ticket {
+    /// The slot of all sentinels; their generation is their number.
+    const SENTINEL: u32 = u32::MAX;
+}
+
 /// Maximum starts that are kept for the gap statistics.
 const STARTS_MAX: usize = 1 << 20;
 
@@ -59,6 +65,7 @@ const STARTS_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Generator {
     driver: AnyDriver,
+    sentinels: Option<Sentinels>,
     recorder: Recorder,
     stalls: StallSchedule,
     transport: Nanos,
@@ -102,6 +109,7 @@ impl Generator {
         };
         Generator {
             driver: AnyDriver::new(spec, Share::WHOLE),
+            sentinels: Sentinels::of(spec),
             recorder: Recorder::new(RecorderConfig {
                 of_sessions: false,
                 ..RecorderConfig::of(spec, STARTS_MAX)
@@ -128,6 +136,9 @@ impl Generator {
 
     /// Starts what is due at the beginning of the run.
     pub(super) fn begin(&mut self, agenda: &mut Agenda) {
+        if let Some(due) = self.sentinels.as_ref().and_then(Sentinels::next_due) {
+            agenda.add(due, SimulatedEvent::Sentinel);
+        }
         self.pump(self.stalls.after(Nanos::ZERO), agenda);
     }
 
@@ -193,6 +204,24 @@ impl Generator {
         }
     }
 
+    /// A sentinel begins. Returns whether they have shown enough.
+    pub(super) fn on_sentinel(&mut self, now: Nanos, agenda: &mut Agenda) -> bool {
+        let Some(sentinels) = &mut self.sentinels else {
+            return false;
+        };
+        let op = sentinels.begin(now);
+        let arrives = now + self.transport;
+        // Nobody else has a connection with this number.
+        let connection = u64::MAX - u64::from(op.lane);
+        let ticket = Ticket { slot: Ticket::SENTINEL, generation: op.lane };
+        let request = SimulatedRequest { ticket, arrives, connection };
+        agenda.add(arrives, SimulatedEvent::Arrive(request));
+        if let Some(due) = sentinels.next_due() {
+            agenda.add(due, SimulatedEvent::Sentinel);
+        }
+        sentinels.have_shown_enough(now)
+    }
+
     /// An answer has come back.
     pub(super) fn on_answer(
         &mut self,
@@ -203,7 +232,11 @@ impl Generator {
     ) {
         let ticket = request.ticket;
         self.recorder.on_stall(now, self.stalls.ended_at(now));
-        if self.is_current(ticket) {
+        if ticket.slot == Ticket::SENTINEL {
+            let op = Op { intended: now, lane: ticket.generation };
+            let ended = Completion::at_once(op, now, answer.outcome());
+            self.sentinels.iter_mut().for_each(|sentinels| sentinels.on_completion(&ended));
+        } else if self.is_current(ticket) {
             self.end(ticket.slot, answer.outcome(), now, agenda);
             self.pump(now, agenda);
         }
@@ -244,6 +277,7 @@ impl Generator {
         let end = if all_made { self.last_end } else { self.window_end };
         let mut measurement = self.recorder.finish(end);
         measurement.attempts = self.driver.finish(end);
+        measurement.sentinels = self.sentinels.map_or(Vec::new(), |all| all.finish(end));
         measurement.connections_opened = self.connections.opened;
         measurement.connections_max = self.connections.open_max;
         measurement

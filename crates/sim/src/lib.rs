@@ -133,8 +133,8 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
     if let Some(at) = world.interrupted_at {
         agenda.add(at, SimulatedEvent::Interrupt);
     }
-    let mut interrupted = false;
-    while !interrupted && !generator.is_over() {
+    let (mut interrupted, mut is_enough) = (false, false);
+    while !interrupted && !is_enough && !generator.is_over() {
         let Some((now, event)) = agenda.next_until(generator.wakes_at()) else {
             generator.wake(&mut agenda);
             continue;
@@ -166,6 +166,12 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
             SimulatedEvent::Interrupt => {
                 generator.interrupt(now);
                 interrupted = true;
+            }
+            SimulatedEvent::Sentinel => {
+                is_enough = generator.on_sentinel(now, &mut agenda);
+                if is_enough {
+                    generator.interrupt(now);
+                }
             }
             SimulatedEvent::Deadline(slot) => generator.on_deadline(slot, now, &mut agenda),
         }

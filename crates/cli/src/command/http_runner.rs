@@ -230,7 +230,11 @@ impl TrialRunner for HttpRunner {
             label: spec.label.clone(),
             kind: LiveKind::Operations,
             warmup: spec.warmup,
-            total: is_timed.then(|| spec.window_end()),
+            // Sentinels may let it go on.
+            total: is_timed.then(|| match spec.sentinel {
+                Some(sentinel) => spec.warmup + sentinel.ends_from,
+                None => spec.window_end(),
+            }),
             interval: spec.interval,
             asked_per_s: spec.load.schedule().map(|(rate, _)| rate.per_s()),
             names: SessionNames::of(&spec.target),
@@ -341,6 +345,7 @@ pub fn trial(
         duration,
         operations_max: None,
         retry: None,
+        sentinel: None,
         connect_timeout: http.limits.connect_timeout,
         interval: http.limits.interval(duration)?,
         seed: http.engine.seed(),

@@ -97,11 +97,12 @@ pub struct RawRecover {
     #[serde(rename = "for", serialize_with = "typed")]
     lasting: Option<Lasting>,
 
-    /// Time of the base load after the trigger
-    #[arg(long, value_name = "T", default_value = "60s", value_parser = parse_positive)]
-    #[arg(help_heading = "Time")]
+    /// Time of the base load after the trigger [default: 60s, up to 4m while a queue drains]
+    ///
+    /// It goes on for up to 60s more until it is known whether the queue of the service drains.
+    #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
     #[serde(serialize_with = "typed")]
-    after: Nanos,
+    after: Option<Nanos>,
 
     /// Warm-up time, excluded from the results
     #[arg(long, value_name = "T", default_value = "2s", value_parser = parse_duration)]
@@ -209,6 +210,9 @@ fn parse_lasting(text: &str) -> Result<Lasting, ParseError> {
     }
 }
 
+/// Time of the base load after the trigger where none is given.
+const AFTER: Nanos = Nanos::from_secs(60);
+
 /// An experiment that cannot be wrong.
 #[derive(Debug)]
 pub struct ResolvedRecover {
@@ -280,8 +284,9 @@ impl RawRecover {
             connections_max: connections,
             in_flight_max: Some(IN_FLIGHT_DEFAULT),
         });
-        let phases = RecoverPhases { before: self.before, trigger: lasting, after: self.after };
-        let shortest = self.before.min(lasting).min(self.after);
+        let after = self.after.unwrap_or(AFTER);
+        let phases = RecoverPhases { before: self.before, trigger: lasting, after };
+        let shortest = self.before.min(lasting).min(after);
         let engine = self.http.engine.for_load(&machine.beside(&target), &load);
         let times = [self.warmup, phases.length()];
         let base = TrialSpec {
@@ -291,7 +296,16 @@ impl RawRecover {
             ..http_runner::trial(&self.http, target, load, times, engine)?
         };
         let (rate, explains, rest) = (self.rate, self.explain, self.rest);
-        Ok(RecoverSpec { base, phases, rate, trigger, explains, hysteresis: self.hysteresis, rest })
+        Ok(RecoverSpec {
+            base,
+            phases,
+            follows_fall: self.after.is_none(),
+            rate,
+            trigger,
+            explains,
+            hysteresis: self.hysteresis,
+            rest,
+        })
     }
 
     /// The trigger and its time. Defaults are settled.
@@ -314,7 +328,7 @@ impl RawRecover {
         };
         match lasting {
             Lasting::Time(lasting) => Ok((Trigger::Load(rate), lasting)),
-            Lasting::Forever => Ok((Trigger::Stays(rate), self.after)),
+            Lasting::Forever => Ok((Trigger::Stays(rate), self.after.unwrap_or(AFTER))),
         }
     }
 }

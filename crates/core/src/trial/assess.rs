@@ -9,15 +9,15 @@ use super::offered::{asked, gap_evidence, is_even, littles_law, offered_report};
 use super::silence::silence;
 use super::timing::timing_report;
 use super::traffic::traffic_report;
-use super::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
+use super::validity::{Clause, PacingQuantiles, STALL_NS, ValidityEvidence, broken_clauses};
 use super::waiting::WaitReport;
 use crate::trial::detail::HttpDetail;
 use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{sessions_report, unfit_report};
 use crate::trial::traffic::protocol_report;
 use knee_load::measure::error_share;
-use knee_load::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
-use knee_load::spec::Load;
+use knee_load::measure::{GeneratorUse, Histogram, Interval, Measurement, Outcome, Trial};
+use knee_load::spec::{ArrivalLaw, Load};
 use knee_load::stats::sample::{BATCHES_MIN, Z975, batch_means_ci95, design_effect, quantile_ci95};
 use knee_load::stats::stationarity::{
     RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
@@ -389,6 +389,12 @@ pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> Generator
     }
 }
 
+/// Share of the intervals in which operations started late by as much as a stall.
+fn stalled_share(intervals: &[Interval]) -> f64 {
+    let is_stalled = |i: &&Interval| i.pacing_error_ns_max.is_some_and(|ns| ns >= STALL_NS);
+    intervals.iter().filter(is_stalled).count() as f64 / intervals.len().max(1) as f64
+}
+
 pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
     let measured = &trial.measurement;
     let sessions = measured.sessions.as_ref();
@@ -415,6 +421,10 @@ pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
         replaced_after: match trial.spec.load {
             Load::Overload(_) => Some(trial.spec.connect_timeout),
             Load::Open(_) | Load::Closed { .. } => None,
+        },
+        in_phases: match trial.spec.load.schedule() {
+            Some((_, ArrivalLaw::Steps(_))) => Some(stalled_share(&measured.intervals)),
+            _ => None,
         },
         agents_lost: trial
             .agents

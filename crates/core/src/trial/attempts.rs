@@ -2,7 +2,7 @@
 
 use super::assess::times_report;
 use crate::trial::report::TimesReport;
-use knee_load::measure::{AttemptsMeasured, Trial};
+use knee_load::measure::{AttemptsMeasured, SentinelSample, Trial};
 use serde::{Deserialize, Serialize};
 
 /// The requests of users apart from the attempts that they took. All counts are of the requests
@@ -35,6 +35,9 @@ pub struct AttemptsReport {
     pub recovery_ns: Option<u64>,
     /// The window in pieces.
     pub intervals: Vec<AttemptsInterval>,
+    /// Patient operations beside the load, which show how long the queue is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sentinels: Vec<SentinelSample>,
 }
 
 /// What happened in a piece of the window.
@@ -80,6 +83,7 @@ pub(super) fn attempts_report(trial: &Trial) -> Option<AttemptsReport> {
             .then(|| measured.attempted as f64 / measured.offered as f64),
         served_ns: times_report(&measured.served, None),
         recovery_ns: None,
+        sentinels: trial.measurement.sentinels.clone(),
         intervals: intervals(measured, trial.measurement.window.length().0),
     })
 }

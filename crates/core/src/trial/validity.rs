@@ -31,6 +31,11 @@ pub(super) const STALL_NS: u64 = 100_000_000;
 /// Stalls change the load of a closed loop where its throughput would be higher by this share
 /// without the longest of them.
 const STALLED_SHARE: f64 = 0.1;
+/// Where a load has phases, a stall is left out with the intervals that it touched, unless these are
+/// a larger share of all, …
+const TOUCHED_SHARE: f64 = 0.1;
+/// … or it is so long that what was due meanwhile and starts together is a trigger of its own.
+const BURST_NS: u64 = 1_000_000_000;
 
 /// Largest deviation of the coefficient of variation of gaps from the promised one, where gaps are
 /// constant, …
@@ -131,6 +136,9 @@ pub struct ValidityEvidence {
     pub late_rms_ns: f64,
     /// T, the time after which an overload replaces a connect. Lateness is judged as a share of it.
     pub replaced_after: Option<Nanos>,
+    /// Share of the intervals that a stall of the generator touched, where the load has phases and
+    /// each interval is judged by itself; `None` elsewhere.
+    pub in_phases: Option<f64>,
     /// The longest time that a worker was past a deadline of its own.
     pub stall_ns_max: u64,
     /// Gaps; where the arrival process promises something about them.
@@ -246,7 +254,8 @@ fn stood_still(e: &ValidityEvidence) -> Option<String> {
         let late = &e.pacing_error_ns;
         (late.max, e.replaced_after.is_some() || late.p95 >= STALL_NS)
     };
-    (late_ns >= STALL_NS && is_another_load).then(|| {
+    let is_left_out = e.in_phases.is_some_and(|share| share <= TOUCHED_SHARE) && late_ns < BURST_NS;
+    (late_ns >= STALL_NS && is_another_load && !is_left_out).then(|| {
         format!(
             "the generator stalled for {}: what it measured meanwhile is its own delay",
             time(late_ns as f64)

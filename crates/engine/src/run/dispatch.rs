@@ -19,14 +19,11 @@ use crate::pool::servers_client::ServersClient;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::pool::step_client::StepClient;
 use crate::reactor::{Backend, EpollBackend, UringBackend, WireRequests};
-use crate::worker::WorkerResult;
 use knee_load::driver::{RateLimit, Retries};
-use knee_load::measure::IntervalPart;
 use knee_load::session::Users;
 use knee_load::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share};
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 /// Connections of one worker that may wait for a response, or for the server to close them, beside
 /// those that are being established. Bounded by the descriptors that this process may have.
@@ -47,21 +44,28 @@ pub(super) fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, Run
     }
 }
 
-/// One worker of a plan, on its thread.
+/// A client, and the backend that has room for its connections.
+pub(super) type ClientAndBackend = (Box<dyn Client>, io::Result<Box<dyn Backend>>);
+
+/// The client of one worker of a plan, made on its thread.
 pub(super) struct Dispatch<'a> {
     pub(super) plan: &'a RunPlan<'a>,
     pub(super) share: Share,
-    pub(super) parts: &'a Sender<IntervalPart>,
+    /// Each operation has a connection of its own, which is closed at once.
+    pub(super) connects_each: bool,
 }
 
 impl Dispatch<'_> {
-    /// Runs the worker: chooses its policy, then its conversation.
-    pub(super) fn run(&self, requests: RequestSet) -> io::Result<WorkerResult> {
+    /// Makes the client: chooses its policy, then its conversation.
+    pub(super) fn client(&self, requests: RequestSet) -> ClientAndBackend {
         let target = &self.plan.spec.target;
         let Load::Overload(load) = &self.plan.spec.load else {
             let config = self.client_config();
-            let run = PolicyRun { dispatch: self, config, policy: Pooled, requests };
-            return with_conversation(target, run);
+            let policy = Pooled { closes_first: self.connects_each };
+            return with_conversation(
+                target,
+                PolicyRun { dispatch: self, config, policy, requests },
+            );
         };
         let request_bytes_max = match target.sessions {
             Some(_) => usize::MAX,
@@ -80,7 +84,7 @@ impl Dispatch<'_> {
         policy: P,
         requests: RequestSet,
         exchange: impl Fn() -> X::Shared,
-    ) -> io::Result<WorkerResult> {
+    ) -> ClientAndBackend {
         let target = &self.plan.spec.target;
         let (limit, mut one_of) = (self.rate_limit(), self.plan.one_of);
         let (mut clients, mut ends): (Vec<Box<dyn StepClient>>, _) = (Vec::new(), Vec::new());
@@ -105,15 +109,15 @@ impl Dispatch<'_> {
     }
 
     /// Chooses whether operations are requests, of a recording too, or sessions.
-    fn with_steps(&self, client: Box<dyn StepClient>, slots: usize) -> io::Result<WorkerResult> {
+    fn with_steps(&self, client: Box<dyn StepClient>, slots: usize) -> ClientAndBackend {
         let spec = self.plan.spec;
         if let Some(recording) = &spec.target.recording {
             let recording = Arc::clone(recording);
             let client = ReplayClient::new(client, recording, self.share, spec.timeout);
-            return self.over_backend(Box::new(client), slots);
+            return (Box::new(client), self.backend(slots));
         }
         let Some(sessions) = &spec.target.sessions else {
-            return self.over_backend(client, slots);
+            return (client, self.backend(slots));
         };
         let worker = (self.share.index, self.share.of);
         let users =
@@ -125,11 +129,7 @@ impl Dispatch<'_> {
             retries: spec.retry.as_ref().map(|policy| Retries::new(policy, spec, self.share)),
         };
         let client = SessionClient::new(client, config, users, &spec.target);
-        self.over_backend(Box::new(client), slots)
-    }
-
-    fn over_backend(&self, client: Box<dyn Client>, slots: usize) -> io::Result<WorkerResult> {
-        self.plan.work_over(self.backend(slots), client, self.share, self.parts)
+        (Box::new(client), self.backend(slots))
     }
 
     /// Chooses the backend.
@@ -194,7 +194,10 @@ impl Dispatch<'_> {
         // A session keeps its connection.
         let keeps_lanes =
             matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
-        if let Some(streams_max) = spec.target.shared_by() {
+        if self.connects_each {
+            let config = self.config_of(connections.max(1));
+            ClientConfig { keep_alive: false, keeps_all_open: false, ..config }
+        } else if let Some(streams_max) = spec.target.shared_by() {
             ClientConfig { streams_max, ..self.config_of(connections.max(1)) }
         } else if keeps_lanes {
             let lanes = match spec.target.lanes_per_user() {
@@ -233,9 +236,9 @@ struct PolicyRun<'a, P> {
 }
 
 impl<P: Policy + Clone> WithConversation for PolicyRun<'_, P> {
-    type Output = io::Result<WorkerResult>;
+    type Output = ClientAndBackend;
 
-    fn with<X: TargetConversation>(self, settings: &X::Settings) -> io::Result<WorkerResult> {
+    fn with<X: TargetConversation>(self, settings: &X::Settings) -> ClientAndBackend {
         let PolicyRun { dispatch, config, policy, requests } = self;
         let worker = dispatch.worker_setup(&config);
         let exchange = || X::shared(settings, &worker);
@@ -246,7 +249,7 @@ impl<P: Policy + Clone> WithConversation for PolicyRun<'_, P> {
         self,
         settings: &X::Settings,
         then: &X::Settings,
-    ) -> io::Result<WorkerResult> {
+    ) -> ClientAndBackend {
         let PolicyRun { dispatch, config, policy, requests } = self;
         let worker = dispatch.worker_setup(&config);
         let wire = X::wire_requests(then, worker.target);

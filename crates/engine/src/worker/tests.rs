@@ -161,7 +161,7 @@ impl World {
         requests: WireRequests,
     ) {
         let target = &self.spec.target;
-        let first = self.client::<X, _>(0, Pooled, set.clone(), shared(target));
+        let first = self.client::<X, _>(0, Pooled::default(), set.clone(), shared(target));
         let slots = first.slots();
         if target.sessions.is_none() {
             return self.over_kernel(Box::new(first), slots, requests);
@@ -169,7 +169,7 @@ impl World {
         if target.further.is_empty() {
             return self.of_sessions(Box::new(first), slots, requests);
         }
-        let second = self.client::<X, _>(slots as u32, Pooled, set, shared(target));
+        let second = self.client::<X, _>(slots as u32, Pooled::default(), set, shared(target));
         let ends = vec![slots as u32, second.slots() as u32];
         let slots = second.slots();
         let clients: Vec<Box<dyn StepClient>> = vec![Box::new(first), Box::new(second)];
@@ -221,7 +221,7 @@ impl World {
             reading_delays: false,
         };
         let stop = AtomicBool::new(false);
-        let done = worker.run(&mut kernel, &stop, &mut |_| {}).unwrap();
+        let done = worker.run(&mut kernel, [&stop, &AtomicBool::new(false)], &mut |_| {}).unwrap();
         self.audit(&done, &books, (clock.read(), give_up));
     }
 

@@ -36,6 +36,7 @@ fn spec(arrival: ArrivalLaw) -> TrialSpec {
         operations_max: None,
         timeout: Nanos::from_secs(1),
         retry: None,
+        sentinel: None,
         connect_timeout: Nanos::from_secs(1),
         interval: Nanos::from_millis(500),
         seed: 7,

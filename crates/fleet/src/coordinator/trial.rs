@@ -18,10 +18,12 @@ use futures_util::future::join_all;
 use knee_engine::error::RunError;
 use knee_engine::input;
 use knee_engine::observe::Vantage;
-use knee_load::measure::{IntervalWatcher, Trial};
+use knee_load::measure::{IntervalWatcher, SentinelSample, Trial};
 use knee_load::spec::{Load, TrialSpec, WorkerRange};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Operations per second that one worker schedules with most of its core to spare.
@@ -57,6 +59,41 @@ struct AgentPart {
     heard_ns: u64,
     /// Its result, packed; or why there is none.
     fate: Option<Result<Vec<Bytes>, String>>,
+}
+
+/// The sentinels of a trial, which the coordinator makes from its host. A target that it cannot
+/// reach has none, and the trial ends at the earliest time.
+struct FleetSentinels {
+    enough: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<SentinelSample>>,
+}
+
+impl FleetSentinels {
+    fn begin(spec: &TrialSpec, begin_ns: u64) -> Result<FleetSentinels, RunError> {
+        let (spec, enough) = (spec.clone(), Arc::<AtomicBool>::default());
+        let flag = Arc::clone(&enough);
+        let work = move || {
+            let never = AtomicBool::new(false);
+            let made = knee_engine::run_sentinels(&spec, || Some(begin_ns), &never, &flag);
+            made.unwrap_or_else(|_| {
+                let window_ns = begin_ns + spec.warmup.0;
+                let ends = spec.sentinel.map_or(spec.duration, |sentinel| sentinel.ends_from);
+                while now_ns() < window_ns + ends.0 && !flag.load(Ordering::Relaxed) {
+                    std::thread::sleep(GLANCE);
+                }
+                flag.store(true, Ordering::Relaxed);
+                Vec::new()
+            })
+        };
+        let spawned = std::thread::Builder::new().name("sentinel".to_owned()).spawn(work);
+        let thread = spawned.map_err(|e| RunError::NotPermitted(format!("no thread: {e}")))?;
+        Ok(FleetSentinels { enough, thread })
+    }
+
+    fn finish(self) -> Vec<SentinelSample> {
+        self.enough.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
 }
 
 impl FleetTrial<'_> {
@@ -97,11 +134,18 @@ impl FleetTrial<'_> {
                 fate: None,
             })
             .collect();
-        self.follow(&mut parts, (beats, live), begin_ns, watch, stop).await;
+        let sentinels = FleetSentinels::begin(self.spec, begin_ns)?;
+        let flags = [stop, &sentinels.enough];
+        self.follow(&mut parts, (beats, live), begin_ns, watch, flags).await;
+        let is_enough = sentinels.enough.load(Ordering::Relaxed);
+        let sentinels = sentinels.finish();
         let observed = vantage.map(Vantage::finish);
         self.thank(&parts).await;
         let mut trial = self.end(members, parts)?;
         trial.measurement.began_ns = begin_ns;
+        // Agents know one way to be stopped.
+        trial.interrupted &= !is_enough || stop.load(Ordering::Relaxed);
+        trial.measurement.sentinels = sentinels;
         Ok(Trial { observed, ..trial })
     }
 
@@ -275,7 +319,7 @@ impl FleetTrial<'_> {
         (mut beats, mut live): (Subscriber, Subscriber),
         begin_ns: u64,
         watch: &mut dyn IntervalWatcher,
-        stop: &AtomicBool,
+        flags: [&AtomicBool; 2],
     ) {
         let places: HashMap<String, usize> =
             parts.iter().enumerate().map(|(place, part)| (part.name.clone(), place)).collect();
@@ -303,7 +347,8 @@ impl FleetTrial<'_> {
                     }
                 }
                 _ = glance.tick() => {
-                    if stop.load(Ordering::Relaxed) && stopped_ns.is_none() {
+                    let is_over = flags.iter().any(|flag| flag.load(Ordering::Relaxed));
+                    if is_over && stopped_ns.is_none() {
                         stopped_ns = Some(now_ns());
                         let names = parts.iter().map(|part| part.name.as_str());
                         tell(&self.bus.client, names, Verb::Stop, &self.key).await;

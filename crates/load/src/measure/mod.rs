@@ -14,6 +14,7 @@ mod messages;
 mod observed;
 mod outcome;
 mod recorder;
+mod sentinel;
 mod series;
 mod sessions;
 mod status;
@@ -37,6 +38,7 @@ pub use messages::{BURST_GAP, BURST_MIN, MessageEvent, MessagesMeasured, StreamM
 pub use observed::{BothEnds, HostTimes, Observed, PartTimes, SynSource};
 pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};
+pub use sentinel::{SentinelEnd, SentinelSample};
 pub use series::Series;
 pub use sessions::{
     ProgramsMeasured, RanOut, SessionAttempts, SessionMeasured, SessionsMeasured, UNEXPECTED_KEPT,

@@ -4,8 +4,8 @@
 use super::sums::{add_by_name, merge_each, merge_some};
 use super::{
     Anatomy, AttemptsMeasured, BothEnds, GeneratorUse, Handshakes, Histogram, Interval,
-    MessagesMeasured, Observed, Outcomes, RateLimitUse, Series, SessionsMeasured, Slowest, Split,
-    Stage, StatusCodes, TargetMeasured, Timeline,
+    MessagesMeasured, Observed, Outcomes, RateLimitUse, SentinelSample, Series, SessionsMeasured,
+    Slowest, Split, Stage, StatusCodes, TargetMeasured, Timeline,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -193,6 +193,10 @@ pub struct Measurement {
     /// Requests and their attempts; absent where nothing is retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<AttemptsMeasured>,
+    /// Patient operations that show how long a queue is, in the order of their starts; outside all
+    /// other figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sentinels: Vec<SentinelSample>,
     /// Connections opened in the whole trial.
     pub connections_opened: u64,
     /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
@@ -269,6 +273,8 @@ impl Measurement {
         merge_some(&mut self.messages, other.messages, MessagesMeasured::merge);
         merge_some(&mut self.attempts, other.attempts, AttemptsMeasured::merge);
         self.completed_sessions.merge(other.completed_sessions);
+        self.sentinels.extend(other.sentinels);
+        self.sentinels.sort_by_key(|sample| sample.began_ns);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
         merge_some(&mut self.rate_limit, other.rate_limit, RateLimitUse::merge);

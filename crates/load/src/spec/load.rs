@@ -1,7 +1,7 @@
 //! The load (open loop, closed loop, or connections beyond capacity), and the trial that the engine
 //! runs of it.
 
-use super::{EngineOptions, RetryPolicy, Target};
+use super::{EngineOptions, RetryPolicy, SentinelSpec, Target};
 use crate::arrival::{ArrivalLaw, Arrivals};
 use crate::law::Law;
 use crate::quantity::{Rate, Share};
@@ -257,6 +257,10 @@ pub struct TrialSpec {
     /// What users do after a failed attempt; `None`: an operation is tried once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
+    /// Patient operations that show how long a queue is and decide when the trial ends; `None`:
+    /// there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentinel: Option<SentinelSpec>,
     /// Time limit for establishing a connection.
     pub connect_timeout: Nanos,
     /// Length of the intervals of the time series.

@@ -11,6 +11,7 @@ mod recording;
 mod request;
 mod retry;
 mod secrets;
+mod sentinel;
 mod target;
 mod targets;
 mod url;
@@ -33,6 +34,7 @@ pub(crate) use retry::jitter_rng;
 pub use retry::{
     Backoff, Jitter, RetryBudget, RetryCause, RetryCauses, RetryPolicy, parse_retry_budget,
 };
+pub use sentinel::SentinelSpec;
 pub use target::{Endpoint, FurtherServer, Pick, Target};
 pub use targets::{Targets, parse_targets};
 pub use url::Url;

@@ -7,10 +7,12 @@ use super::{Document, Fact, Layout, Medium, fact, generator, sessions, traffic};
 use crate::number::{count, known, number, percent, rate, time, time_short};
 use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
 use knee_core::experiment::recover::report::{
-    Counterfactual, HysteresisStep, RecoverConclusion, RecoveryVerdict, TriggerTried,
+    Counterfactual, HysteresisStep, RecoverConclusion, RecoverQueue, RecoveryVerdict, TriggerTried,
 };
 use knee_core::report::Report;
+use knee_core::trial::attempts::AttemptsReport;
 use knee_core::trial::report::TrialReport;
+use knee_load::measure::SentinelEnd;
 
 /// Adds all sections of a recovery.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &RecoverConclusion) {
@@ -20,8 +22,10 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &RecoverConclusion) {
     };
     doc.section("Before, during and after the trigger", "");
     if let Some(requests) = trial.requests() {
-        let plots =
-            [phased(sessions::requests_over_time(requests), c), phased(response_times(trial), c)];
+        let plots = [
+            phased(sessions::requests_over_time(requests), c),
+            phased(response_times(trial, requests), c),
+        ];
         doc.plots(plots, Layout::Wide);
     }
     doc.table("Phases", phases_table(c));
@@ -84,16 +88,28 @@ fn phased(plot: Plot, c: &RecoverConclusion) -> Plot {
     }
 }
 
-fn response_times(trial: &TrialReport) -> Plot {
+fn response_times(trial: &TrialReport, requests: &AttemptsReport) -> Plot {
     let intervals = trial.intervals.as_slice();
     let all = intervals.iter().flat_map(|i| [i.p50_ns, i.p99_ns]);
-    let y = Scale::fitting(all.map(or_gap), Unit::Time, "response time");
+    let answered = requests.sentinels.iter().filter(|s| s.end == SentinelEnd::Answered);
+    let waits: Vec<Point> =
+        answered.map(|s| Point::new(s.began_ns as f64, s.wait_ns as f64)).collect();
+    let highest = all.map(or_gap).chain(waits.iter().map(|point| point.y));
+    let y = Scale::fitting(highest, Unit::Time, "response time");
     let p99 = PlotSeries::step("p99", stair(intervals, |i| or_gap(i.p99_ns))).toned(Tone::Second);
-    Plot::new("Response time of attempts", time_scale(intervals), y)
+    let plot = Plot::new("Response time of attempts", time_scale(intervals), y)
         .zooming()
         .with(p99.dashed(Dash::Dashed))
         .with(PlotSeries::step("p50", stair(intervals, |i| or_gap(i.p50_ns))))
-        .described("Median and 99th percentile of the response times of attempts over time.")
+        .described("Median and 99th percentile of the response times of attempts over time.");
+    if waits.is_empty() {
+        return plot;
+    }
+    let queue = PlotSeries::line("wait in the queue", waits).toned(Tone::Third);
+    plot.with(queue.dashed(Dash::Dotted).marked(Mark::Dot)).noted(
+        "The wait in the queue is that of patient requests without a timeout, at the time at which \
+         each began.",
+    )
 }
 
 /// A row for the time before the trigger, one for its end, and the bounds between.
@@ -126,18 +142,34 @@ fn facts(c: &RecoverConclusion) -> Vec<Fact> {
         let since = if c.trigger_stays { "the load rose" } else { "the trigger" };
         facts.push(fact("recovery", format!("{after} after {since}")));
     }
+    facts.extend(c.queue.map(|queue| fact("queue", queue_words(&queue))));
+    facts.extend(c.by_goodput.as_ref().map(|why| fact("judged by", format!("goodput, as {why}"))));
     facts.push(fact("failed", format!("{} requests meanwhile", count(c.failed_requests))));
     let attempts = known(c.amplification, number);
     facts.push(fact("attempts", format!("{attempts} for each request at the end")));
     facts
 }
 
+fn queue_words(queue: &RecoverQueue) -> String {
+    let wait = time(queue.wait_ns);
+    match queue.back_in_ns {
+        Some(ns) => format!(
+            "a wait of {wait}, which falls by {} s per second: gone in about {}",
+            number(queue.falls_s_per_s),
+            time_short(ns)
+        ),
+        None => format!("a wait of {wait} or more"),
+    }
+}
+
 fn verdict_line(verdict: Option<RecoveryVerdict>) -> Line {
     match verdict {
         Some(verdict @ RecoveryVerdict::Recovered) => Line::of(Ink::Good, verdict.word()),
-        Some(verdict @ RecoveryVerdict::Degraded) => Line::of(Ink::Warn, verdict.word()),
+        Some(verdict @ (RecoveryVerdict::Recovering | RecoveryVerdict::Degraded)) => {
+            Line::of(Ink::Warn, verdict.word())
+        }
         Some(verdict) => Line::of(Ink::Bad, verdict.word()),
-        None => Line::of(Ink::Warn, "does not carry the base load"),
+        None => Line::of(Ink::Warn, "not known"),
     }
 }
 

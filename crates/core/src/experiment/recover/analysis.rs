@@ -1,10 +1,13 @@
 //! Whether a service is back, from its series of intervals, and whether it serves on steps down
 //! what it served on steps up.
 
-use super::report::{HysteresisStep, RecoverPhase, RecoveryVerdict};
-use super::{RecoverPhases, RecoverSpec};
+use super::RecoverSpec;
+use super::plan::PhasesAsked;
+use super::report::{HysteresisStep, RecoverPhase, RecoverQueue, RecoveryVerdict};
+use crate::trial::attempts::AttemptsInterval;
 use crate::trial::report::TrialReport;
-use knee_load::measure::Outcome;
+use knee_load::measure::{Outcome, SentinelSample};
+use knee_load::sentinel::QueueTrend;
 use knee_load::spec::Rate;
 use knee_load::stats::sample::{mean, variance};
 use knee_load::time::Nanos;
@@ -23,7 +26,7 @@ const P99_MORE: Nanos = Nanos::from_millis(5);
 const BACK_MIN: usize = 3;
 /// Most intervals with slow responses of a service that is back, as a share of all since.
 const SLOW_SHARE: f64 = 0.1;
-/// Below this share of the goodput of the time before, a service that is not back is stuck.
+/// Below this share of the goodput of the time before, a service still fails.
 const STUCK_SHARE: f64 = 0.9;
 
 /// What a trial shows of recovery.
@@ -33,8 +36,12 @@ pub(super) struct RecoveryAnalysis {
     pub(super) verdict: Option<RecoveryVerdict>,
     pub(super) is_carried: bool,
     pub(super) recovery: Option<Nanos>,
+    /// How long the service was measured after the trigger.
+    pub(super) measured_for: Nanos,
     pub(super) base: RecoverPhase,
     pub(super) after: RecoverPhase,
+    pub(super) queue: Option<RecoverQueue>,
+    pub(super) by_goodput: Option<String>,
     pub(super) goodput_at_least_per_s: f64,
     pub(super) p99_at_most_ns: Option<u64>,
     pub(super) amplification: Option<f64>,
@@ -60,10 +67,11 @@ struct Sample {
 /// `rise`: how many times the base load is offered after the trigger.
 pub(super) fn analyse(
     trial: &TrialReport,
-    phases: RecoverPhases,
+    asked: &PhasesAsked,
     rise: f64,
 ) -> Option<RecoveryAnalysis> {
     let samples = samples(trial)?;
+    let PhasesAsked { phases, sentinel } = *asked;
     let trigger_ends = phases.before + phases.trigger;
     let before: Vec<Sample> = samples.iter().filter(|s| s.end <= phases.before).copied().collect();
     let after: Vec<Sample> = samples.iter().filter(|s| s.start >= trigger_ends).copied().collect();
@@ -73,23 +81,36 @@ pub(super) fn analyse(
     let sum = |of: &[Sample], count: fn(&Sample) -> u64| of.iter().map(count).sum::<u64>();
     let offered = sum(&before, |s| s.offered).max(1) as f64;
     let carried = sum(&before, |s| s.good) as f64 / offered;
+    let is_carried = carried >= CARRIED_SHARE;
     let bounds = BackBounds::of(&before, rise);
     let back = back_from(&after, &bounds);
-    let tail = &after[after.len() - after.len().div_ceil(4)..];
-    let is_carried = carried >= CARRIED_SHARE;
-    let base = phase(&before);
-    let ended = phase(tail);
-    let verdict = if !is_carried || after.len() < BACK_MIN {
-        None
+    let tail = tail_from(&after, back.unwrap_or(0));
+    let (base, ended) = (phase(&before), phase(tail));
+    let sentinels = &trial.requests()?.sentinels;
+    let trend = QueueTrend::of(sentinels, &sentinel, Nanos(trial.duration_ns));
+    let is_served = ended.goodput_per_s >= STUCK_SHARE * rise * base.goodput_per_s;
+    let (verdict, why_goodput) = if !is_carried || after.len() < BACK_MIN {
+        (None, None)
     } else if back.is_some() {
-        Some(RecoveryVerdict::Recovered)
+        (Some(RecoveryVerdict::Recovered), None)
     } else if sum(tail, |s| s.good) == 0 && refuses(trial) {
-        Some(RecoveryVerdict::Crashed)
-    } else if ended.goodput_per_s < STUCK_SHARE * rise * base.goodput_per_s {
-        Some(RecoveryVerdict::Stuck)
+        (Some(RecoveryVerdict::Crashed), None)
     } else {
-        Some(RecoveryVerdict::Degraded)
+        let why = if is_served_beside_queue(sentinels, asked, &after) {
+            Some(NOT_IN_ORDER)
+        } else {
+            goodput_decides(trend)
+        };
+        let verdict = match (why, trend) {
+            (None, QueueTrend::Falls(_)) => Some(RecoveryVerdict::Recovering),
+            _ if is_served => Some(RecoveryVerdict::Degraded),
+            (None, QueueTrend::Stays { .. }) => Some(RecoveryVerdict::Stuck),
+            (None, _) => None,
+            (Some(_), _) => by_goodput(&after, sentinel.from, base.goodput_per_s),
+        };
+        (verdict, why.filter(|_| !is_served))
     };
+    let back = back.map(|index| after[index].start);
     let until = back.unwrap_or(Nanos::MAX);
     let meanwhile: Vec<Sample> =
         samples.iter().filter(|s| s.start >= phases.before && s.start < until).copied().collect();
@@ -99,8 +120,11 @@ pub(super) fn analyse(
         is_carried,
         // Without a base load that was carried, bounds of it say nothing.
         recovery: back.filter(|_| verdict.is_some()).map(|back| back - trigger_ends),
+        measured_for: Nanos(trial.duration_ns) - trigger_ends,
         base,
         after: ended,
+        queue: queue_of(trend).filter(|_| back.is_none() && why_goodput.is_none()),
+        by_goodput: why_goodput.map(str::to_owned),
         goodput_at_least_per_s: bounds.goodput_per_s,
         p99_at_most_ns: bounds.p99_ns,
         amplification: (tail_offered > 0)
@@ -110,11 +134,96 @@ pub(super) fn analyse(
     })
 }
 
-/// The whole intervals of a trial.
+/// Why goodput decides where a wait is not the length of a queue.
+const NOT_IN_ORDER: &str = "requests are not served first come, first served";
+
+fn goodput_decides(trend: QueueTrend) -> Option<&'static str> {
+    match trend {
+        QueueTrend::Unseen => Some("its queue was not measured"),
+        QueueTrend::OutOfOrder => Some(NOT_IN_ORDER),
+        QueueTrend::Calm { .. } => Some("new connections wait in no queue"),
+        QueueTrend::Falls(_) | QueueTrend::Stays { .. } | QueueTrend::Unknown { .. } => None,
+    }
+}
+
+fn queue_of(trend: QueueTrend) -> Option<RecoverQueue> {
+    match trend {
+        QueueTrend::Unseen | QueueTrend::OutOfOrder | QueueTrend::Calm { .. } => None,
+        QueueTrend::Falls(queue) => Some(RecoverQueue {
+            wait_ns: queue.wait.0,
+            falls_s_per_s: queue.falls_s_per_s,
+            back_in_ns: Some(queue.back_in.0),
+        }),
+        QueueTrend::Stays { wait } | QueueTrend::Unknown { wait } => (wait > Nanos::ZERO)
+            .then(|| RecoverQueue { wait_ns: wait.0, ..RecoverQueue::default() }),
+    }
+}
+
+/// Least intervals in which users were served while a sentinel waited too long for that, …
+const BESIDE_MIN: usize = 3;
+/// … with this share of what was offered in each.
+const BESIDE_SHARE: f64 = 0.3;
+
+/// Whether users are served while a sentinel waits for longer than all attempts of a user take: a
+/// server that serves each connection by itself.
+fn is_served_beside_queue(
+    sentinels: &[SentinelSample],
+    asked: &PhasesAsked,
+    after: &[Sample],
+) -> bool {
+    let PhasesAsked { phases, sentinel } = asked;
+    let too_long = Nanos(2 * (sentinel.from - phases.before - phases.trigger).0);
+    let waited = sentinels.iter().filter(|s| s.wait() >= too_long);
+    let during = waited.filter_map(|s| {
+        after.iter().find(|sample| sample.start <= s.began() && s.began() < sample.end)
+    });
+    let is_served = during.map(|s| s.good as f64 >= BESIDE_SHARE * s.offered as f64);
+    let is_served: Vec<bool> = is_served.collect();
+    let served = is_served.iter().filter(|served| **served).count();
+    served >= BESIDE_MIN && 2 * served >= is_served.len()
+}
+
+/// Time without a rise of goodput after which a service is stuck.
+const STUCK_FOR: Nanos = Nanos::from_secs(10);
+
+/// What goodput says of a service that is not back: whether it rises between the halves of the
+/// time since `from`.
+fn by_goodput(after: &[Sample], from: Nanos, base_per_s: f64) -> Option<RecoveryVerdict> {
+    let since: Vec<f64> = after.iter().filter(|s| s.start >= from).map(|s| s.good_per_s).collect();
+    let (early, late) = since.split_at(since.len() / 2);
+    let seen_for = after.last().map_or(Nanos::ZERO, |last| last.end - from);
+    if early.is_empty() {
+        return None;
+    }
+    let error = (variance(early) / early.len() as f64 + variance(late) / late.len() as f64).sqrt();
+    let least = (GOODPUT_SIGMAS * error).max(GOODPUT_SHARE * base_per_s);
+    if mean(late) - mean(early) > least {
+        return Some(RecoveryVerdict::Recovering);
+    }
+    (seen_for >= STUCK_FOR).then_some(RecoveryVerdict::Stuck)
+}
+
+/// The end of the time after the trigger: its last quarter, but nothing before this index.
+fn tail_from(after: &[Sample], index: usize) -> &[Sample] {
+    &after[index.max(after.len() - after.len().div_ceil(4))..]
+}
+
+/// Lateness of a start from which on a stall of the generator has changed what is around it.
+const STALLED: Nanos = Nanos::from_millis(50);
+
+/// The whole intervals of a trial that no stall of the generator touched.
 fn samples(trial: &TrialReport) -> Option<Vec<Sample>> {
     let requests = trial.requests()?;
     let length = requests.intervals.first()?.end_ns;
-    let whole = requests.intervals.iter().filter(|i| i.end_ns - i.start_ns >= length);
+    let late = trial.intervals.iter().filter_map(|i| Some((i, i.pacing_error_ns_max?)));
+    let late = late.filter(|(_, late_ns)| *late_ns >= STALLED.0);
+    let stalls: Vec<[u64; 2]> =
+        late.map(|(i, late_ns)| [i.start_ns.saturating_sub(late_ns), i.end_ns]).collect();
+    let is_touched = |i: &AttemptsInterval| {
+        stalls.iter().any(|[begin, end]| i.start_ns < *end && *begin < i.end_ns)
+    };
+    let whole = requests.intervals.iter();
+    let whole = whole.filter(|i| i.end_ns - i.start_ns >= length && !is_touched(i));
     let samples = whole.map(|i| {
         let times = trial.intervals.iter().find(|times| times.start_ns == i.start_ns);
         Sample {
@@ -150,12 +259,12 @@ impl BackBounds {
         }
     }
 
-    fn is_served(&self, sample: &Sample) -> bool {
-        sample.good_per_s >= self.goodput_per_s
+    fn is_served(&self, good_per_s: f64) -> bool {
+        good_per_s >= self.goodput_per_s
     }
 
-    fn is_quick(&self, sample: &Sample) -> bool {
-        match (sample.p99_ns, self.p99_ns) {
+    fn is_quick(&self, p99_ns: Option<u64>) -> bool {
+        match (p99_ns, self.p99_ns) {
             (Some(ns), Some(most)) => ns <= most,
             (None, Some(_)) => false,
             (_, None) => true,
@@ -163,26 +272,31 @@ impl BackBounds {
     }
 }
 
-/// Begin of the first interval from which on the service is back to the end. A single interval with
-/// too little goodput between others that have enough is chance. So are a few in which responses
-/// were slow: a neighbour on the host may have made them so.
-fn back_from(after: &[Sample], bounds: &BackBounds) -> Option<Nanos> {
-    let is_served: Vec<bool> = after.iter().map(|s| bounds.is_served(s)).collect();
+/// The first interval from which on the service is back to the end. A single interval with too
+/// little goodput between others that have enough is chance. So are a few in which responses were
+/// slow: a neighbour on the host may have made them so. The figures of the end are within the
+/// bounds, too.
+fn back_from(after: &[Sample], bounds: &BackBounds) -> Option<usize> {
+    let is_served: Vec<bool> = after.iter().map(|s| bounds.is_served(s.good_per_s)).collect();
     let at = |index: usize| is_served.get(index).copied().unwrap_or(false);
     let is_fine = |index: usize| at(index) || (index > 0 && at(index - 1) && at(index + 1));
     let worst = (0..after.len()).rev().find(|&index| !is_fine(index));
     let served_from = worst.map_or(0, |worst| worst + 1);
-    let slow = |from: usize| after[from..].iter().filter(|s| !bounds.is_quick(s)).count();
+    let is_quick = |s: &Sample| bounds.is_quick(s.p99_ns);
+    let slow = |from: usize| after[from..].iter().filter(|s| !is_quick(s)).count();
     let is_back = |from: &usize| {
         let rest = after.len() - from;
-        let begins_well = after[*from..].iter().take(BACK_MIN).all(|s| bounds.is_quick(s));
+        let begins_well = after[*from..].iter().take(BACK_MIN).all(is_quick);
         let end = after.len() - (rest / 4).max(BACK_MIN);
+        let ended = phase(tail_from(after, *from));
         begins_well
             && slow(*from) as f64 <= (SLOW_SHARE * rest as f64).max(1.0)
             && 3 * slow(end) <= after.len() - end
+            && bounds.is_served(ended.goodput_per_s)
+            && bounds.is_quick(ended.p99_ns)
     };
     let last = after.len().checked_sub(BACK_MIN)?;
-    (served_from..=last).find(is_back).map(|index| after[index].start)
+    (served_from..=last).find(is_back)
 }
 
 fn phase(samples: &[Sample]) -> RecoverPhase {
@@ -284,7 +398,7 @@ mod tests {
             p99_ns: Some(if kind == 's' { 20 } else { 5 }),
         };
         let samples: Vec<Sample> = (0..).zip(intervals.chars()).map(sample).collect();
-        back_from(&samples, &BOUNDS).map(|back| back.0 / 1_000_000_000)
+        back_from(&samples, &BOUNDS).map(|index| index as u64)
     }
 
     #[test]

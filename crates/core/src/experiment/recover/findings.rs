@@ -22,6 +22,15 @@ codes! {
                or not all of it.",
         remedy "Look for what the overload left behind: queues that still drain, connections, \
                 memory, a cache. A longer --after shows whether it passes.";
+    RECOVERING = "still_recovering":
+        cause "The service was not back at the end, and its queue drained: work that came meanwhile \
+               was done faster than new work came. It needs nothing but time.",
+        remedy "Measure longer to see it come back: without --after the load goes on while the queue \
+                drains, up to 4 minutes.";
+    NOT_KNOWN = "queue_trend_unknown":
+        cause "The service was not back at the end. Requests waited so long that what became of its \
+               queue after the trigger was not seen.",
+        remedy "Measure longer, with a larger --after, or with a shorter or smaller trigger.";
     STILL_OVERLOADED = "still_overloaded":
         cause "The load rose to stay, and at the end the service does not serve it as it served \
                the base load.",
@@ -51,8 +60,28 @@ fn stays_overloaded(c: &RecoverConclusion) -> Option<Finding> {
         ("amplification", c.amplification.unwrap_or(f64::NAN)),
         ("failed_requests", c.failed_requests as f64),
     ];
-    match c.verdict? {
+    let Some(verdict) = c.verdict else {
+        let wait = c.queue.map(|queue| queue.wait_ns)?;
+        return Some(NOT_KNOWN.warning(
+            format!(
+                "Requests wait {} or more, and whether that falls is not known",
+                time(wait as f64)
+            ),
+            evidence,
+            LONGER,
+        ));
+    };
+    match verdict {
         RecoveryVerdict::Recovered => None,
+        RecoveryVerdict::Recovering => Some(RECOVERING.warning(
+            format!(
+                "After the trigger the service serves {} of the goodput of before, and {}",
+                percent(share),
+                recovering(c)
+            ),
+            evidence,
+            LONGER,
+        )),
         _ if c.trigger_stays => Some(STILL_OVERLOADED.warning(
             format!("At the end {} of the load is served", percent(share)),
             evidence,
@@ -81,17 +110,31 @@ fn stays_overloaded(c: &RecoverConclusion) -> Option<Finding> {
                     percent(share)
                 ),
                 evidence,
-                "Measure longer: a larger --after shows whether it passes",
+                LONGER,
             ))
         }
     }
+}
+
+const LONGER: &str = "Measure longer: a larger --after shows whether it passes";
+
+/// How a service recovers.
+fn recovering(c: &RecoverConclusion) -> String {
+    let Some((queue, back_in)) = c.queue.and_then(|queue| Some((queue, queue.back_in_ns?))) else {
+        return "its goodput rises".to_owned();
+    };
+    format!(
+        "the queue falls by {} s per second: back in about {}",
+        number(queue.falls_s_per_s),
+        time(back_in as f64)
+    )
 }
 
 fn next_step(c: &RecoverConclusion) -> String {
     if c.counterfactuals.is_empty() {
         return "Find which change helps: the same command with --explain".to_owned();
     }
-    let helps = c.counterfactuals.iter().filter(|row| row.recovery_ns.is_some());
+    let helps = c.counterfactuals.iter().filter(|row| row.helps());
     let helps: Vec<&str> = helps.map(|row| row.change.as_str()).collect();
     if helps.is_empty() {
         return "Bound the queue of the service: no change of the clients' that was tried helps"
@@ -104,10 +147,11 @@ fn next_step(c: &RecoverConclusion) -> String {
 pub(super) fn answer(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {
     let mut sentences: Vec<String> = searched(c).into_iter().collect();
     sentences.push(outcome(c, shown));
-    let remedy = c.counterfactuals.iter().filter(|row| row.recovery_ns.is_some());
-    if let Some(row) = remedy.min_by_key(|row| row.recovery_ns) {
+    let remedy = c.counterfactuals.iter().filter(|row| row.helps());
+    if let Some(row) = remedy.min_by_key(|row| (row.recovery_ns.is_none(), row.recovery_ns)) {
         let within = match row.recovery_ns {
-            None | Some(0) => "at once".to_owned(),
+            None => "more slowly than was waited for".to_owned(),
+            Some(0) => "at once".to_owned(),
             Some(ns) => format!("in {}", time(ns as f64)),
         };
         sentences.push(format!("{} it recovers {within}", capital(&row.change)));
@@ -144,6 +188,9 @@ fn outcome(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {
             let failed = exact(c.failed_requests as f64);
             format!("Recovered {after}; {failed} requests failed meanwhile")
         }
+        Some(RecoveryVerdict::Recovering) => {
+            format!("Not back within {}; {}", time(shown.measured_for.0 as f64), recovering(c))
+        }
         Some(RecoveryVerdict::Degraded) => {
             let p99 = |ns: Option<u64>| ns.map_or("unknown".to_owned(), |ns| time(ns as f64));
             format!(
@@ -157,7 +204,12 @@ fn outcome(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {
                 format!(", {} attempts for each request", number(times))
             });
             let same = if c.trigger_stays { " is served" } else { ", at the same load" };
-            format!("Stuck: {share} of {load}{same}{attempts}")
+            let wait = c.queue.map_or(String::new(), |queue| {
+                format!(", and requests wait {} or more", time(queue.wait_ns as f64))
+            });
+            let why = c.by_goodput.as_ref();
+            let why = why.map_or(String::new(), |why| format!(" (by goodput, as {why})"));
+            format!("Stuck: {share} of {load}{same}{attempts}{wait}{why}")
         }
         Some(RecoveryVerdict::Crashed) => {
             "Crashed: connections are refused, and nothing is served".to_owned()
@@ -166,6 +218,13 @@ fn outcome(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {
             "The service does not carry the base load: {} served in time",
             percent(shown.carried_percent)
         ),
-        None => "The time after the trigger is too short for an answer".to_owned(),
+        None => match c.queue {
+            Some(queue) => format!(
+                "Not back within {}; requests wait {} or more, and whether that falls is not known",
+                time(shown.measured_for.0 as f64),
+                time(queue.wait_ns as f64)
+            ),
+            None => "The time after the trigger is too short for an answer".to_owned(),
+        },
     }
 }

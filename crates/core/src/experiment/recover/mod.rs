@@ -12,13 +12,14 @@ pub mod report;
 mod tests;
 
 use super::{Answer, Concluded, Experiment, NextTrial};
+use crate::consistency::{Contradictions, Said, at_most};
 use crate::finding::Code;
 use crate::trial::report::TrialReport;
 use crate::words::percent;
 use knee_load::spec::{Rate, TrialSpec};
 use knee_load::time::Nanos;
 use plan::{RecoverProgress, progress};
-use report::{RecoverConclusion, TriggerTried};
+use report::{RecoverConclusion, RecoveryVerdict, TriggerTried};
 use std::iter;
 
 /// Lengths of the three phases.
@@ -28,7 +29,7 @@ pub struct RecoverPhases {
     pub before: Nanos,
     /// The trigger; the longest one where it is looked for.
     pub trigger: Nanos,
-    /// The load after it.
+    /// The load after it, at least.
     pub after: Nanos,
 }
 
@@ -65,6 +66,8 @@ pub struct RecoverSpec {
     pub base: TrialSpec,
     /// Lengths of the phases.
     pub phases: RecoverPhases,
+    /// The last phase goes on while the queue of the service drains.
+    pub follows_fall: bool,
     /// Requests per second before and after the trigger.
     pub rate: Rate,
     /// The trigger.
@@ -119,6 +122,8 @@ impl Recover {
             recovery_ns: shown.recovery.map(|t| t.0),
             base: shown.base,
             after: shown.after,
+            queue: shown.queue,
+            by_goodput: shown.by_goodput.clone(),
             goodput_at_least_per_s: shown.goodput_at_least_per_s,
             p99_at_most_ns: shown.p99_at_most_ns,
             amplification: shown.amplification,
@@ -208,6 +213,28 @@ impl Answer for RecoverConclusion {
     /// A trigger overloads on purpose. What fails after it has a finding of its own.
     fn fails_on_purpose(&self) -> bool {
         true
+    }
+
+    /// What is said of the service follows from the figures beside it.
+    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
+        let Some(verdict) = self.verdict else { return };
+        let is_back = verdict == RecoveryVerdict::Recovered;
+        found.unless(is_back == self.recovery_ns.is_some(), || {
+            format!("{}, after {:?} ns", verdict.word(), self.recovery_ns)
+        });
+        let (served, least) = (self.after.goodput_per_s, self.goodput_at_least_per_s);
+        let is_quick = self.p99_at_most_ns.is_none_or(|most| self.after.p99_ns <= Some(most));
+        found.unless(!is_back || at_most(least, served) && is_quick, || {
+            format!("recovered, and at the end {served}/s with a p99 of {:?} ns", self.after.p99_ns)
+        });
+        let drains = self.queue.and_then(|queue| queue.back_in_ns).is_some();
+        found.unless(!drains || verdict == RecoveryVerdict::Recovering, || {
+            format!("{}, and its queue drains", verdict.word())
+        });
+        let is_metastable = said.findings.iter().any(|finding| finding.is(findings::METASTABLE));
+        found.unless(!is_metastable || verdict.is_down(), || {
+            format!("{}, and a metastable failure", verdict.word())
+        });
     }
 
     fn cut_short(&mut self, _trial: &TrialReport, words: String) {

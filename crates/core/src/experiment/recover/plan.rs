@@ -6,7 +6,7 @@ use super::{RecoverPhases, RecoverSpec, Trigger};
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::arrival::{StepOfRate, StepsLaw};
 use knee_load::rng;
-use knee_load::spec::{ArrivalLaw, Load, Rate, RetryPolicy, TrialSpec};
+use knee_load::spec::{ArrivalLaw, Load, Rate, RetryPolicy, SentinelSpec, TrialSpec};
 use knee_load::time::Nanos;
 
 /// The load of one trigger.
@@ -63,6 +63,18 @@ const LENGTH_PRECISION: f64 = 1.2;
 const UNRESTED_MAX: usize = 3;
 /// The longest rest, as a multiple of the first.
 const REST_MOST: u64 = 32;
+/// Time for which the last phase goes on, at most, until it is known what becomes of the queue.
+const UNDECIDED: Nanos = Nanos::from_secs(60);
+/// Length of the last phase, at most, while the queue drains.
+const DRAINS: Nanos = Nanos::from_secs(240);
+/// Time from one sentinel to the next, …
+const SENTINEL_EVERY: Nanos = Nanos::from_secs(1);
+/// … which are this share of the base load at most.
+const SENTINEL_SHARE: f64 = 0.02;
+/// Time after the trigger, at most, in which its retries hide what becomes of the queue.
+const ECHO: Nanos = Nanos::from_secs(30);
+/// Intervals in which a queue has to be as short as before.
+const CALM_INTERVALS: u64 = 4;
 /// The shortest trigger looked for, as a share of the longest.
 const SHORTEST_SHARE: f64 = 1.0 / 64.0;
 
@@ -105,6 +117,13 @@ fn times(rate: Rate, factor: f64) -> Rate {
     Rate::from_f64(rate.per_s() * factor).unwrap_or(rate)
 }
 
+/// What a trial with a trigger was to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PhasesAsked {
+    pub(super) phases: RecoverPhases,
+    pub(super) sentinel: SentinelSpec,
+}
+
 /// A trial that was made.
 pub(super) struct Made {
     /// What it was for.
@@ -121,6 +140,13 @@ impl Made {
     /// Whether the service did not come back; `None` where that is not known.
     fn stays_down(&self) -> Option<bool> {
         Some(self.shown.as_ref()?.verdict?.is_down())
+    }
+
+    /// The same for the search: where the queue is so long that its trend is not known, smaller
+    /// triggers are tried.
+    fn is_not_back(&self) -> Option<bool> {
+        let is_long = self.shown.as_ref()?.queue.is_some();
+        self.stays_down().or(is_long.then_some(true))
     }
 }
 
@@ -201,6 +227,7 @@ impl RecoverProgress<'_> {
                 change: change.words().to_owned(),
                 verdict: shown.verdict,
                 recovery_ns: shown.recovery.map(|t| t.0),
+                queue: shown.queue.filter(|_| shown.verdict == Some(RecoveryVerdict::Recovering)),
             })
         });
         rows.collect()
@@ -231,8 +258,7 @@ pub(super) fn progress<'a>(spec: &RecoverSpec, past: &'a [TrialReport]) -> Recov
         let Some(part) = next_part(spec, &progress) else {
             break;
         };
-        let phases = spec.phases_of(part);
-        let shown = phases.and_then(|phases| analyse(trial, phases, spec.rise_after()));
+        let shown = spec.asked(part).and_then(|asked| analyse(trial, &asked, spec.rise_after()));
         let trial_verdict = trial.verdict;
         let is_carried = match &shown {
             Some(shown) => shown.is_carried,
@@ -288,7 +314,7 @@ fn next_trigger<'a>(
         return made.next().is_none().then_some(first);
     };
     let number = made.clone().count();
-    let tried = made.filter_map(|made| Some((made.part.trigger()?, made.stays_down()?)));
+    let tried = made.filter_map(|made| Some((made.part.trigger()?, made.is_not_back()?)));
     let tried: Vec<(TriggerLoad, bool)> = tried.collect();
     if tried.len() < number {
         return None;
@@ -327,14 +353,34 @@ fn middle(
 }
 
 impl RecoverSpec {
-    /// The phases of the trial for this part; `None` where it has steps.
-    fn phases_of(&self, part: RecoverPart) -> Option<RecoverPhases> {
-        match part {
-            RecoverPart::Trigger(load) | RecoverPart::Changed(_, load) => {
-                Some(RecoverPhases { trigger: load.lasting, ..self.phases })
-            }
-            RecoverPart::Hysteresis => None,
+    /// The same with what this part changes.
+    fn changed_for(&self, part: RecoverPart) -> RecoverSpec {
+        let mut spec = self.clone();
+        if let RecoverPart::Changed(change, _) = part {
+            change.apply(&mut spec);
         }
+        spec
+    }
+
+    /// The phases of the trial for this part and its sentinels; `None` where it has steps.
+    fn asked(&self, part: RecoverPart) -> Option<PhasesAsked> {
+        let (RecoverPart::Trigger(load) | RecoverPart::Changed(_, load)) = part else {
+            return None;
+        };
+        let RecoverSpec { base, phases, rate, .. } = self.changed_for(part);
+        let phases = RecoverPhases { trigger: load.lasting, ..phases };
+        let trigger_ends = phases.before + phases.trigger;
+        let retry = base.retry.as_ref().unwrap_or(&RetryPolicy::ONCE);
+        let sentinel = SentinelSpec {
+            every: Nanos::from_secs_f64(1.0 / (SENTINEL_SHARE * rate.per_s())).max(SENTINEL_EVERY),
+            before: phases.before,
+            from: trigger_ends + retry.lasts_at_most(base.timeout).min(ECHO),
+            ends_from: phases.length(),
+            undecided_until: phases.length() + UNDECIDED,
+            follows_fall: self.follows_fall,
+            calm: Nanos(CALM_INTERVALS * base.interval.0).max(SENTINEL_EVERY),
+        };
+        Some(PhasesAsked { phases, sentinel })
     }
 
     /// How many times the base load is offered after the trigger.
@@ -348,11 +394,8 @@ impl RecoverSpec {
     /// The trial that follows, for this part.
     pub(super) fn trial(&self, progress: &RecoverProgress<'_>, part: RecoverPart) -> TrialSpec {
         let number = progress.made.len();
-        let mut spec = self.clone();
-        if let RecoverPart::Changed(change, _) = part {
-            change.apply(&mut spec);
-        }
-        let RecoverSpec { base, phases, rate, .. } = spec;
+        let RecoverSpec { base, phases, rate, .. } = self.changed_for(part);
+        let asked = self.asked(part);
         let rest = progress.rest(self.rest);
         let step = |rate, length| StepOfRate { rate, length };
         let (mut steps, mut warmup) = (Vec::new(), base.warmup);
@@ -367,9 +410,10 @@ impl RecoverSpec {
                     steps.push(step(load.rate, load.lasting));
                 }
                 let stays = matches!(self.trigger, Trigger::Stays(_));
-                steps.push(step(if stays { load.rate } else { rate }, phases.after));
-                let length = phases.before + load.lasting + phases.after;
-                (self.label(part, load), length)
+                let after = phases.after + UNDECIDED;
+                let after = if self.follows_fall { after.max(DRAINS) } else { after };
+                steps.push(step(if stays { load.rate } else { rate }, after));
+                (self.label(part, load), phases.before + load.lasting + after)
             }
             RecoverPart::Hysteresis => {
                 let rates = steps_of(self);
@@ -391,6 +435,7 @@ impl RecoverSpec {
             warmup,
             duration,
             retry: base.retry.clone().or(Some(RetryPolicy::ONCE)),
+            sentinel: asked.map(|asked| asked.sentinel),
             seed: if number == 0 { base.seed } else { rng::of_trial(base.seed, number) },
             ..base
         }

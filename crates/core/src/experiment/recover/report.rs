@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum RecoveryVerdict {
     /// Goodput and p99 are back within the bounds of the time before, for good.
     Recovered,
+    /// It still fails, and its queue drains.
+    Recovering,
     /// It serves nearly what it served before, but not as well.
     Degraded,
     /// It still fails, at a load that it served before: a metastable failure.
@@ -17,15 +19,16 @@ pub enum RecoveryVerdict {
 }
 
 impl RecoveryVerdict {
-    /// Whether the service did not come back.
+    /// Whether the service neither came back nor was about to.
     pub fn is_down(self) -> bool {
-        self != RecoveryVerdict::Recovered
+        !matches!(self, RecoveryVerdict::Recovered | RecoveryVerdict::Recovering)
     }
 
     /// Its name in sentences.
     pub fn word(self) -> &'static str {
         match self {
             RecoveryVerdict::Recovered => "recovered",
+            RecoveryVerdict::Recovering => "recovering",
             RecoveryVerdict::Degraded => "degraded",
             RecoveryVerdict::Stuck => "stuck",
             RecoveryVerdict::Crashed => "crashed",
@@ -36,20 +39,28 @@ impl RecoveryVerdict {
 /// Conclusion of `knee recover`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecoverConclusion {
-    /// Whether it came back; `None` where that was not measured, or the service did not carry the
-    /// base load before the trigger.
+    /// Whether it came back; `None` where that is not known, or the service did not carry the base
+    /// load before the trigger.
     pub verdict: Option<RecoveryVerdict>,
     /// Time from the end of the trigger until it was back; `None` where it was not.
     pub recovery_ns: Option<u64>,
     /// The service before the trigger.
     pub base: RecoverPhase,
-    /// The service in the last quarter of the time after it.
+    /// The service since it was back; where it was not, in the last quarter of the time after the
+    /// trigger.
     pub after: RecoverPhase,
+    /// How long its queue is at the end; `None` where there was none, or that was not measured.
+    #[serde(default)]
+    pub queue: Option<RecoverQueue>,
+    /// Why the verdict rests on goodput and not on the queue; `None` where it rests on the queue,
+    /// or the service was back.
+    #[serde(default)]
+    pub by_goodput: Option<String>,
     /// From this goodput on the service counts as back.
     pub goodput_at_least_per_s: f64,
     /// Up to this p99 of an interval the service counts as back.
     pub p99_at_most_ns: Option<u64>,
-    /// Attempts per request in the last quarter of the time after the trigger; `None` without any.
+    /// Attempts per request in the same time as `after`; `None` without any.
     pub amplification: Option<f64>,
     /// Requests that failed for good from the begin of the trigger until the service was back, or
     /// until the end.
@@ -106,6 +117,13 @@ impl RecoverConclusion {
     }
 }
 
+impl Counterfactual {
+    /// Whether the service comes back with this change.
+    pub(super) fn helps(&self) -> bool {
+        self.verdict.is_some_and(|verdict| !verdict.is_down())
+    }
+}
+
 /// The smallest trigger that was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SmallestTrigger {
@@ -146,6 +164,18 @@ pub struct HysteresisStep {
     pub goodput_down_per_s: Option<f64>,
 }
 
+/// The queue of a service, as patient requests on connections of their own saw it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecoverQueue {
+    /// How long one waits, at least.
+    pub wait_ns: u64,
+    /// By how much that falls, in seconds per second; 0 where it does not, or that is not known.
+    pub falls_s_per_s: f64,
+    /// Time from the end of the trial until the queue is gone, if it goes on falling; `None` where
+    /// it does not fall, or that is not known.
+    pub back_in_ns: Option<u64>,
+}
+
 /// The service in a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecoverPhase {
@@ -164,4 +194,7 @@ pub struct Counterfactual {
     pub verdict: Option<RecoveryVerdict>,
     /// Time until it was back; `None` where it was not.
     pub recovery_ns: Option<u64>,
+    /// Its queue at the end, where that drained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<RecoverQueue>,
 }

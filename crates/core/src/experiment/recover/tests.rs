@@ -1,11 +1,13 @@
 //! Services in virtual time, before, during and after an overload.
 
+mod queues;
 mod theory;
 
 use super::plan::Change;
-use super::report::RecoveryVerdict::{Recovered, Stuck};
+use super::report::RecoveryVerdict::{Crashed, Degraded, Recovered, Recovering, Stuck};
 use super::*;
 use crate::experiment::{Conducted, EndReason, conduct};
+use crate::report::assert_consistent;
 use crate::trial::assess::assess;
 use crate::trial::report::Verdict;
 use knee_load::law::Law;
@@ -42,7 +44,16 @@ fn spec(per_s: u64, retries_max: u32, budget: Option<f64>) -> RecoverSpec {
         ..trial(load, phases.length())
     };
     let trigger = Trigger::Load(Rate::per_second(3 * per_s).unwrap());
-    RecoverSpec { base, phases, rate, trigger, explains: false, hysteresis: None, rest: MS(20_000) }
+    RecoverSpec {
+        base,
+        phases,
+        follows_fall: false,
+        rate,
+        trigger,
+        explains: false,
+        hysteresis: None,
+        rest: MS(20_000),
+    }
 }
 
 /// A station of one worker that serves 500/s, with this capacity.

@@ -93,6 +93,7 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
         operations_max: None,
         timeout: MS(30_000),
         retry: None,
+        sentinel: None,
         connect_timeout: MS(3_000),
         interval: MS(1_000),
         seed: 1,

@@ -52,6 +52,19 @@ fn a_healthy_trial_is_valid_and_so_is_an_empty_one() {
 }
 
 #[test]
+fn stall_within_phases_is_left_out_unless_it_is_a_load_of_its_own() {
+    let stalled = |max: u64, in_phases: Option<f64>| {
+        move |e: &mut ValidityEvidence| {
+            (e.pacing_error_ns.max, e.in_phases) = (max, in_phases);
+        }
+    };
+    check("a load without phases", "stalled", stalled(110 * MS, None));
+    check("2 % of the intervals", "", stalled(110 * MS, Some(0.02)));
+    check("again and again", "stalled", stalled(110 * MS, Some(0.2)));
+    check("for a second", "stalled", stalled(1_000 * MS, Some(0.02)));
+}
+
+#[test]
 fn the_rate_must_be_achieved() {
     check("0.11 % started too late", "fell behind", |e| e.started = 9_989);
     check("0.1 % started too late", "", |e| e.started = 9_990);

@@ -26,8 +26,10 @@ impl Bench {
             (requests.serialised_as(wire), DnsShared::new(&target, &settings, (1, 0)))
         });
         let config = ClientConfig { keeps_all_open: true, streams_max: 100, ..config };
-        let mut bench =
-            Bench { client: DivertingClient::new(config, Pooled, kinds), io: Remembers::default() };
+        let mut bench = Bench {
+            client: DivertingClient::new(config, Pooled::default(), kinds),
+            io: Remembers::default(),
+        };
         bench.client.expire(&mut bench.io, Nanos(1));
         bench.event(1, 0, Event::Connected);
         bench

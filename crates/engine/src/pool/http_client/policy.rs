@@ -49,8 +49,11 @@ pub(crate) trait Policy: 'static {
 }
 
 /// Operations share the connections there are.
-#[derive(Clone)]
-pub(crate) struct Pooled;
+#[derive(Clone, Default)]
+pub(crate) struct Pooled {
+    /// Closes a connection that is not kept at once, whatever the server does with it.
+    pub(crate) closes_first: bool,
+}
 
 impl Policy for Pooled {
     const WAITS: bool = true;
@@ -79,6 +82,9 @@ impl Policy for Pooled {
     #[inline]
     fn idle(&self, state: ConnectionState, keep_alive: bool) -> ConnectionState {
         match state {
+            ConnectionState::Open | ConnectionState::Closing if self.closes_first => {
+                ConnectionState::Broken
+            }
             // The server was asked to close it.
             ConnectionState::Open if !keep_alive => ConnectionState::Closing,
             state => state,

@@ -75,7 +75,13 @@ pub(in crate::pool) fn parts(
 fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
     let (config, requests, target) = parts(connections_max, lanes, method);
     Bench {
-        client: HttpClient::new(config, Pooled, requests, None, http1::Shared::new(&target)),
+        client: HttpClient::new(
+            config,
+            Pooled::default(),
+            requests,
+            None,
+            http1::Shared::new(&target),
+        ),
         io: Remembers::default(),
     }
 }

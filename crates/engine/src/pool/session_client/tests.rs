@@ -59,7 +59,7 @@ impl Bench {
         let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
         let inner = HttpClient::<Tls, Http1>::new(
             config,
-            Pooled,
+            Pooled::default(),
             requests,
             None,
             http1::Shared::new(&target),

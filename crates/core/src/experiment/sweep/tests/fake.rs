@@ -227,6 +227,7 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
         operations_max: None,
         timeout: Nanos::from_secs(10),
         retry: None,
+        sentinel: None,
         connect_timeout: Nanos::from_secs(5),
         interval: Nanos::from_secs(1),
         seed,

@@ -90,7 +90,13 @@ struct Early<X: Conversation> {
 fn http1(method: &str) -> Early<Http1> {
     let (config, requests, target) = parts(1, 0, method);
     Early {
-        client: HttpClient::new(config, Pooled, requests, Some(()), http1::Shared::new(&target)),
+        client: HttpClient::new(
+            config,
+            Pooled::default(),
+            requests,
+            Some(()),
+            http1::Shared::new(&target),
+        ),
         io: Remembers::default(),
     }
 }
@@ -100,7 +106,7 @@ fn letters() -> Early<multiplexed::Letters> {
     let (config, requests, _) = parts(1, 0, "GET");
     let config = ClientConfig { streams_max: 4, ..config };
     Early {
-        client: HttpClient::new(config, Pooled, requests, Some(()), 4),
+        client: HttpClient::new(config, Pooled::default(), requests, Some(()), 4),
         io: Remembers::default(),
     }
 }
@@ -264,7 +270,7 @@ fn timeout_during_handshake_closes_connection() {
     let (config, requests, _) = parts(1, 0, "GET");
     let config = ClientConfig { connect_timeout: Nanos(500), ..config };
     let mut e = Early::<multiplexed::Letters> {
-        client: HttpClient::new(config, Pooled, requests, Some(()), 4),
+        client: HttpClient::new(config, Pooled::default(), requests, Some(()), 4),
         io: Remembers::default(),
     };
     e.start(1);

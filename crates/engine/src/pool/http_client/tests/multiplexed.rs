@@ -114,7 +114,7 @@ fn shared(connections_max: u32, permitted: u32) -> Shared {
     let (config, requests, _) = parts(connections_max, 0, "GET");
     let config = ClientConfig { streams_max: permitted, ..config };
     Shared {
-        client: HttpClient::new(config, Pooled, requests, None, permitted),
+        client: HttpClient::new(config, Pooled::default(), requests, None, permitted),
         io: Remembers::default(),
     }
 }

@@ -67,7 +67,13 @@ struct Secured<X: Conversation, P: Policy> {
 fn http1(connections_max: u32, method: &str) -> Secured<Http1, Pooled> {
     let (config, requests, target) = parts(connections_max, 0, method);
     Secured {
-        client: HttpClient::new(config, Pooled, requests, Some(()), http1::Shared::new(&target)),
+        client: HttpClient::new(
+            config,
+            Pooled::default(),
+            requests,
+            Some(()),
+            http1::Shared::new(&target),
+        ),
         io: Remembers::default(),
     }
 }
@@ -258,7 +264,13 @@ fn upload(body_bytes: usize) -> (Secured<Http1, Pooled>, usize) {
     let length = wires.length_max();
     let requests = RequestSet::new(&target, wires, 0, rng::stream(1, 1));
     let mut s = Secured {
-        client: HttpClient::new(config, Pooled, requests, Some(()), http1::Shared::new(&target)),
+        client: HttpClient::new(
+            config,
+            Pooled::default(),
+            requests,
+            Some(()),
+            http1::Shared::new(&target),
+        ),
         io: Remembers::default(),
     };
     s.start(0);
@@ -332,7 +344,7 @@ fn close_notify_ends_all_operations_of_a_connection() {
     let (config, requests, _) = parts(1, 0, "GET");
     let config = ClientConfig { streams_max: 2, ..config };
     let mut s: Secured<Letters, Pooled> = Secured {
-        client: HttpClient::new(config, Pooled, requests, Some(()), 2),
+        client: HttpClient::new(config, Pooled::default(), requests, Some(()), 2),
         io: Remembers::default(),
     };
     (0..3).for_each(|at| s.start(at));
