@@ -71,7 +71,8 @@ fn check_scenario(scenario: &Scenario) {
         for text in texts.chain([&request.path, &request.method]) {
             assert!(!text.contains(['\r', '\n', '\0']), "{text:?}");
         }
-        assert!(step.redirected.is_none_or(|next| (next as usize) < requests.len()));
+        let is_there = |number: u32| (number as usize) < requests.len();
+        assert!(step.redirected.is_none_or(|to| is_there(to.same) && is_there(to.get)));
         assert!(usize::from(step.kind) < plan.kinds.len());
     }
     for kind in &plan.kinds {

@@ -266,7 +266,7 @@ fn datagrams_that_the_kernel_refuses_are_lost() {
         link.there(command);
     });
     let load = ["-R", "2000", "--size", "1000", "-d", "500ms", "--token", "t", "--quiet"];
-    for more in [&["--mode", "echo", "--threads", "2"], &["--json", "-"]] {
+    for more in [&["--mode", "echo", "--threads", "2"][..], &["--json", "-"]] {
         let mut client = knee(&[&["udp", &service.address], &load[..], more].concat());
         client.args(["--fail-if", "errors>40%"]);
         link.here(&mut client);
