@@ -42,12 +42,17 @@ pub(super) fn bound(report: &mut TrialReport, trial: &Trial, fell_behind: bool) 
     let late = because("the generator was late", trial);
     // A stall may lie between the begin of an operation and its sending.
     let stalled_ns = Some(measured.stall_ns_max).filter(|ns| *ns >= STALL_NS).unwrap_or(0);
+    // None that was held up would have taken less than the shortest of the others.
+    let prompt = measured.service.without(&measured.held_up);
+    let least = |undelayed: &Histogram, kind| match kind {
+        FigureKind::Mean => undelayed.mean_ns().round() as u64,
+        FigureKind::Min if !prompt.is_empty() => prompt.min().0,
+        FigureKind::Min => undelayed.min().0,
+        FigureKind::Quantile(q) => undelayed.quantile(q).0,
+        FigureKind::Max => undelayed.max().0.saturating_sub(stalled_ns),
+    };
     // What an overload offers are connects; it is judged by how punctual those are.
     if !matches!(trial.spec.load, Load::Overload(_)) && !measured.undelayed.is_empty() {
-        let least = |undelayed: &Histogram, kind| match kind {
-            FigureKind::Max => undelayed.max().0.saturating_sub(stalled_ns),
-            kind => figure_of(undelayed, kind),
-        };
         let undelayed = &measured.undelayed;
         bound_each(&mut report.response_time_ns, &late, |kind, _| least(undelayed, kind));
         if let Some(served) = report.served_mut() {
@@ -62,22 +67,13 @@ pub(super) fn bound(report: &mut TrialReport, trial: &Trial, fell_behind: bool) 
         let because = because("the kernel gave no timestamps", trial);
         bound_each(&mut report.service_time_ns, &because, |_, ns| ns.saturating_sub(seen_late));
     } else if !measured.held_up.is_empty() {
-        let mut least = measured.service.without(&measured.held_up);
-        least.merge(&measured.held_up_least);
-        bound_each(&mut report.service_time_ns, &late, |kind, _| figure_of(&least, kind));
+        let mut undelayed = prompt.clone();
+        undelayed.merge(&measured.held_up_least);
+        bound_each(&mut report.service_time_ns, &late, |kind, _| least(&undelayed, kind));
     }
     if report.throughput_per_s.is_some() && was_the_limit(report, trial, fell_behind) {
         report.throughput_is = RateCertainty::AtLeast;
         report.throughput_ci95_per_s = None;
-    }
-}
-
-fn figure_of(times: &Histogram, kind: FigureKind) -> u64 {
-    match kind {
-        FigureKind::Mean => times.mean_ns().round() as u64,
-        FigureKind::Min => times.min().0,
-        FigureKind::Quantile(q) => times.quantile(q).0,
-        FigureKind::Max => times.max().0,
     }
 }
 

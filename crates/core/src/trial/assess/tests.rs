@@ -429,3 +429,26 @@ fn outcomes_sum_to_attempts_and_goodput_to_good_responses() {
     assert_eq!(report.generator.cpu_s_per_million_ops.map(f64::round), Some(600.0));
     assert_eq!(report.verdict, Verdict::Valid, "{:?}", report.invalid_because);
 }
+
+/// A limiter answers 60 % at once with 429, and serves the others in 20 ms.
+#[test]
+fn times_of_what_was_served_are_apart() {
+    let rejected = |k: u64| k % 5 < 3;
+    let ops: Vec<Completion> = (0..5_500)
+        .map(|k| {
+            let done = op(MS(k * 2), MS(k * 2), MS(k * 2 + if rejected(k) { 1 } else { 20 }));
+            let outcome = if rejected(k) { Outcome::HTTP_4XX } else { Outcome::Ok };
+            Completion { outcome, ..done }
+        })
+        .collect();
+    let report = assess(&trial(open(ArrivalLaw::Constant), &ops));
+    assert!(report.response_time_ns.p50.is_some_and(|ns| ns < 2_000_000), "of all");
+    let served = report.served_of_few().expect("most were rejected");
+    assert_eq!(served.count, report.outcomes.count(Outcome::Ok));
+    assert!(served.p50.is_some_and(|ns| ns >= 19_900_000), "{served:?}");
+    assert!(served.spectrum.is_empty());
+    let fine: Vec<Completion> =
+        ops.iter().map(|done| Completion { outcome: Outcome::Ok, ..*done }).collect();
+    let report = assess(&trial(open(ArrivalLaw::Constant), &fine));
+    assert_eq!((report.served(), report.served_of_few()), (None, None));
+}

@@ -170,3 +170,25 @@ fn reasons_name_what_the_host_shows() {
     trial.generator.steal_percent = Some(3.0);
     assert!(because(&trial).ends_with("the host gave 3 % of its time to others"));
 }
+
+/// 3 % of the operations left together, and the least of them is not known. The others answer for
+/// the shortest.
+#[test]
+fn operations_that_left_together_widen_both_times() {
+    let mut trial = trial(open(ArrivalLaw::Constant), 3_000 * US, 3_000 * US);
+    let measured = &mut trial.measurement;
+    for times in [&mut measured.response, &mut measured.service, &mut measured.held_up] {
+        times.record_n(Nanos::from_millis(9), 3_000);
+    }
+    for times in [&mut measured.undelayed, &mut measured.held_up_least] {
+        times.record_n(Nanos(10), 3_000);
+    }
+    let report = assess(&trial);
+    for times in [&report.response_time_ns, &report.service_time_ns] {
+        assert!(times.p50.is_some() && times.mean.is_some(), "{times:?}");
+        assert!(times.ranges.keys().eq(["max", "p99", "p999"]), "{:?}", times.ranges);
+        let [response, service] = [&report.response_time_ns, &report.service_time_ns]
+            .map(|times| times.figure("p99").at_least().unwrap());
+        assert!(response >= service);
+    }
+}
