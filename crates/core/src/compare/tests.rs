@@ -431,6 +431,7 @@ fn recovery(capacity: Option<u32>, seed: u64) -> Report {
     };
     let mut experiment = Recover::new(RecoverSpec {
         base,
+        follows_fall: false,
         phases,
         rate: rate(200),
         trigger: Trigger::Load(rate(800)),

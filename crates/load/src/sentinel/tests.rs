@@ -10,6 +10,7 @@ const SECOND: u64 = 1_000_000_000;
 const SPEC: SentinelSpec = SentinelSpec {
     every: Nanos(SECOND),
     before: Nanos(5 * SECOND),
+    harmless: Nanos(SECOND / 10),
     from: Nanos(12 * SECOND),
     ends_from: Nanos(20 * SECOND),
     undecided_until: Nanos(80 * SECOND),

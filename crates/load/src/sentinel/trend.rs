@@ -89,7 +89,7 @@ impl QueueTrend {
         let Some(longest) = before.map(SentinelSample::wait).max() else {
             return QueueTrend::Unseen;
         };
-        let calm = Nanos(longest.0 * CALM_TIMES).max(longest + CALM_MORE);
+        let calm = Nanos(longest.0 * CALM_TIMES).max(longest + CALM_MORE).max(spec.harmless);
         let waits = |sample: &SentinelSample| match (sample.end, sample.wait_ns) {
             (SentinelEnd::Pending, 0) => at - sample.began(),
             _ => sample.wait(),

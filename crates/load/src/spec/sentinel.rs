@@ -13,6 +13,8 @@ pub struct SentinelSpec {
     pub every: Nanos,
     /// Those that began before show what the wait is without an overload.
     pub before: Nanos,
+    /// A wait up to this is none that an overload leaves.
+    pub harmless: Nanos,
     /// Those that began from then on show what becomes of the queue: the overload has ended, and so
     /// have the retries of what it made fail.
     pub from: Nanos,

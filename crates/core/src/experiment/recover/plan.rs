@@ -73,6 +73,8 @@ const SENTINEL_EVERY: Nanos = Nanos::from_secs(1);
 const SENTINEL_SHARE: f64 = 0.02;
 /// Time after the trigger, at most, in which its retries hide what becomes of the queue.
 const ECHO: Nanos = Nanos::from_secs(30);
+/// A wait up to this, and up to a quarter of the timeout, keeps no service down.
+const HARMLESS: Nanos = Nanos::from_millis(100);
 /// Intervals in which a queue has to be as short as before.
 const CALM_INTERVALS: u64 = 4;
 /// The shortest trigger looked for, as a share of the longest.
@@ -374,6 +376,7 @@ impl RecoverSpec {
         let sentinel = SentinelSpec {
             every: Nanos::from_secs_f64(1.0 / (SENTINEL_SHARE * rate.per_s())).max(SENTINEL_EVERY),
             before: phases.before,
+            harmless: Nanos(base.timeout.0 / 4).min(HARMLESS),
             from: trigger_ends + retry.lasts_at_most(base.timeout).min(ECHO),
             ends_from: phases.length(),
             undecided_until: phases.length() + UNDECIDED,

@@ -7,7 +7,7 @@ use super::plan::Change;
 use super::report::RecoveryVerdict::{Crashed, Degraded, Recovered, Recovering, Stuck};
 use super::*;
 use crate::experiment::{Conducted, EndReason, conduct};
-use crate::report::assert_consistent;
+use crate::report::contradictions::assert_consistent;
 use crate::trial::assess::assess;
 use crate::trial::report::Verdict;
 use knee_load::law::Law;

@@ -385,7 +385,7 @@ fn few_random_arrivals_are_not_missing_ones() {
 #[test]
 fn a_cut_changes_the_throughput_or_is_none() {
     let with_first_second = |slow: u64| {
-        let ops = (1_000..11_000).filter(|k| *k >= 2_000 || !k.is_multiple_of(slow));
+        let ops = (1_000u64..11_000).filter(|k| *k >= 2_000 || !k.is_multiple_of(slow));
         let ops: Vec<Completion> = ops.map(|k| op(MS(k), MS(k), MS(k + 1))).collect();
         assess(&trial(closed(1), &ops))
     };
