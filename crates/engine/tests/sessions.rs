@@ -178,6 +178,7 @@ fn spec(target: Target, load: Load, sessions: Option<u64>) -> TrialSpec {
         connect_timeout: MS(10_000),
         interval: MS(100),
         seed: 1,
+        sentinel: None,
         engine: EngineOptions::default(),
     }
 }

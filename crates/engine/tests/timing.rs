@@ -37,6 +37,7 @@ fn spec(port: u16, operations: u64, connections_max: u32, body: Body) -> TrialSp
         operations_max: Some(operations),
         timeout: MS(20_000),
         retry: None,
+        sentinel: None,
         connect_timeout: MS(10_000),
         interval: MS(100),
         seed: 1,

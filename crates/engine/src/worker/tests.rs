@@ -91,6 +91,7 @@ impl World {
             operations_max: counted.then(|| 1 + pick(&mut rng, 300)),
             timeout: TIMEOUT,
             retry: None,
+            sentinel: None,
             connect_timeout: CONNECT_TIMEOUT,
             interval: Nanos::from_millis(100),
             seed,

@@ -95,7 +95,8 @@ impl Fake {
         report.label = spec.label.clone();
         let ns = |s: f64| (s * 1e9) as u64;
         let (load_begin_ns, end_ns) = (ns(begin_s - spec.warmup.as_secs_f64()), ns(end_s));
-        let slice = Slice { load_begin_ns, end_ns, ..Slice::at(begin_s, silence) };
+        let mut slice = Slice::at(begin_s, silence);
+        (slice.load_begin_ns, slice.end_ns) = (load_begin_ns, end_ns);
         report.generator.steal_percent = Some(self.stolen.get());
         report.set_slice(Some(slice));
         report
