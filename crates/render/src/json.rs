@@ -99,6 +99,7 @@ mod tests {
                     "stage_percent",
                     "owner_percent",
                     "change_ns",
+                    "ranges",
                 ];
                 if !data.contains(&key) {
                     map.insert("added_later".into(), Value::from(1));

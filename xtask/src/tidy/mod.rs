@@ -1,4 +1,4 @@
-//! Checks what a machine can check of the architecture and the style.
+//! Checks what a machine can check of the architecture: calls, dependencies, circles, reach.
 //!
 //! Each rule is a function from the sources to violations, so that a test can show it on a made-up
 //! repository of one file. `cargo test -p xtask` checks this repository itself.
@@ -6,9 +6,7 @@
 mod calls;
 mod code;
 mod dependencies;
-mod prose;
 mod reach;
-mod shape;
 
 use crate::repo::{self, RepoFile};
 use code::RustFile;
@@ -59,20 +57,10 @@ pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
     for source in sources.iter().filter(|s| s.path.ends_with("Cargo.toml")) {
         broken.extend(dependencies::check_manifest(source));
     }
-    for source in sources.iter().filter(|s| s.path.ends_with(".c") || s.path.ends_with(".h")) {
-        broken.extend(shape::check_lines(source));
-    }
     for code in &rust {
         broken.extend(calls::check(code));
-        broken.extend(shape::check_sizes(code));
-        broken.extend(prose::check_literals(code));
-        broken.extend(prose::check_comments(code));
     }
-    broken.extend(shape::check_names(&rust));
     broken.extend(reach::check_links(sources));
-    for page in sources.iter().filter(|s| s.path.ends_with(".md")) {
-        broken.extend(prose::check_page(page));
-    }
     broken.extend(dependencies::check_parts(&rust));
     broken.extend(reach::check_files(&rust));
     broken

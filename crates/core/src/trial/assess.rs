@@ -422,6 +422,8 @@ pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
             Load::Overload(_) => Some(trial.spec.connect_timeout),
             Load::Open(_) | Load::Closed { .. } => None,
         },
+        // The connects of an overload replace each other.
+        each_stall_counts: matches!(trial.spec.load, Load::Overload(_)),
         in_phases: match trial.spec.load.schedule() {
             Some((_, ArrivalLaw::Steps(_))) => Some(stalled_share(&measured.intervals)),
             _ => None,

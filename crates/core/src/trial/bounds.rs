@@ -46,8 +46,7 @@ pub(super) fn bound(report: &mut TrialReport, trial: &Trial, fell_behind: bool) 
     let prompt = measured.service.without(&measured.held_up);
     let least = |undelayed: &Histogram, kind| match kind {
         FigureKind::Mean => undelayed.mean_ns().round() as u64,
-        FigureKind::Min if !prompt.is_empty() => prompt.min().0,
-        FigureKind::Min => undelayed.min().0,
+        FigureKind::Min => undelayed.min().0.max(prompt.min().0),
         FigureKind::Quantile(q) => undelayed.quantile(q).0,
         FigureKind::Max => undelayed.max().0.saturating_sub(stalled_ns),
     };

@@ -136,6 +136,8 @@ pub struct ValidityEvidence {
     pub late_rms_ns: f64,
     /// T, the time after which an overload replaces a connect. Lateness is judged as a share of it.
     pub replaced_after: Option<Nanos>,
+    /// Each stall changes what is measured, however few operations it held up.
+    pub each_stall_counts: bool,
     /// Share of the intervals that a stall of the generator touched, where the load has phases and
     /// each interval is judged by itself; `None` elsewhere.
     pub in_phases: Option<f64>,
@@ -252,7 +254,7 @@ fn stood_still(e: &ValidityEvidence) -> Option<String> {
         (e.stall_ns_max, stalled_ns >= STALLED_SHARE * (window_ns - stalled_ns))
     } else {
         let late = &e.pacing_error_ns;
-        (late.max, e.replaced_after.is_some() || late.p95 >= STALL_NS)
+        (late.max, e.each_stall_counts || late.p95 >= STALL_NS)
     };
     let is_left_out = e.in_phases.is_some_and(|share| share <= TOUCHED_SHARE) && late_ns < BURST_NS;
     (late_ns >= STALL_NS && is_another_load && !is_left_out).then(|| {

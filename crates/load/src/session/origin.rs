@@ -62,7 +62,7 @@ impl Origin {
     /// Whether its host is an address.
     pub(super) fn is_address(&self) -> bool {
         let text = std::str::from_utf8(self.host()).unwrap_or_default();
-        text.starts_with('[') || text.parse::<std::net::Ipv4Addr>().is_ok()
+        text.starts_with('[') || text.parse::<core::net::Ipv4Addr>().is_ok()
     }
 }
 

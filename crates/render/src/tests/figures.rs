@@ -111,9 +111,9 @@ fn numbers(text: &str) -> BTreeSet<String> {
 }
 
 /// Numbers of words that are always the same. They are confidence, percentiles, lengths of bins,
-/// powers of ten at which a scale begins, and the least status of an error.
-const OF_WORDS: [&str; 15] = [
-    "400", "0", "1", "10", "100", "1,000", "10,000", "2", "5", "50", "90", "95", "99", "99.9",
+/// powers of ten at which a scale begins, and the least and the greatest status of a client error.
+const OF_WORDS: [&str; 16] = [
+    "400", "499", "0", "1", "10", "100", "1,000", "10,000", "2", "5", "50", "90", "95", "99", "99.9",
     "0.9",
 ];
 

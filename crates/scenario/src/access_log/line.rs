@@ -7,7 +7,7 @@ use super::text::read_text;
 use knee_load::percent;
 use knee_load::spec::is_recordable_path;
 use std::fmt::Write;
-use std::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 
 /// How the lines of a log are written.
 #[derive(Clone, Debug, PartialEq)]

@@ -103,6 +103,7 @@ fn broken(trial: &LatencyTrial) -> Vec<(Clause, String)> {
         asked: None,
         window: trial.elapsed,
         open_loop: true,
+        each_stall_counts: true,
         attempted: trial.tcp.sent,
         started: trial.tcp.sent,
         pacing_error_ns: PacingQuantiles { max: trial.tcp.stall().0, ..PacingQuantiles::default() },
