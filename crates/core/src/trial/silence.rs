@@ -48,8 +48,8 @@ const PAUSES: usize = 4;
 const REGULAR: f64 = 0.1;
 /// … nearly all: one in this number may be off.
 const MAY_BE_OFF: usize = 5;
-/// A target that is silent for more than this share of the time, in several pauses, is not paused
-/// but works in turns.
+/// A target that is silent for more than this share of the time from its first pause to its last is
+/// not paused but works in turns.
 const PAUSED_SHARE: f64 = 0.5;
 /// The most pauses whose times are reported.
 const TIMES_MAX: usize = 1_000;
@@ -271,8 +271,9 @@ impl SilenceRecord {
         } else {
             0..0
         };
-        let lasts = run.end >= self.bins();
-        within(run.clone()) + within(later) + if lasts { self.hung } else { 0 }
+        // What never ended counts as failed in the last bin, unless nobody waited for it.
+        let never = if run.end >= self.bins() { self.hung } else { 0 };
+        (within(run.clone()) + within(later)).max(never)
     }
 
     /// Whether the generator explains this time: all workers that had operations were stalled for
@@ -476,7 +477,9 @@ fn pauses_report(
     });
     let silent: u64 = pauses.iter().map(Silence::length_ns).sum();
     let share = silent as f64 / lasted.0.max(1) as f64;
-    let works_in_turns = pauses.len() >= PAUSES && share > PAUSED_SHARE;
+    let span =
+        pauses.last().map_or(0, |last| last.end_ns) - pauses.first().map_or(0, |p| p.begin_ns);
+    let works_in_turns = pauses.len() >= PAUSES && silent as f64 > PAUSED_SHARE * span as f64;
     (!pauses.is_empty() && !works_in_turns).then(|| PausesReport {
         count: pauses.len() as u64,
         period_ns: period,

@@ -113,8 +113,8 @@ fn numbers(text: &str) -> BTreeSet<String> {
 /// Numbers of words that are always the same. They are confidence, percentiles, lengths of bins,
 /// powers of ten at which a scale begins, and the least and the greatest status of a client error.
 const OF_WORDS: [&str; 16] = [
-    "400", "499", "0", "1", "10", "100", "1,000", "10,000", "2", "5", "50", "90", "95", "99", "99.9",
-    "0.9",
+    "400", "499", "0", "1", "10", "100", "1,000", "10,000", "2", "5", "50", "90", "95", "99",
+    "99.9", "0.9",
 ];
 
 /// What a number of the JSON may look like.

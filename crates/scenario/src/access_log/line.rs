@@ -4,10 +4,10 @@ use super::json::LogKeys;
 use super::moment::LoggedTime;
 use super::pattern::LogPattern;
 use super::text::read_text;
+use core::net::{IpAddr, SocketAddr};
 use knee_load::percent;
 use knee_load::spec::is_recordable_path;
 use std::fmt::Write;
-use core::net::{IpAddr, SocketAddr};
 
 /// How the lines of a log are written.
 #[derive(Clone, Debug, PartialEq)]

@@ -55,6 +55,7 @@ fn a_healthy_trial_is_valid_and_so_is_an_empty_one() {
 fn stall_within_phases_is_left_out_unless_it_is_a_load_of_its_own() {
     let stalled = |max: u64, in_phases: Option<f64>| {
         move |e: &mut ValidityEvidence| {
+            e.each_stall_counts = true;
             (e.pacing_error_ns.max, e.in_phases) = (max, in_phases);
         }
     };
@@ -95,6 +96,7 @@ fn a_standstill_counts_however_long_the_trial() {
     let refused_at_once = |late: u64| {
         move |e: &mut ValidityEvidence| {
             e.replaced_after = Some(Nanos::from_millis(500));
+            e.each_stall_counts = true;
             e.pacing_error_ns = quantiles(40 * US, late);
         }
     };

@@ -65,6 +65,14 @@ impl Fluid {
         wait_s
     }
 
+    /// Load of the service while each attempt fails, as a share of its capacity. Above 1 the queue
+    /// does not drain.
+    fn load_while_down(&self, base_per_s: f64) -> f64 {
+        let retries = f64::from(self.retries);
+        let retries = self.budget.map_or(retries, |budget| budget.min(retries));
+        base_per_s * (1.0 + retries) / self.capacity_per_s
+    }
+
     /// Whether the service is down at the end. `None` near the border: 15 % more or less capacity,
     /// or a quarter more or less time, would make a difference.
     fn stays_down(&self, load: &Phases) -> Option<bool> {
@@ -167,6 +175,10 @@ fn smallest_trigger_is_within_a_fifth_of_theory() {
         let most = Phases { trigger_per_s: 5.0 * load.base_per_s, ..load };
         let least = Phases { trigger_per_s: load.base_per_s, ..load };
         if fluid.stays_down(&most) != Some(true) || fluid.stays_down(&least) != Some(false) {
+            continue;
+        }
+        // A queue that drains after the end is no service that stays down.
+        if fluid.load_while_down(load.base_per_s) < 1.05 {
             continue;
         }
         let (mut low, mut high) = (load.base_per_s, 5.0 * load.base_per_s);
