@@ -29,6 +29,8 @@ const GAPS_MIN: u64 = 8;
 const POINTS: TailPoints = [0.5, 0.8, 0.95];
 /// … and at first, where silences are still among the gaps.
 const FIRST_POINTS: TailPoints = [0.5, 0.75, 0.9];
+/// Grain of times that are known to the nanosecond.
+const EXACT: f64 = 1.0;
 /// Share of the response times below which an operation is too young to be missed.
 const YOUNG: f64 = 0.1;
 /// A silence with failures alone: shortest, …
@@ -129,8 +131,8 @@ pub struct SilenceRecord {
     timeline: Timeline,
     window: Window,
     timeout: Nanos,
-    /// Response times of all operations and their counts, ascending; of streams the times to the
-    /// first message.
+    /// Service times and their counts, ascending; of streams the times to the first message. Waits
+    /// for a free connection are no part of them, as others are under way then.
     responses: Vec<(Nanos, u64)>,
     are_streams: bool,
     /// Median response time of the slowest of several targets.
@@ -164,7 +166,7 @@ impl SilenceRecord {
     pub fn of(trial: &Trial) -> SilenceRecord {
         let measured = &trial.measurement;
         let streams = measured.messages.as_ref().filter(|messages| messages.count > 0);
-        let responses = streams.map_or(&measured.response, |streams| &streams.first_message);
+        let responses = streams.map_or(&measured.service, |streams| &streams.first_message);
         let medians = measured.targets.iter().map(|target| target.response.quantile(0.5));
         SilenceRecord {
             timeline: measured.timeline.clone(),
@@ -332,11 +334,11 @@ pub fn silences(level: &[&SilenceRecord]) -> Vec<Vec<Silence>> {
         let usual = longest(&first);
         let gaps = law(usual, POINTS)?;
         // Those that waited in silences have the longest response times.
-        let first = Hazard::of(shortest(&responses, count), grain, FIRST_POINTS)?;
+        let first = Hazard::of(shortest(&responses, count), EXACT, FIRST_POINTS)?;
         let silent = all().filter(|(_, gap)| gap.beyond.0 as f64 > usual);
         let waited: u64 = silent.map(|(record, gap)| record.missed(gap, &first).1).sum();
         let kept = count - waited.min(count / 2);
-        Some((gaps, Hazard::of(shortest(&responses, kept), grain, POINTS)?))
+        Some((gaps, Hazard::of(shortest(&responses, kept), EXACT, POINTS)?))
     });
     let improbable = |record: &SilenceRecord, gap: &Gap| {
         laws.as_ref().is_some_and(|(gaps, responses)| {

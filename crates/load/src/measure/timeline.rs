@@ -28,7 +28,7 @@ pub struct Timeline {
     pub bin: Nanos,
     /// The latest time at which an operation ended, or was still under way.
     pub end: Nanos,
-    /// Operations that began. One that later ones overtook counts where it ended: it waited for
+    /// Operations that began, each when it had a connection. One that later ones overtook counts where it ended: it waited for
     /// something of its own, while the target went on.
     pub started: Vec<u32>,
     /// Responses with a status below 400.
@@ -125,7 +125,8 @@ impl TimelineRecorder {
     /// loop has one place less to write to.
     #[inline]
     pub(super) fn add(&mut self, completion: &Completion) {
-        let Completion { started, completed, outcome, .. } = *completion;
+        // While it waits for a free connection, others are under way.
+        let Completion { placed: started, completed, outcome, .. } = *completion;
         self.timeline.end = self.timeline.end.max(completed);
         let ended = self.seek(completed, |recorder| &mut recorder.ended);
         let life = completed - started;
@@ -216,7 +217,7 @@ mod tests {
 
     fn ended(from: u64, until: u64, outcome: Outcome) -> Completion {
         let op = Op { intended: MS(from), lane: 0 };
-        Completion { started: MS(from), ..Completion::at_once(op, MS(until), outcome) }
+        Completion::at_once(op, MS(until), outcome).exchanged(MS(from), MS(from))
     }
 
     #[test]

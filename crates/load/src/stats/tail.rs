@@ -36,12 +36,15 @@ impl Hazard {
         points: TailPoints,
     ) -> Option<Hazard> {
         let mut count = 0.0;
-        let cumulated: Vec<(f64, f64)> = times
-            .map(|(time, n)| {
-                count += n as f64;
-                (time, count)
-            })
-            .collect();
+        let mut cumulated: Vec<(f64, f64)> = Vec::new();
+        for (time, n) in times {
+            count += n as f64;
+            match cumulated.last_mut() {
+                // A quantile lies among all that share a time.
+                Some(last) if last.0 == time => last.1 = count,
+                _ => cumulated.push((time, count)),
+            }
+        }
         let quantile = |p: f64| {
             let at = cumulated.partition_point(|(_, n)| *n < p * count);
             let below = at.checked_sub(1).map_or(0.0, |before| cumulated[before].1);
