@@ -15,7 +15,7 @@ use std::env;
 
 /// Cases of each kind.
 fn cases() -> u64 {
-    env::var("KNEE_SILENCE_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+    env::var("KNEE_SILENCE_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200)
 }
 
 /// A load, the server that it meets and when that server stopped.
