@@ -2,7 +2,9 @@
 //! that of a server with a fixed capacity.
 
 use crate::observer::{observe, terminate};
-use crate::support::{Ended, KneeServer, STATE, TempPath, knee, run, unless_disturbed};
+use crate::support::{
+    Ended, KneeServer, STATE, TempPath, as_of_a_file, knee, run, unless_disturbed,
+};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -293,7 +295,7 @@ fn an_observer_beside_the_server_counts_for_it() {
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     terminate(child);
     let again = run(&["report", stored.str()]);
-    assert_eq!(again.stdout, ended.stdout);
+    assert_eq!(again.stdout, as_of_a_file(&ended.stdout));
     let report: Value = serde_json::from_str(&std::fs::read_to_string(&stored.0).unwrap()).unwrap();
     assert_ne!(report["conclusion"]["syn_source"], "attempts");
     let observed = &report["trials"][0]["observed"];

@@ -1,6 +1,6 @@
 //! A stored report shows again what the experiment showed, to the letter.
 
-use crate::support::{Ended, KneeServer, TempPath, knee, run, signal};
+use crate::support::{Ended, KneeServer, TempPath, as_of_a_file, knee, run, signal};
 use std::time::Duration;
 
 fn shows_again(shown: &Ended, stored: &TempPath, statuses: &[i32]) {
@@ -8,7 +8,7 @@ fn shows_again(shown: &Ended, stored: &TempPath, statuses: &[i32]) {
     assert!(!shown.stdout.is_empty());
     let again = run(&["report", stored.str()]);
     assert_eq!(again.status, Some(0), "{again:?}");
-    assert_eq!(again.stdout, shown.stdout);
+    assert_eq!(again.stdout, as_of_a_file(&shown.stdout));
     let json = run(&["report", stored.str(), "--json", "-"]);
     assert_eq!(json.stdout, std::fs::read_to_string(&stored.0).unwrap());
 }

@@ -101,7 +101,7 @@ fn a_stopped_open_loop_is_invalid_and_says_why() {
 fn a_stopped_closed_loop_is_invalid_and_says_why() {
     // Where other delays of knee leave only a range of it, it is no such time either.
     let is_in_time = |trial: &Value| {
-        trial["response_time_ns"]["max"].as_u64().is_some_and(|slowest| slowest < 400 * MS)
+        figure(&trial["response_time_ns"], "max").is_some_and(|slowest| slowest < 400 * MS)
     };
     let stopped = || stopped_for_half_a_second(&["--vusers", "2"]);
     let trials = std::iter::repeat_with(stopped).take(5);

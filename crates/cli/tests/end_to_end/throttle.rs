@@ -1,7 +1,7 @@
 //! `knee throttle`: what each way of waiting is asked, and that each row tells of it. How well this
 //! machine waits is not judged here.
 
-use crate::support::{Ended, KneeServer, TempPath, knee, measured, run, signal};
+use crate::support::{Ended, KneeServer, TempPath, as_of_a_file, knee, measured, run, signal};
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn every_method_waits_for_every_delay() {
     }
     assert!(number(&report["conclusion"], "hybrid_margin_ns") > 0);
     let again = run(&["report", stored.str()]);
-    assert_eq!(again.stdout, ended.stdout);
+    assert_eq!(again.stdout, as_of_a_file(&ended.stdout));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Datagrams: what is counted, whatever the machine is busy with.
 
-use crate::support::{Ended, FAR, KneeServer, Link, TempPath, knee, run, signal};
+use crate::support::{Ended, FAR, KneeServer, Link, TempPath, as_of_a_file, knee, run, signal};
 use serde_json::Value;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -237,7 +237,7 @@ fn a_report_of_datagrams_is_rendered_again() {
     let ended = run(&["udp", "-n", "100", "-R", "1000", "--json", file.str()]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let again = run(&["report", file.str()]);
-    assert_eq!(again.stdout, ended.stdout);
+    assert_eq!(again.stdout, as_of_a_file(&ended.stdout));
     assert!(again.stdout.contains("unexplained"), "{again:?}");
 }
 

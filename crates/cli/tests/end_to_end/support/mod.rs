@@ -20,4 +20,6 @@ pub use program::{curl, program};
 pub use pty::OnTerminal;
 pub use station::{Answer, Station};
 pub use temp_path::TempPath;
-pub use verdict::{backends, figure, measured, unless_disturbed, until_it_ends_with, until_valid};
+pub use verdict::{
+    as_of_a_file, backends, figure, measured, unless_disturbed, until_it_ends_with, until_valid,
+};

@@ -67,6 +67,14 @@ pub fn figure(times: &Value, name: &str) -> Option<u64> {
     times[name].as_u64().or(times["ranges"][name]["at_most"].as_u64())
 }
 
+/// The text of a kept run as `knee report` of its file shows it: the file has no number in a history.
+pub fn as_of_a_file(shown: &str) -> String {
+    let mut parts = shown.split("knee history show ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start());
+    first + &rest.collect::<String>()
+}
+
 /// Which of the two backends this machine permits.
 pub fn backends(url: &str) -> Vec<&'static str> {
     let permits = |backend: &&str| {
