@@ -236,13 +236,16 @@ fn probe(host: &str, port: u16, patience: Duration) -> Result<(SocketAddr, bool)
     }
 }
 
-/// The address of a target that need not answer: that of an overload, or one that answered before.
-/// The load is to show whether it answers. Of several addresses it is the first that answers, or else
+/// The address that an overload is aimed at. A target that does not answer is no reason not to
+/// begin, as the load is to show that. Of several addresses it is the first that answers, or else
 /// the first of all.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: the name means nothing.
-pub(crate) fn address_of(target: &Target, patience: Duration) -> Result<RawAddress, RunError> {
+pub(crate) fn overload_address(
+    target: &Target,
+    patience: Duration,
+) -> Result<RawAddress, RunError> {
     let endpoint = &target.endpoint;
     let (Endpoint::Tcp { host, port }, false) = (endpoint, target.protocol.is_in_datagrams())
     else {

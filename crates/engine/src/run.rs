@@ -300,8 +300,7 @@ impl<'a> RunPlan<'a> {
         let patience = Duration::from_nanos(spec.connect_timeout.0);
         let reached = spec.target.each_server().map(|target| {
             let address = match &spec.load {
-                Load::Overload(_) => resolve::address_of(&target, patience)?,
-                _ if spec.engine.was_reached => resolve::address_of(&target, patience)?,
+                Load::Overload(_) => resolve::overload_address(&target, patience)?,
                 _ => resolve::reach_target(&target, patience)?,
             };
             Ok(ReachedServer { address, tls: link::tls_target(&target)? })

@@ -69,6 +69,14 @@ impl Slice {
         self.longest
     }
 
+    /// Pauses of the target that lie within the window of this length, as times of the window.
+    pub(crate) fn pauses_within(&self, length_ns: u64) -> impl Iterator<Item = [u64; 2]> + '_ {
+        let window = self.begin_ns..self.begin_ns + length_ns;
+        let silences = self.silences.iter().filter(|silence| silence.is_of_target());
+        let within = silences.filter(move |s| s.begin_ns > window.start && s.end_ns < window.end);
+        within.map(|s| [s.begin_ns, s.end_ns].map(|ns| ns - self.begin_ns))
+    }
+
     /// A slice without a warm-up that began at this time, in s, with this silence within it.
     #[cfg(test)]
     pub fn at(begin_s: f64, silence_s: Option<[f64; 2]>) -> Slice {

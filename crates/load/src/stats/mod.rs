@@ -2,7 +2,6 @@
 
 pub mod buffer;
 pub mod change_points;
-pub mod course;
 pub mod gaps;
 pub mod rounds;
 pub mod sample;

@@ -51,7 +51,7 @@ fn show_key_figures(doc: &mut Document, c: &SweepConclusion) {
     if c.levels.len() > 1 {
         doc.plots([sweep_plots::throughput(c)], Layout::Wide);
     }
-    let columns = ["users", "asked/s", "", "throughput", "mean", "p50", "p90", "p99", "errors"];
+    let columns = ["users", "asked/s", "", "throughput", "p50", "p90", "p99", "errors"];
     if !c.levels.is_empty() {
         doc.table("Levels", levels_table(&c.levels).with_columns(&columns));
     }
@@ -148,13 +148,6 @@ fn facts(c: &SweepConclusion) -> Vec<Fact> {
     };
     let maximum = rate(c.max_throughput_per_s) + &interval(c.max_throughput_ci95_per_s, number);
     let mut facts = vec![fact("maximum", maximum)];
-    if let Some(pauses) = c.pauses.as_ref().filter(|pauses| pauses.count > 1) {
-        let between = c.max_between_pauses_per_s.unwrap_or(c.max_throughput_per_s);
-        let share = percent(pauses.percent);
-        let length = time_short(pauses.length_ns);
-        let line = format!("{} between pauses of {length}, {share} of the time", rate(between));
-        facts.push(fact("pauses", line));
-    }
     if let Some(knee) = c.knee_vusers {
         let knee = estimate(knee);
         let s = if knee == "1" { "" } else { "s" };

@@ -90,10 +90,7 @@ fn levels(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
         // Failures are no throughput.
         let here = said.trials.iter().filter(|t| t.level == level.level);
         let most = here.map(|t| t.successes_per_s()).reduce(f64::max);
-        // A row has the target's pauses at their share of the whole time, and no outage.
-        let is_whole = of.pauses.is_none() && of.outages.is_empty();
         let of_trials = most.is_none_or(|most| level.throughput_per_s <= most * NEARLY);
-        let of_trials = of_trials || !is_whole;
         found.unless(of_trials, || format!("{:?} has more than any of its trials", level.level));
     }
     let marked = of.levels.iter().filter(|l| l.is_knee).count();
@@ -117,7 +114,7 @@ fn in_time(of: &SweepConclusion, found: &mut Contradictions) {
     for outage in &of.outages {
         let is_marked = of.slices.iter().any(|s| {
             let is_within = |at_ns: u64| {
-                let ends = s.load_begin_ns.zip(s.end_ns).map(|(begin, end)| [begin, end]);
+                let ends = s.begin_ns.zip(s.duration_ns).map(|(begin, ns)| [begin, begin + ns]);
                 ends.is_none_or(|[begin, end]| begin <= at_ns && at_ns <= end)
             };
             s.marks.iter().any(|m| m == "outage") && outage.begin_ns.is_none_or(is_within)
@@ -235,15 +232,20 @@ fn within_bound(of: &SweepConclusion, found: &mut Contradictions) {
     }
 }
 
-/// The recommendation is the best level within the bound, or another that was measured.
+/// The recommendation is the best level within the bound, or the knee.
 fn recommended(of: &SweepConclusion, found: &mut Contradictions) {
     if let Some(best) = &of.best_within_bound {
         let is_it = best.rate_per_s.is_some() || of.recommended_vusers == Some(best.vusers);
         found.unless(is_it, || "recommended is not the best within the bound".to_owned());
-    } else {
+    } else if !of.slices.is_empty() {
         let is_counted = |n: u32| counted(of).any(|l| value(l.level) == f64::from(n));
         found.unless(of.recommended_vusers.is_none_or(is_counted), || {
             format!("{:?} users are recommended, and not measured", of.recommended_vusers)
+        });
+    } else if let Some(knee) = of.knee_vusers {
+        let rounded = knee.round().max(1.0) as u32;
+        found.unless(of.recommended_vusers == Some(rounded), || {
+            format!("{:?} users are recommended, and the knee is at {knee}", of.recommended_vusers)
         });
     }
 }

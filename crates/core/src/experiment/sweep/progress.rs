@@ -2,12 +2,10 @@
 //! the bend in rounds. All of it follows from the spec and the slices so far.
 
 use super::inference::Inference;
-use super::rows;
 use super::{LevelPlan, SweepSpec};
 use crate::experiment::NextTrial;
 use crate::trial::report::TrialReport;
-use crate::trial::slice::Slice;
-use crate::words::{time, users, value};
+use crate::words::{users, value};
 use knee_load::measure::error_share;
 use knee_load::rng;
 use knee_load::spec::{Level, TrialSpec};
@@ -44,14 +42,6 @@ const AGAIN: usize = 2;
 const AGAIN_SILENT: usize = 12;
 /// Rounds after which the highest level is compared with those below it.
 const LOOK_AFTER: usize = 2;
-/// Most repeats of a slice, and of all slices for each level.
-const REPEATS_MAX: usize = 3;
-const REPEATS_PER_LEVEL: usize = 2;
-/// Time without any response after which the target stays away.
-const AWAY: Nanos = Nanos::from_secs(30);
-/// Largest share of a slice's window that silences of the target take for its throughput between
-/// them to be known.
-const SILENT_MAX: f64 = 0.8;
 /// Least ratio of two levels.
 const APART: f64 = 1.2;
 /// Most levels in a round.
@@ -70,45 +60,11 @@ impl LevelSample {
     fn of(spec: &SweepSpec, trial: &TrialReport) -> LevelSample {
         LevelSample {
             level: value(trial.level) as u32,
-            per_s: between_silences_per_s(trial),
+            per_s: trial.successes_per_s(),
             is_silent: trial.completed == 0,
             keeps_bounds: spec.bounds.iter().all(|b| b.holds(trial.into())),
         }
     }
-}
-
-/// Throughput of a slice between the silences of the target.
-fn between_silences_per_s(trial: &TrialReport) -> f64 {
-    let silent_ns = trial.slice().map_or(0, |slice| {
-        let window = [slice.begin_ns, slice.begin_ns + trial.duration_ns];
-        let of_target = slice.silences.iter().filter(|s| s.is_of_target());
-        let common = |a: u64, b: u64| b.min(window[1]).saturating_sub(a.max(window[0]));
-        of_target.map(|s| common(s.begin_ns, s.end_ns)).sum()
-    });
-    let share = silent_ns as f64 / trial.duration_ns.max(1) as f64;
-    trial.successes_per_s() / (1.0 - share.min(SILENT_MAX))
-}
-
-/// Whether a slice has to be repeated: an outage hit it, or its generator or host was disturbed.
-fn is_hit(trial: &TrialReport) -> bool {
-    let is_out = |slice: &Slice| slice.silences.iter().any(|s| s.is_of_target() && s.is_outage());
-    trial.completed == 0
-        || trial.slice().is_some_and(is_out)
-        || rows::disturbances(trial).next().is_some()
-}
-
-/// Why the sweep ends: the target answered, and has not for a long time.
-fn stays_away(past: &[TrialReport]) -> Option<String> {
-    let last = past.iter().rposition(|t| t.completed > 0)?;
-    let end = |t: &TrialReport| t.slice().map(|slice| slice.end_ns);
-    let (since, now) = (end(&past[last])?, end(past.last()?)?);
-    (now.saturating_sub(since) >= AWAY.0).then(|| {
-        format!(
-            "the target has not answered for {}, since {} into the sweep",
-            time((now - since) as f64),
-            time(since as f64)
-        )
-    })
 }
 
 /// Progress of a sweep.
@@ -122,16 +78,8 @@ pub(super) struct SweepProgress {
     exploring: Option<u32>,
     /// Number of the first slice of these rounds.
     begin: usize,
-    /// Complete rounds before it, and since then.
+    /// Complete rounds before it.
     rounds_before: usize,
-    rounds_done: usize,
-    /// What follows in this round: each level with the round that it is for.
-    queue: Vec<(u32, u32)>,
-    /// Slices that have to be repeated: level, round and tries.
-    hit: Vec<(u32, u32, usize)>,
-    repeats: usize,
-    /// Whether the next slice begins a round.
-    is_between: bool,
     seen: Vec<LevelSample>,
 }
 
@@ -141,9 +89,6 @@ pub(super) fn next(
     plan: &LevelPlan<u32>,
     past: &[TrialReport],
 ) -> NextTrial<TrialSpec> {
-    if let Some(why) = stays_away(past) {
-        return NextTrial::Doomed(why);
-    }
     let course = SweepProgress::of(spec, plan, past);
     if let Some(level) = course.exploring {
         return NextTrial::Run(Box::new(course.explore(spec, level, past)));
@@ -151,12 +96,13 @@ pub(super) fn next(
     if course.levels.is_empty() {
         return NextTrial::Doomed(hopeless(past));
     }
-    let Some(&(level, _)) = course.queue.first() else {
-        return NextTrial::Converged;
-    };
-    if course.is_between && course.is_enough(spec, plan, past) {
+    let done = past.len() - course.begin;
+    let round = course.rounds_before + done / course.levels.len();
+    let place = done % course.levels.len();
+    if place == 0 && course.is_enough(spec, plan, past, round) {
         return NextTrial::Converged;
     }
+    let level = order(spec, &course.levels, round)[place];
     let [warmup, duration] = course.times(spec, plan, past, level);
     NextTrial::Run(Box::new(spec.slice(level, past.len(), warmup, duration)))
 }
@@ -177,7 +123,7 @@ fn order(spec: &SweepSpec, levels: &[u32], round: usize) -> Vec<u32> {
 
 /// Time from the begin of the sweep to the end of its last slice, in s.
 fn elapsed_s(past: &[TrialReport]) -> f64 {
-    let end = |t: &TrialReport| t.slice().map(|s| s.end_ns.max(s.begin_ns + t.duration_ns));
+    let end = |t: &TrialReport| Some(t.slice()?.begin_ns + t.duration_ns);
     let sum = || past.iter().map(|t| t.duration_ns).sum();
     past.last().and_then(end).unwrap_or_else(sum) as f64 / 1e9
 }
@@ -196,7 +142,7 @@ impl SweepProgress {
                 course.levels = list.clone();
                 course.levels.sort_unstable();
                 course.levels.dedup();
-                course.visit(spec, past, usize::MAX);
+                course.visit(past, usize::MAX);
             }
             LevelPlan::Auto => course.find(spec, past),
         }
@@ -219,7 +165,7 @@ impl SweepProgress {
             self.levels = choose(&self.seen, spec);
             self.begin = self.rounds.len();
             let rounds = if is_last { usize::MAX } else { LOOK_AFTER };
-            let is_complete = self.visit(spec, past, rounds);
+            let is_complete = self.visit(past, rounds);
             if self.levels.is_empty() || !is_complete {
                 return;
             }
@@ -229,12 +175,11 @@ impl SweepProgress {
                 .collect();
             match still_rises(&self.levels, &seen).filter(|top| top.level < spec.vusers_max) {
                 None => {
-                    self.visit(spec, past, usize::MAX);
+                    self.visit(past, usize::MAX);
                     return;
                 }
                 Some(top) => {
-                    (self.rounds_before, self.rounds_done) = (LOOK_AFTER, 0);
-                    self.hit.clear();
+                    self.rounds_before = LOOK_AFTER;
                     self.seen.extend(seen);
                     climb = vec![top];
                 }
@@ -242,58 +187,35 @@ impl SweepProgress {
         }
     }
 
-    /// Assigns slices to rounds, up to this number of them. Returns whether all of them exist.
-    ///
-    /// After each round follow the slices that were hit in it or before, for their own rounds.
-    fn visit(&mut self, spec: &SweepSpec, past: &[TrialReport], rounds: usize) -> bool {
-        while self.rounds_done < rounds && !self.levels.is_empty() {
-            let number = self.rounds_before + self.rounds_done;
-            let order = order(spec, &self.levels, number);
-            self.queue = order.into_iter().map(|level| (level, number as u32 + 1)).collect();
-            self.is_between = self.rounds.len() == past.len();
-            if !self.follow(past) {
-                return false;
-            }
-            let room = (REPEATS_PER_LEVEL * self.levels.len()).saturating_sub(self.repeats);
-            let open = self.hit.iter().filter(|hit| hit.2 <= REPEATS_MAX);
-            self.queue = open.map(|&(level, round, _)| (level, round)).take(room).collect();
-            self.repeats += self.queue.len();
-            self.is_between = false;
-            if !self.follow(past) {
-                return false;
-            }
-            self.rounds_done += 1;
+    /// Assigns slices to this number of rounds. Returns whether all of them exist.
+    fn visit(&mut self, past: &[TrialReport], rounds: usize) -> bool {
+        let size = self.levels.len().max(1);
+        let end = self.begin.saturating_add(size.saturating_mul(rounds));
+        while self.rounds.len() < past.len().min(end) {
+            let number = self.rounds_before + (self.rounds.len() - self.begin) / size;
+            self.rounds.push(number as u32 + 1);
         }
-        true
-    }
-
-    /// Assigns slices to what is in the queue. Returns whether all of it exists.
-    fn follow(&mut self, past: &[TrialReport]) -> bool {
-        while let Some(&(level, round)) = self.queue.first() {
-            let Some(trial) = past.get(self.rounds.len()) else { return false };
-            self.rounds.push(round);
-            self.queue.remove(0);
-            let known = self.hit.iter().position(|hit| (hit.0, hit.1) == (level, round));
-            let tries = known.map_or(0, |i| self.hit.remove(i).2);
-            if is_hit(trial) {
-                self.hit.push((level, round, tries + 1));
-            }
-        }
-        true
+        self.rounds.len() >= end
     }
 
     /// Whether the rounds suffice, or no time is left for another.
-    fn is_enough(&self, spec: &SweepSpec, plan: &LevelPlan<u32>, past: &[TrialReport]) -> bool {
-        let rounds = self.rounds_before + self.rounds_done;
+    fn is_enough(
+        &self,
+        spec: &SweepSpec,
+        plan: &LevelPlan<u32>,
+        past: &[TrialReport],
+        rounds: usize,
+    ) -> bool {
         if let LevelPlan::List(_) = plan {
             return rounds >= list_rounds(spec);
         }
-        if self.rounds_done < ROUNDS_MIN {
+        let here = rounds - self.rounds_before;
+        if here < ROUNDS_MIN {
             return false;
         }
         let before_s = elapsed_s(&past[..self.begin]);
         let now_s = elapsed_s(past);
-        let round_s = (now_s - before_s) / self.rounds_done as f64;
+        let round_s = (now_s - before_s) / here as f64;
         now_s + round_s > spec.budget.as_secs_f64()
             || rounds >= ROUNDS_MAX
             || Inference::of(spec, past, &self.rounds).is_precise(spec)

@@ -17,10 +17,8 @@ use knee_load::spec::{
     TrialSpec, WaitPolicy,
 };
 use knee_load::time::Nanos;
-use std::cell::Cell;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
 /// Throughput and silence of a number of users from one time, in s, to another.
 pub(crate) type During = Box<dyn FnMut(u32, f64, f64) -> (f64, Option<[f64; 2]>)>;
@@ -36,8 +34,6 @@ pub(crate) struct Fake {
     /// What a slice from one time to another gets in place of `throughput`, and its longest time
     /// without a response within it.
     pub during: Option<During>,
-    /// Share of the host's processor time that was stolen in the next slice, in percent.
-    pub stolen: Rc<Cell<f64>>,
     /// Whether every trial drifts, however long.
     pub drifts: bool,
     /// Time that has passed.
@@ -52,7 +48,6 @@ impl Fake {
             failures: Box::new(|_| 0.0),
             noise: 0.0,
             during: None,
-            stolen: Rc::default(),
             drifts: false,
             now_s: 0.0,
         }
@@ -93,12 +88,7 @@ impl Fake {
             Load::Overload(_) => unreachable!("a sweep asks for no overload"),
         };
         report.label = spec.label.clone();
-        let ns = |s: f64| (s * 1e9) as u64;
-        let (load_begin_ns, end_ns) = (ns(begin_s - spec.warmup.as_secs_f64()), ns(end_s));
-        let mut slice = Slice::at(begin_s, silence);
-        (slice.load_begin_ns, slice.end_ns) = (load_begin_ns, end_ns);
-        report.generator.steal_percent = Some(self.stolen.get());
-        report.set_slice(Some(slice));
+        report.set_slice(Some(Slice::at(begin_s, silence)));
         report
     }
 

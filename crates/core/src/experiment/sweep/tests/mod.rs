@@ -8,7 +8,6 @@ mod limits;
 mod random_servers;
 mod rates;
 mod rounds;
-mod silent_servers;
 mod simulated;
 mod tables;
 mod users;
