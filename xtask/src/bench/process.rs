@@ -369,10 +369,10 @@ mod tests {
         let start = |script| BenchServer::start(shell(script));
         let refused = start("echo no; echo why >&2; exit 4").err().unwrap();
         shows(refused, &["does not listen", "exit status: 4", "output:\nno", "error:\nwhy"]);
-        let fails = || start("echo listening on 83; echo lost >&2; exit 5").unwrap();
+        let fails = || start("echo lost >&2; echo listening on 83; exit 5").unwrap();
         shows(fails().serve_once(Ok).unwrap_err(), &["exit status: 5", "error:\nlost"]);
         shows(fails().serve(Ok).unwrap_err(), &["exit status: 5", "error:\nlost"]);
-        let well = start("echo listening on 84; echo mine >&2; exec sleep 60").unwrap();
+        let well = start("echo mine >&2; echo listening on 84; exec sleep 60").unwrap();
         let beside = well.serve(|_| Err::<(), _>("the contender failed".into()));
         shows(beside.unwrap_err(), &["the contender failed", "error:\nmine"]);
     }

@@ -370,8 +370,8 @@ pub(super) fn key_times_table(t: &TrialReport) -> Table {
     let is_key = |row: usize| {
         let (row, figure, _) = statistics(times)[row];
         match row.title {
-            "mean" | "p50" => true,
-            "p90" | "p99" | "p99.9" | "max" => times.count > 1 && figure != Figure::Absent,
+            "p50" => true,
+            "mean" | "p90" | "p99" | "p99.9" | "max" => times.count > 1 && figure != Figure::Absent,
             _ => false,
         }
     };
