@@ -30,10 +30,10 @@ enum RawAnalyzeKind {
 
 /// Find the knee in a table of users and throughput
 ///
-/// Columns are vusers, throughput_per_s and, optionally, mean_ms and p90_ms, in this order unless
-/// the first line names them. Commas, semicolons, tabs or blanks separate values. Thousands
-/// separators (88,318; in quotes between commas) and units (88,318/s, 3.2 ms) are read. Empty lines
-/// and what follows a # are skipped.
+/// Columns are vusers, throughput_per_s and, optionally, mean_ms and p90_ms, in this order unless a
+/// header names them (Users, Requests/sec, Mean (ms), p90 [ms]). Commas, semicolons, tabs, pipes or
+/// blanks separate values. Thousands separators (88,318; in quotes between commas) and units
+/// (88,318/s, 3.2 ms) are read. Titles, empty lines and what follows a # are skipped.
 ///
 /// With rounds, the analysis separates changes over time from effects of the load, as knee sweep
 /// does. A round is a part of the table with each level once, or the lines with the same number in

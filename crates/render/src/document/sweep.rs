@@ -51,7 +51,7 @@ fn show_key_figures(doc: &mut Document, c: &SweepConclusion) {
     if c.levels.len() > 1 {
         doc.plots([sweep_plots::throughput(c)], Layout::Wide);
     }
-    let columns = ["users", "asked/s", "", "throughput", "p50", "p90", "p99", "errors"];
+    let columns = ["users", "asked/s", "", "throughput", "mean", "p50", "p90", "p99", "errors"];
     if !c.levels.is_empty() {
         doc.table("Levels", levels_table(&c.levels).with_columns(&columns));
     }

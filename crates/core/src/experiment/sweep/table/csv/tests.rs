@@ -60,6 +60,43 @@ fn tables_of_web_pages_are_read_without_header() {
 }
 
 #[test]
+fn headers_of_other_tools_name_columns_and_units() {
+    let plain = vec![
+        (1, 1833.0, Some(545_000), Some(600_000)),
+        (5000, 88_318.0, Some(56_600_000), Some(60_000_000)),
+    ];
+    for text in [
+        "Users,Requests/sec,Mean (ms),p90 [ms]\n1,1833,0.545,0.6\n5000,\"88,318\",56.6,60",
+        "Concurrency,Requests per second [#/sec],Time per request [s],90%\n\
+         1,1833,0.000545,0.6\n5000,88318,0.0566,60",
+        "| VUs | RPS | avg | p90 |\n| ---: | ---: | --- | --- |\n| 1 | 1,833 | 545 µs | 600us |\n\
+         | 5,000 | 88,318 | 56.6ms | 0.06 s |",
+        "clients\trps\tlatency_us\tp90_us\tp99_us\n1\t1,833\t545\t600\t900\n\
+         5,000\t88,318\t56,600\t60,000\t90,000",
+        "Our server\nUsers Requests/sec Mean (ms) p90 (ms)\n1 1,833 0.545 0.6\n\
+         5,000 88,318 56.6 60",
+        "vusers  requests per second  mean  p90\n1  1,833 /s  545 µs  600 µs\n\
+         5,000  88,318 /s  56.6 ms  60 ms",
+        "users;throughput;mean;p90\n;req/s;ms;ms\n1;1,833;0.545;0.6\n5,000;88,318;56.6;60",
+        "Users\t1\t5,000\nRequests/sec\t1,833\t88,318\nMean (ms)\t0.545\t56.6\n\
+         p90 (ms)\t0.6\t60",
+    ] {
+        assert_eq!(rows(text), plain, "{text:?}");
+    }
+    let two = vec![(1, 1833.0, None, None), (5000, 88_318.0, None, None)];
+    for text in [
+        "Requests/sec\nconnections\tnginx\n1\t1,833\n5,000\t88,318",
+        "VUs | RPS\n--- | ---\n1 | 1833\n5000 | 88318",
+        "Users 1 5,000\nRequests/sec: 1,833 88,318",
+        "users throughput\n- requests/sec\n1 1,833\n5,000 88,318",
+        "Table 3. Throughput of the server\nusers,throughput (k/s)\n1,1.833\n5000,88.318",
+        "Users\tThroughput\n\tRequests/sec\n1\t1,833\n5,000\t88,318",
+    ] {
+        assert_eq!(rows(text), two, "{text:?}");
+    }
+}
+
+#[test]
 fn rounds_are_parts_with_each_level_once_or_a_column() {
     let rounds = |text: &str| parsed(text).iter().map(|s| s.round).collect::<Vec<_>>();
     assert_eq!(rounds("1 100\n2 150\n2 300\n1 200\n1 100\n2 150"), [1, 1, 2, 2, 3, 3]);
