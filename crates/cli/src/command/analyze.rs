@@ -31,7 +31,7 @@ enum RawAnalyzeKind {
 /// Find the knee in a table of users and throughput
 ///
 /// Columns are vusers, throughput_per_s and, optionally, mean_ms and p90_ms, in this order unless a
-/// header names them (Users, Requests/sec, Mean (ms), p90 [ms]). Commas, semicolons, tabs, pipes or
+/// header names them (Users, Requests/sec, Mean (ms), p90 (ms)). Commas, semicolons, tabs, pipes or
 /// blanks separate values. Thousands separators (88,318; in quotes between commas) and units
 /// (88,318/s, 3.2 ms) are read. Titles, empty lines and what follows a # are skipped.
 ///
