@@ -111,7 +111,7 @@ enum RawFormat {
     /// request are named. Any length is read in bounded memory.
     #[command(after_help = "Example:\n  \
         knee import log access.log --target http://127.0.0.1:8080 -o access.jsonl")]
-    Log(log::LogArgs),
+    Log(Box<log::LogArgs>),
 }
 
 // Comments, as clap would take what stands above a group of options as the help of its command.
