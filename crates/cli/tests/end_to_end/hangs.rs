@@ -166,13 +166,9 @@ fn one_freeze_is_named_with_begin_and_end() {
             "outage" => ["start_ns", "end_ns"].map(|key| silence["outages"][0][key].as_f64()),
             _ => [0, 1].map(|end| silence["pauses"]["times_ns"][0][end].as_f64()),
         };
-        let [begin, end] = named.map(|ns| ns.unwrap() / 1e9);
-        let [logged_begin, logged_end] = longest_gap_s(&log);
-        let near = |a: f64, b: f64, within: f64| {
-            assert!((a - b).abs() < within, "{load:?}: {logged_begin} s, but {silence:#}");
-        };
-        near(end - begin, logged_end - logged_begin, 0.1);
-        // The log begins with the first request, which a busy host may have sent late.
-        near(begin, logged_begin, 0.5);
+        for (named, logged) in named.into_iter().zip(longest_gap_s(&log)) {
+            let named = named.unwrap() / 1e9;
+            assert!((named - logged).abs() < 0.1, "{load:?}: {logged} s, but {silence:#}");
+        }
     }
 }

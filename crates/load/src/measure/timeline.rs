@@ -13,6 +13,10 @@ const BINS_MAX: u64 = 360_000;
 const FIRST_BIN_MAX: Nanos = Nanos::from_millis(16);
 /// An operation shorter than this waits for nothing that others are spared.
 const LONG: Nanos = Nanos::from_millis(100);
+/// Time from one note of what began and came back to the next, at first, …
+const NOTE_EVERY: Nanos = Nanos::from_millis(10);
+/// … and the most notes. Beyond it every second one goes.
+const NOTES_MAX: usize = 1 << 16;
 /// The least delay of a worker that is kept with its time, …
 const STALL: Nanos = Nanos::from_millis(20);
 /// … and the most delays that are kept.
@@ -28,8 +32,10 @@ pub struct Timeline {
     pub bin: Nanos,
     /// The latest time at which an operation ended, or was still under way.
     pub end: Nanos,
-    /// Operations that began, each when it had a connection. One that later ones overtook counts where it ended: it waited for
-    /// something of its own, while the target went on.
+    /// Operations that began, each when it had a connection. One that is overtaken counts where it
+    /// ended: it waited for something of its own, while the target went on. So one that began in
+    /// the second half of its time came back clearly before it. After a stop of the target all come
+    /// back at once, in any order.
     pub started: Vec<u32>,
     /// Responses with a status below 400.
     pub good: Vec<u32>,
@@ -84,8 +90,11 @@ pub(super) struct TimelineRecorder {
     began: Cursor,
     ended: Cursor,
     stalls: Vec<[Nanos; 2]>,
-    /// The latest begin of an operation with a good response.
+    /// The latest begin of an operation with a good response, …
     good_began: Nanos,
+    /// … and what it was at earlier times, ascending: pairs of time and begin.
+    notes: Vec<[Nanos; 2]>,
+    note_every: Nanos,
     timeline: Timeline,
 }
 
@@ -111,6 +120,8 @@ impl TimelineRecorder {
             ended: Cursor::default(),
             stalls: Vec::new(),
             good_began: Nanos::ZERO,
+            notes: Vec::with_capacity(NOTES_MAX),
+            note_every: NOTE_EVERY,
             timeline: Timeline {
                 bin,
                 started: counts(),
@@ -130,16 +141,40 @@ impl TimelineRecorder {
         self.timeline.end = self.timeline.end.max(completed);
         let ended = self.seek(completed, |recorder| &mut recorder.ended);
         let life = completed - started;
-        let is_overtaken = life >= LONG && started + Nanos(life.0 / 2) < self.good_began;
+        let before = Nanos((life.0 / 5).max(LONG.0 / 2));
+        let is_overtaken =
+            life >= LONG && self.good_began_by(completed - before) > started + Nanos(life.0 / 2);
         let began = if is_overtaken { completed } else { started.min(completed) };
         let began = self.seek(began, |recorder| &mut recorder.began);
         count(&mut self.timeline.started, began);
         if outcome.is_good() {
             self.good_began = self.good_began.max(started);
+            if self.notes.last().is_none_or(|[at, _]| *at + self.note_every <= completed) {
+                self.note_good(completed);
+            }
             count(&mut self.timeline.good, ended);
         } else if outcome != Outcome::InFlight {
             count(&mut self.timeline.failed, ended);
         }
+    }
+
+    #[cold]
+    fn note_good(&mut self, completed: Nanos) {
+        if self.notes.len() == NOTES_MAX {
+            let mut number = 0;
+            self.notes.retain(|_| {
+                number += 1;
+                number % 2 == 0
+            });
+            self.note_every = Nanos(self.note_every.0 * 2);
+        }
+        self.notes.push([completed, self.good_began]);
+    }
+
+    /// The latest begin of the operations whose good responses had come by this time.
+    fn good_began_by(&self, at: Nanos) -> Nanos {
+        let noted = self.notes.partition_point(|[noted, _]| *noted <= at);
+        noted.checked_sub(1).map_or(Nanos::ZERO, |last| self.notes[last][1])
     }
 
     /// Counts a message of a stream.
@@ -266,6 +301,20 @@ mod tests {
         recorder.add(&ended(0, 201, Outcome::Timeout));
         let timeline = recorder.finish();
         assert_eq!((timeline.started[0], timeline.started[201]), (1, 1));
+    }
+
+    #[test]
+    fn what_a_stop_held_up_began_when_it_did() {
+        let mut recorder = recorder();
+        for k in 0..50 {
+            recorder.add(&ended(10 * k, 10 * k + 1, Outcome::Ok));
+        }
+        // From 500 ms on the target is stopped; at 1,000 ms the newest comes back first.
+        for k in (50..100).rev() {
+            recorder.add(&ended(10 * k, 1_000 + (99 - k), Outcome::Ok));
+        }
+        let timeline = recorder.finish();
+        assert!((0..100).all(|k| timeline.started[10 * k] == 1));
     }
 
     #[test]
