@@ -1,7 +1,6 @@
 //! Input files and standard input, each up to a limit; see [`knee_engine::input`]. What scenario
 //! files may read: files below their own folder, and the environment.
 
-use crate::confined;
 use crate::failure::{Failure, of_command_line_and};
 use crate::whole_file::folder_of;
 use knee_engine::error::reason;
@@ -19,7 +18,7 @@ pub const FILE_MAX: u64 = 256 << 20;
 pub fn read(file: &str) -> Result<Vec<u8>, Failure> {
     let bytes = match file {
         "-" => input::read_stream(io::stdin().lock(), FILE_MAX),
-        path => permitted(path).and_then(|()| input::read(path, FILE_MAX)),
+        path => input::read(path, FILE_MAX),
     };
     bytes.map_err(|unreadable| Failure::argument(file, in_words(unreadable)))
 }
@@ -34,7 +33,7 @@ pub fn read_text(file: &str) -> Result<String, Failure> {
 /// # Errors
 /// One line without the file's name: it cannot be read, is a pipe or a device, or is larger.
 pub fn read_file(path: &str, max: u64) -> Result<Vec<u8>, String> {
-    permitted(path).and_then(|()| input::read(path, max)).map_err(String::from)
+    input::read(path, max).map_err(String::from)
 }
 
 /// A regular file to read from, however long.
@@ -42,12 +41,7 @@ pub fn read_file(path: &str, max: u64) -> Result<Vec<u8>, String> {
 /// # Errors
 /// As [`read_file`].
 pub fn open(path: &str) -> Result<File, String> {
-    permitted(path).and_then(|()| input::open(path)).map_err(String::from)
-}
-
-/// Refuses files that whoever limits this process does not let it read.
-fn permitted(path: &str) -> Result<(), Unreadable> {
-    confined::check_file(path).map_err(Unreadable::Because)
+    input::open(path).map_err(String::from)
 }
 
 /// Why it is not read, and what to do where `-` is standard input.

@@ -1,7 +1,7 @@
 //! This machine: what it permits, as far as arguments depend on it, its time of day and signals.
 
 use crate::failure::Failure;
-use knee_engine::{OpenFiles, interrupt};
+use knee_engine::OpenFiles;
 use knee_load::spec::Target;
 use knee_load::time;
 use std::ffi::OsString;
@@ -111,11 +111,6 @@ pub fn now() -> String {
 pub fn now_unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// What is set once a signal asks for the end. `signal`: the one that an error names.
-pub fn stop_flag(signal: &str) -> Result<&'static AtomicBool, Failure> {
-    interrupt::install().map_err(|e| Failure::input(format!("{signal} cannot be handled: {e}")))
 }
 
 /// Waits until a signal asks for the end.

@@ -31,6 +31,8 @@ fn main() -> ExitCode {
         // Where it fails, the run ends at its own end.
         drop(knee_engine::interrupt::end_with_parent(&pid));
     }
+    // Where it fails, signals do what they do by default.
+    drop(knee_engine::interrupt::install());
     let outcome = confined::begin().and_then(|()| execute(std::env::args_os().collect()));
     match outcome {
         Ok(exit) => exit.into(),

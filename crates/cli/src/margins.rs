@@ -149,7 +149,7 @@ fn read(path: &Path) -> Result<Document, String> {
     if fs::metadata(path).is_err_and(|e| is_missing(&e)) {
         return Ok(Document { schema: SCHEMA.to_string(), machines: Vec::new() });
     }
-    let bytes = input::read(path, SIZE_MAX)?;
+    let bytes = input::read_kept(path, SIZE_MAX)?;
     let document: Document =
         serde_json::from_slice(&bytes).map_err(|e| format!("is broken ({e})"))?;
     if document.schema != SCHEMA {

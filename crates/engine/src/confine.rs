@@ -1,7 +1,9 @@
-//! Limits that somebody else sets to this process: the hosts that it may load, and how fast.
+//! Limits that somebody else sets to this process: the hosts that it may load, how fast, and the
+//! files that it may read.
 
 use crate::error::RunError;
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Decides on an address of a host, by the host's name. The error is one line that says why not.
@@ -13,6 +15,8 @@ pub struct Confinement {
     pub check: AddressCheck,
     /// Most operations that may start per second; `None` for no limit.
     pub rate_max: Option<f64>,
+    /// The folder, without links, below which files may be read.
+    pub folder: PathBuf,
 }
 
 static CONFINEMENT: OnceLock<Confinement> = OnceLock::new();
@@ -52,4 +56,9 @@ pub(crate) fn permit_unix_socket(path: &str) -> Result<(), RunError> {
 /// Most operations that this process may start per second.
 pub(crate) fn rate_max() -> Option<f64> {
     CONFINEMENT.get()?.rate_max
+}
+
+/// The folder below which input files may be read.
+pub(crate) fn folder() -> Option<&'static Path> {
+    CONFINEMENT.get().map(|confinement| &*confinement.folder)
 }

@@ -1,9 +1,13 @@
 //! Input files that the user names. Only regular files are read, and none beyond a limit. A wrong
 //! name costs one line, neither the machine's memory nor an endless wait.
 
+use crate::confine;
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -42,7 +46,19 @@ impl From<Unreadable> for String {
 /// # Errors
 /// The file cannot be read, is not a regular file, or is larger.
 pub fn read(path: impl AsRef<Path>, max: u64) -> Result<Vec<u8>, Unreadable> {
-    let file = open(path)?;
+    read_whole(open(path)?, max)
+}
+
+/// As [`read`], of a file that knee keeps itself: limits of the process are of files that a user
+/// names.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_kept(path: impl AsRef<Path>, max: u64) -> Result<Vec<u8>, Unreadable> {
+    read_whole(open_anywhere(path.as_ref())?, max)
+}
+
+fn read_whole(file: File, max: u64) -> Result<Vec<u8>, Unreadable> {
     let facts = file.metadata().map_err(failed)?;
     if facts.is_file() && facts.len() > max {
         return Err(too_large(Some(facts.len()), max));
@@ -53,9 +69,42 @@ pub fn read(path: impl AsRef<Path>, max: u64) -> Result<Vec<u8>, Unreadable> {
 /// A regular file to read from, however long.
 ///
 /// # Errors
-/// The file cannot be read, or is not a regular file.
+/// The file cannot be read, is not a regular file, or may not be read by a process with limits.
 pub fn open(path: impl AsRef<Path>) -> Result<File, Unreadable> {
-    let path = path.as_ref();
+    match confine::folder() {
+        Some(folder) => open_below(folder, path.as_ref()),
+        None => open_anywhere(path.as_ref()),
+    }
+}
+
+/// Opens a file below a folder by its name there or its whole path. The kernel refuses whatever
+/// leads out, also while somebody changes links, and the links in /proc to what is open elsewhere.
+fn open_below(folder: &Path, path: &Path) -> Result<File, Unreadable> {
+    let outside = || {
+        let folder = folder.display();
+        Unreadable::Because(format!("may not be read: expected a file below {folder}"))
+    };
+    let name = path.strip_prefix(folder).unwrap_or(path);
+    let directory = File::open(folder).map_err(failed)?;
+    let rules = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let found = openat2(&directory, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), rules);
+    let found = File::from(found.map_err(|e| {
+        match e {
+        Errno::XDEV | Errno::LOOP => outside(),
+        Errno::NOSYS | Errno::PERM => Unreadable::Because(
+            "may not be read: this kernel, or who started this process, does not permit openat2 \
+             (Linux 5.6), which holds files below a folder"
+                .to_owned(),
+        ),
+        e => failed(e.into()),
+    }
+    })?);
+    is_readable_kind(found.metadata().map_err(failed)?.file_type())?;
+    // The descriptor's link leads to the very file that was looked at.
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map_err(failed)
+}
+
+fn open_anywhere(path: &Path) -> Result<File, Unreadable> {
     check_kind(path)?;
     // Another file may have this name by now: the open must neither wait nor take a terminal.
     let file = OpenOptions::new()
@@ -179,6 +228,59 @@ mod tests {
         let socket = ScratchPath::new("input-socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket.0).unwrap();
         assert_eq!(why(&socket.0, 9), "is a socket: expected a regular file");
+    }
+
+    #[test]
+    fn only_what_is_below_the_folder_is_opened() {
+        let folder = ScratchPath::new("input-below");
+        fs::create_dir_all(folder.0.join("in/deep")).unwrap();
+        let root = folder.0.canonicalize().unwrap();
+        let inside = root.join("in");
+        fs::write(inside.join("deep/file"), "inside").unwrap();
+        fs::write(root.join("secret"), "outside").unwrap();
+        let link = |name: &str, to: &str| {
+            std::os::unix::fs::symlink(to, inside.join(name)).unwrap();
+        };
+        link("good", "deep/file");
+        link("up", "..");
+        link("bad", "../secret");
+        link("absolute", "/etc/hostname");
+        link("loop", "loop");
+        let secret = File::open(root.join("secret")).unwrap();
+        let opened = format!("/proc/{}/fd/{}", std::process::id(), secret.as_raw_fd());
+        link("magic", &opened);
+        let whole = |name: &str| inside.join(name).display().to_string();
+        let read = |name: &str| {
+            let mut text = String::new();
+            open_below(&inside, Path::new(name))?.read_to_string(&mut text).map_err(failed)?;
+            Ok::<_, Unreadable>(text)
+        };
+        for name in ["deep/file", "good", "deep/../good", "./good", &whole("good")] {
+            assert_eq!(read(name).as_deref(), Ok("inside"), "{name}");
+        }
+        let outside = [
+            "../secret",
+            "up/secret",
+            "bad",
+            "absolute",
+            "loop",
+            "magic",
+            "/etc/hostname",
+            "/proc/self/environ",
+            "../in/good",
+            &opened,
+            &whole("../secret"),
+            &whole("magic"),
+        ];
+        for name in outside {
+            let why = read(name).unwrap_err().to_string();
+            assert_eq!(why, format!("may not be read: expected a file below {}", inside.display()));
+        }
+        for (name, want) in [("none", "No such file"), ("deep", "Is a directory")] {
+            let why = read(name).unwrap_err().to_string();
+            assert!(why.starts_with(&format!("cannot be read: {want}")), "{name}: {why}");
+        }
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

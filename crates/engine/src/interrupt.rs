@@ -4,18 +4,17 @@ use crate::sys::{clock, terminal};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
-/// Raised by the first SIGINT, SIGTERM or SIGHUP after [`install`]. A second SIGINT or SIGTERM ends
-/// the process at once, with the status that a shell gives a process that such a signal killed. One
-/// within 0.1 s is taken for the first: timeout(1) signals a process and then its group.
-/// A further SIGHUP changes nothing: a terminal that goes away sends several. SIGHUP stays ignored
-/// where it was ignored before, as nohup(1) asks.
+/// From here on SIGINT, SIGTERM and SIGHUP end the process at once, with the status that a shell
+/// gives a process that such a signal killed: nothing is lost before [`heed`]. The first process of
+/// a container has no such default. SIGHUP stays ignored where it was ignored before, as nohup(1)
+/// asks.
 ///
 /// After this call a file that may not grow any more (RLIMIT_FSIZE) is an error of that write.
-/// SIGXFSZ no longer ends the run.
+/// SIGXFSZ no longer ends the process.
 ///
 /// # Errors
 /// The system refuses the handlers; never on Linux.
-pub fn install() -> io::Result<&'static AtomicBool> {
+pub fn install() -> io::Result<()> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         if signal == libc::SIGHUP && is_ignored(signal)? {
             continue;
@@ -33,8 +32,17 @@ pub fn install() -> io::Result<&'static AtomicBool> {
     // SAFETY: the signal is a valid one, and to ignore it needs no handler.
     match unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
-        _ => Ok(&RAISED),
+        _ => Ok(()),
     }
+}
+
+/// Raised by the first of these signals after this call, which ends nothing by itself. A second
+/// SIGINT or SIGTERM ends the process at once, as before. One within 0.1 s is taken for the first:
+/// timeout(1) signals a process and then its group. A further SIGHUP changes nothing: a terminal
+/// that goes away sends several.
+pub fn heed() -> &'static AtomicBool {
+    IS_HEEDED.store(true, Ordering::Relaxed);
+    &RAISED
 }
 
 /// Has the kernel send SIGTERM to this process when the process with this id ends, if that started
@@ -65,7 +73,7 @@ pub fn is_hang_up(error: &io::Error) -> bool {
     signal() == Some(libc::SIGHUP) && error.raw_os_error() == Some(libc::EIO)
 }
 
-/// Does what SIGINT does after [`install`]: for a Ctrl-C that a terminal in raw mode hands over as
+/// Does what SIGINT does after [`heed`]: for a Ctrl-C that a terminal in raw mode hands over as
 /// a key. Each key is a wish of its own.
 pub fn raise() {
     on_wish(libc::SIGINT, 0);
@@ -95,6 +103,7 @@ const SAME_WISH_NS: u64 = 100_000_000;
 
 /// When the first one came, in nanoseconds of the monotonic clock; 0: none has.
 static FIRST_NS: AtomicU64 = AtomicU64::new(0);
+static IS_HEEDED: AtomicBool = AtomicBool::new(false);
 static RAISED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
@@ -106,6 +115,9 @@ extern "C" fn on_signal(signal: libc::c_int) {
 
 /// Does the same for a signal or a key. One within `same_ns` of the first belongs to that.
 fn on_wish(signal: libc::c_int, same_ns: u64) {
+    if !IS_HEEDED.load(Ordering::Relaxed) {
+        end_at_once(signal);
+    }
     let now_ns = clock::monotonic_ns();
     match FIRST_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
@@ -114,10 +126,12 @@ fn on_wish(signal: libc::c_int, same_ns: u64) {
         }
         Err(_) if signal == libc::SIGHUP => {}
         Err(first_ns) if now_ns.saturating_sub(first_ns) < same_ns => {}
-        Err(_) => {
-            terminal::put_back();
-            // SAFETY: _exit takes any status and does not return.
-            unsafe { libc::_exit(128 + signal) }
-        }
+        Err(_) => end_at_once(signal),
     }
+}
+
+fn end_at_once(signal: libc::c_int) -> ! {
+    terminal::put_back();
+    // SAFETY: _exit takes any status and does not return.
+    unsafe { libc::_exit(128 + signal) }
 }

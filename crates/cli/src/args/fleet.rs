@@ -74,8 +74,6 @@ impl FleetArgs {
                 Some(_) => Err(Failure::argument("--fleet-wait", "needs --fleet")),
             };
         };
-        // A container's first process has no default action for SIGTERM while it waits.
-        machine::stop_flag("SIGTERM")?;
         let options = FleetOptions {
             access: self.nats.access("--fleet", Some(url))?,
             select: self.agents.clone().unwrap_or_default(),

@@ -4,8 +4,9 @@ use crate::args::{NatsArgs, PatienceArgs, parse_rate_max};
 use crate::command::udp::{Cpus, parse_cpus};
 use crate::failure::{Exit, Failure};
 use crate::stdio::Notes;
-use crate::{machine, margins, stdio};
+use crate::{margins, stdio};
 use clap::Args;
+use knee_engine::interrupt;
 use knee_engine::sys::thread;
 use knee_fleet::{Agent, AgentOptions, Cidr, Permit};
 
@@ -79,7 +80,7 @@ fn parse_labels(text: &str) -> Result<Labels, String> {
 
 /// Serves until a signal ends it.
 pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
-    let stop = machine::stop_flag("SIGTERM")?;
+    let stop = interrupt::heed();
     let access = raw.access.access("--nats", raw.nats.as_deref())?;
     if let Some(Cpus(cpus)) = &raw.cpus {
         thread::set_affinity(cpus)

@@ -14,6 +14,7 @@ use crate::{machine, margins};
 use clap::Command;
 use knee_core::compare::report::Comparison;
 use knee_core::compare::{LiveSide, compare_live, is_b_first, is_known};
+use knee_engine::interrupt;
 use knee_load::rng;
 use knee_load::time::Nanos;
 use std::ffi::{OsStr, OsString};
@@ -82,10 +83,13 @@ fn option<'a>(command: &'a Command, word: &str) -> Option<&'a clap::Arg> {
 /// Measures both targets in rounds and compares them.
 pub fn compare_targets(raw: &RawCompare) -> Result<Comparison, Failure> {
     let [url_a, url_b] = raw.targets()?;
-    let stop = machine::stop_flag("Ctrl-C")?;
     let mut sides = [LiveTarget::new(url_a, raw)?, LiveTarget::new(url_b, raw)?];
+    for side in &mut sides {
+        side.runner.find()?;
+    }
+    let stop = interrupt::heed();
     let measured = measure(&mut sides, Duration::from_nanos(raw.budget.0), stop);
-    sides.iter_mut().for_each(LiveTarget::tear_down);
+    sides.iter_mut().for_each(|side| side.tear_down(stop));
     measured?;
     finish(sides)
 }
@@ -97,7 +101,7 @@ fn measure(
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     for side in sides.iter_mut() {
-        side.prepare(stop)?;
+        side.set_up(stop)?;
     }
     let begin = Instant::now();
     for round in 0.. {
@@ -133,7 +137,7 @@ struct LiveTarget {
     spec: RunSpec,
     runner: HttpRunner,
     /// Whether its server answers and the steps before the load are done.
-    is_prepared: bool,
+    is_set_up: bool,
     live: LiveSide,
 }
 
@@ -165,19 +169,19 @@ impl LiveTarget {
         spec.trial.engine.margins = margins::of_this_machine(Notes { quiet: true });
         let live =
             LiveSide { target: spec.hidden(url), started_at: machine::now(), slices: Vec::new() };
-        Ok(LiveTarget { spec, runner, is_prepared: false, live })
+        Ok(LiveTarget { spec, runner, is_set_up: false, live })
     }
 
-    fn prepare(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
-        self.runner.prepare(stop)?;
-        self.is_prepared = true;
+    fn set_up(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
+        self.runner.set_up(stop)?;
+        self.is_set_up = true;
         Ok(())
     }
 
     /// Does the steps after the load; one that fails costs a line, not the comparison.
-    fn tear_down(&mut self) {
-        if self.is_prepared
-            && let Err(e) = self.runner.finish()
+    fn tear_down(&mut self, stop: &AtomicBool) {
+        if self.is_set_up
+            && let Err(e) = self.runner.tear_down(stop)
         {
             Notes { quiet: false }.tell(&self.spec.hidden(&e.to_string()));
         }

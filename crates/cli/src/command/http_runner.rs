@@ -26,7 +26,7 @@ use knee_load::time::Nanos;
 use knee_render::metrics::HttpServerLabels;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An experiment over HTTP that cannot be wrong, and what it needs beside its spec.
 #[derive(Debug)]
@@ -193,8 +193,7 @@ impl TrialRunner for HttpRunner {
     type Spec = TrialSpec;
     type Trial = TrialReport;
 
-    /// The steps before the load, if the target has any, are done from this machine.
-    fn prepare(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
+    fn find(&mut self) -> Result<(), RunError> {
         if !self.is_found {
             let (target, connect_timeout) = (&self.base.target, self.base.connect_timeout);
             let address = match &self.source {
@@ -204,6 +203,11 @@ impl TrialRunner for HttpRunner {
             };
             self.watch_from(self.observe.vantage(&address)?);
         }
+        Ok(())
+    }
+
+    /// The steps before the load, if the target has any, are done from this machine.
+    fn set_up(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
         if let Some(plan) = &self.base.target.sessions
             && let Some(kind) = plan.setup
         {
@@ -214,14 +218,14 @@ impl TrialRunner for HttpRunner {
     }
 
     /// The steps after the load, if the target has any, are done from this machine.
-    fn finish(&mut self) -> Result<(), RunError> {
+    fn tear_down(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
         let teardown = self.base.target.sessions.as_ref().and_then(|plan| plan.teardown);
-        match teardown {
-            Some(kind) => {
-                walk_once(&self.given(&self.base), kind, &AtomicBool::new(false)).map(drop)
-            }
-            None => Ok(()),
-        }
+        let Some(kind) = teardown else {
+            return Ok(());
+        };
+        let never = AtomicBool::new(false);
+        let stop = if stop.load(Ordering::Relaxed) { &never } else { stop };
+        walk_once(&self.given(&self.base), kind, stop).map(drop)
     }
 
     fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {

@@ -17,7 +17,7 @@ use knee_engine::error::RunError;
 use knee_engine::interrupt;
 use knee_load::measure::IntervalWatcher;
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the report of an experiment needs beside the experiment.
 #[derive(Debug)]
@@ -50,16 +50,22 @@ pub trait TrialRunner {
     /// What came of one.
     type Trial;
 
-    /// Makes sure, before any load, that the target is there; `stop` ends that early.
-    fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
+    /// Makes sure, before any load, that the target is there. A signal ends the process meanwhile.
+    fn find(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// Does what is to be done after the last trial. Its failure changes no result.
+    /// Does what is to be done before the first trial; `stop` ends that early.
+    fn set_up(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    /// Does what is to be done after the last trial, also where `stop` was raised before; raised
+    /// meanwhile, it ends that early. Its failure changes no result.
     ///
     /// # Errors
     /// What failed, in a line.
-    fn finish(&mut self) -> Result<(), RunError> {
+    fn tear_down(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
         Ok(())
     }
 
@@ -106,9 +112,12 @@ fn conduct_hidden<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>
     experiment: &mut X,
     runner: &mut S,
 ) -> Result<Exit, Failure> {
-    let stop = machine::stop_flag("Ctrl-C")?;
     let started_at = machine::now();
-    if let Err(e) = runner.prepare(stop) {
+    if let Err(e) = runner.find() {
+        return unreached(setup, experiment, e);
+    }
+    let stop = interrupt::heed();
+    if let Err(e) = runner.set_up(stop) {
         return unreached(setup, experiment, e);
     }
     let mut watchers = setup.output.watchers();
@@ -116,7 +125,7 @@ fn conduct_hidden<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>
     let mut backend = String::new();
     let trials =
         run_trials(&setup, &started_at, experiment, runner, &mut watchers, (stop, &mut backend));
-    if let Err(e) = runner.finish() {
+    if let Err(e) = runner.tear_down(stop) {
         watchers.note(&setup.hidden(&e.to_string()));
     }
     let host = host(backend);
@@ -312,6 +321,8 @@ fn run_trials<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>(
                 backend.clone_from(&output.backend);
                 output
             }
+            // The user ended it while the trial began.
+            Err(_) if stop.load(Ordering::Relaxed) => return Ok(ControlFlow::Break(None)),
             Err(e) if trials == 0 => return Err(e),
             // What was measured before is worth a report.
             Err(e) => {

@@ -7,6 +7,7 @@ mod compare_live;
 mod demo;
 pub mod explain;
 pub mod fleet;
+mod guarded;
 mod help_topics;
 pub mod history;
 mod http_runner;

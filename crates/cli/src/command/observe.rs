@@ -4,6 +4,7 @@ use crate::args::TokenArgs;
 use crate::failure::{Exit, Failure};
 use crate::{machine, stdio};
 use clap::Args;
+use knee_engine::interrupt;
 use knee_engine::observe::ObserveServer;
 use knee_load::measure::SynSource;
 use std::net::SocketAddr;
@@ -63,7 +64,7 @@ impl RawObserve {
 
 /// Observes until a signal ends it.
 pub fn execute(spec: ObserveSpec) -> Result<Exit, Failure> {
-    let stop = machine::stop_flag("SIGTERM")?;
+    let stop = interrupt::heed();
     let (listen, port) = (spec.listen, spec.port);
     let observer = ObserveServer::start(listen, port, spec.token)
         .map_err(|e| Failure::argument("--listen", format!("cannot listen on {listen}: {e}")))?;

@@ -1,12 +1,15 @@
 //! `knee demo`: all experiments against built-in servers, one after another, and one page of them.
 
+use super::guarded::GuardedProgram;
 use super::laboratory;
 use crate::failure::{Exit, Failure};
+use crate::stdio;
 use crate::whole_file::OutputPlace;
-use crate::{machine, stdio};
 use clap::Args;
 use knee_core::report::Report;
+use knee_engine::interrupt;
 use knee_render::{headline, html_tour, parse_report, quoted};
+use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -67,7 +70,7 @@ const STEPS: &[TourStep] = &[
 /// Makes the tour.
 pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
     let page = OutputPlace::open("--html", &raw.html)?;
-    let stop = machine::stop_flag("Ctrl-C")?;
+    let stop = interrupt::heed();
     let begun = Instant::now();
     let mut reports: Vec<(&str, Report)> = Vec::new();
     for (i, part) in STEPS.iter().enumerate() {
@@ -108,10 +111,16 @@ fn measure(part: &TourStep, quiet: bool) -> Result<Report, String> {
     if quiet {
         command.arg("--quiet");
     }
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|e| failed(&e))?;
-    let text = String::from_utf8(output.stdout).map_err(|e| failed(&e))?;
-    parse_report(&text).map_err(|e| match output.status.code() {
+    let mut started = GuardedProgram::start(command.stdin(Stdio::null()).stdout(Stdio::piped()))
+        .map_err(|e| failed(&e))?;
+    let printed = started.child.stdout.take();
+    let text = std::thread::spawn(move || {
+        let mut text = String::new();
+        printed.map_or(Ok(0), |mut printed| printed.read_to_string(&mut text)).map(|_| text)
+    });
+    let status = started.wait().map_err(|e| failed(&e))?;
+    let text = text.join().unwrap_or_else(|_| Ok(String::new())).map_err(|e| failed(&e))?;
+    parse_report(&text).map_err(|e| match status.code() {
         Some(code) if text.is_empty() => failed(&format!("ended with {code}, without a report")),
         _ => failed(&e),
     })

@@ -54,6 +54,10 @@ struct RunningCommand {
 }
 
 impl IntervalWatcher for CommandWatcher<'_> {
+    fn on_note(&mut self, line: &str) {
+        self.watch.on_note(line);
+    }
+
     fn on_interval(&mut self, interval: &Interval, response: &Histogram) {
         self.watch.on_interval(interval, response);
         let now = Nanos(interval.end_ns);

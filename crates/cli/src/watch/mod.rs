@@ -187,6 +187,10 @@ impl IntervalWatcher for Unwatched {
 }
 
 impl IntervalWatcher for Watchers {
+    fn on_note(&mut self, line: &str) {
+        self.note(line);
+    }
+
     fn on_interval(&mut self, interval: &Interval, response: &Histogram) {
         self.each(|s| s.interval(interval, response));
         self.pass_remarks();

@@ -52,6 +52,7 @@ mod secrets;
 mod secure;
 mod secure_server;
 mod several_targets;
+mod signals;
 mod silence;
 mod stalls;
 mod support;

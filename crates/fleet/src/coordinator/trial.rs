@@ -26,6 +26,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// What is said when the connection to NATS is lost during a trial, and when it is there again.
+const NATS_IS_AWAY: &str =
+    "NATS is away: agents measure on, and what they measured is fetched once it is back";
+const NATS_IS_BACK: &str = "NATS is back";
+
 /// Operations per second that one worker schedules with most of its core to spare.
 const RATE_PER_WORKER: f64 = 20_000.0;
 /// Time from the start request to the beginning, beside several round trips.
@@ -326,6 +331,7 @@ impl FleetTrial<'_> {
         let mut merge = LiveMerge::new(parts.iter().map(|part| part.name.as_str()));
         let mut glance = tokio::time::interval(GLANCE);
         let mut stopped_ns = None;
+        let mut was_away = false;
         while parts.iter().any(|part| part.fate.is_none()) {
             tokio::select! {
                 Some(message) = beats.next() => {
@@ -347,6 +353,11 @@ impl FleetTrial<'_> {
                     }
                 }
                 _ = glance.tick() => {
+                    let is_away = self.bus.link.down_since_ns().is_some();
+                    if is_away != was_away {
+                        watch.on_note(if is_away { NATS_IS_AWAY } else { NATS_IS_BACK });
+                        was_away = is_away;
+                    }
                     let is_over = flags.iter().any(|flag| flag.load(Ordering::Relaxed));
                     if is_over && stopped_ns.is_none() {
                         stopped_ns = Some(now_ns());

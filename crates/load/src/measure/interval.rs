@@ -113,6 +113,9 @@ pub trait IntervalWatcher {
     /// An interval has ended. `response`: the response times of the operations that ended in it,
     /// where they are known one by one.
     fn on_interval(&mut self, interval: &Interval, response: &Histogram);
+
+    /// Something happened that the user should know at once, in a line.
+    fn on_note(&mut self, _line: &str) {}
 }
 
 /// One worker's share of an interval, or that of several. Parts of the same `index` belong to the

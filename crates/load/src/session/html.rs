@@ -1,7 +1,9 @@
 //! Values in HTML pages, by CSS selectors.
 
 use crate::quantity::{ParseError, error, quoted};
-use scraper::Html;
+use html5ever::driver::parse_document;
+use html5ever::tendril::TendrilSink;
+use scraper::{Html, HtmlTreeSink};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -55,18 +57,52 @@ impl From<CssSelector> for String {
     }
 }
 
+/// Elements inside each other, as many as Chromium makes. Each new one costs a look at those that it
+/// is in.
+const LEVELS_MAX: usize = 512;
+
+/// Elements, texts and comments of a page. An element that is never closed can come again in each
+/// paragraph, so that a page may have far more of them than tags.
+const NODES_MAX: usize = 100_000;
+
+/// Bytes of a page after which it is held against the limits.
+const BYTES_AT_ONCE: usize = 1 << 10;
+
 /// A page as elements, read as browsers read it.
-pub(super) struct ParsedPage(Html);
+pub(super) struct ParsedPage {
+    html: Html,
+    /// It has more levels or nodes than are read.
+    pub(super) is_cut: bool,
+}
 
 impl ParsedPage {
     pub(super) fn read(page: &[u8]) -> ParsedPage {
-        ParsedPage(Html::parse_document(&String::from_utf8_lossy(page)))
+        let text = String::from_utf8_lossy(page);
+        let sink = HtmlTreeSink::new(Html::new_document());
+        let mut parser = parse_document(sink, Default::default());
+        let (mut rest, mut nodes, mut is_cut) = (&*text, 0, false);
+        while !rest.is_empty() && !is_cut {
+            let mut end = BYTES_AT_ONCE.min(rest.len());
+            while !rest.is_char_boundary(end) {
+                end -= 1;
+            }
+            let (next, after) = rest.split_at(end);
+            parser.process(next.into());
+            rest = after;
+            let tree = &parser.tokenizer.sink.sink.0.borrow().tree;
+            let all = tree.nodes();
+            let new = all.len() - nodes;
+            nodes += new;
+            let mut levels = all.rev().take(new).map(|node| node.ancestors().count());
+            is_cut = nodes > NODES_MAX || levels.any(|levels| levels > LEVELS_MAX);
+        }
+        ParsedPage { html: parser.finish(), is_cut }
     }
 
     /// The value of an attribute of the first element that `selector` matches. Without one it is
     /// its text and that of all elements in it, trimmed.
     pub(super) fn value(&self, selector: &CssSelector, attribute: Option<&str>) -> Option<Vec<u8>> {
-        let element = self.0.select(&selector.parsed).next()?;
+        let element = self.html.select(&selector.parsed).next()?;
         match attribute {
             Some(name) => element.attr(name).map(|value| value.as_bytes().to_vec()),
             None => Some(element.text().collect::<String>().trim().as_bytes().to_vec()),
@@ -125,6 +161,28 @@ mod tests {
             ("td, title", None, Some("A & B")),
         ] {
             assert_eq!(found(selector, attribute).as_deref(), want, "{selector} {attribute:?}");
+        }
+    }
+
+    #[test]
+    fn pages_of_too_many_levels_or_nodes_are_cut() {
+        let nested = |levels| format!("<p id=a>found</p>{}", "<div>".repeat(levels));
+        let again = "<b class=NUMBER>".repeat(400) + &"<p>x".repeat(100_000);
+        for (page, is_cut) in [
+            (PAGE.to_owned(), false),
+            (nested(400), false),
+            (nested(700), true),
+            (nested(200_000), true),
+            (format!("<p id=a>found</p>{}", "<div></div>".repeat(40_000)), false),
+            (format!("<p id=a>found</p>{}", "<i>x</i>".repeat(120_000)), true),
+            (format!("<p id=a>found</p>{}", again.replace("NUMBER", "1")), true),
+            ("é".repeat(3_000), false),
+        ] {
+            let read = ParsedPage::read(page.as_bytes());
+            assert_eq!(read.is_cut, is_cut, "{:.60}", page);
+            assert!(read.html.tree.nodes().len() < NODES_MAX + BYTES_AT_ONCE * LEVELS_MAX);
+            let found = read.value(&CssSelector::parse("#a").unwrap(), None);
+            assert_eq!(found.is_some(), page.contains("id=a"), "{:.60}", page);
         }
     }
 

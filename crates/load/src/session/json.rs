@@ -28,6 +28,8 @@ pub(crate) enum CaptureState {
     Whole,
     /// It has more than [`VALUE_BYTES_MAX`].
     TooLong,
+    /// It was not found in what was read of a page with too many elements.
+    Unread,
 }
 
 impl ValueCapture {

@@ -36,4 +36,6 @@ pub use plan::{
 pub use response_reader::{ResponseReader, ResponseReaders};
 pub use template::{Escape, Fill, Function, Template, TemplatePiece, TimeFormat};
 pub use users::{Plan, Users};
-pub use walk::{AfterResponse, Next, Unexpected, UnfitValue, Walk, WholeResponse};
+pub use walk::{
+    AfterResponse, Next, STEPS_AT_ONCE_MAX, Unexpected, UnfitValue, Walk, WholeResponse,
+};

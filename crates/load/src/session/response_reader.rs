@@ -128,8 +128,10 @@ impl Source {
             }
             Source::Css { selector, attribute } => {
                 let tree = tree.get_or_insert_with(|| ParsedPage::read(page));
-                if let Some(value) = tree.value(selector, attribute.as_deref()) {
-                    found.set(&value);
+                match tree.value(selector, attribute.as_deref()) {
+                    Some(value) => found.set(&value),
+                    None if tree.is_cut => found.state = CaptureState::Unread,
+                    None => {}
                 }
             }
             Source::Header(_)
@@ -222,6 +224,9 @@ impl ReadResponse<'_> {
         let searched = self.searched(number);
         match searched.map(|(found, _)| found.state) {
             Some(CaptureState::TooLong) => "its value is longer than 64 KiB",
+            Some(CaptureState::Unread) => {
+                "there is none in the first 100,000 nodes and 512 levels of the page"
+            }
             _ if self.reading.is_encoded => "the body is compressed",
             _ if self.is_cut(searched) => "there is none in the first 1 MiB of the body",
             _ => "there is none",
@@ -236,7 +241,7 @@ impl ReadResponse<'_> {
         };
         let is_of_head = matches!(probe, Some(Source::Header(_) | Source::Cookie(_)));
         match found.state {
-            CaptureState::TooLong => true,
+            CaptureState::TooLong | CaptureState::Unread => true,
             CaptureState::Whole => false,
             _ => !is_of_head && self.reading.is_encoded || self.is_cut(searched),
         }
@@ -407,7 +412,7 @@ fn between(
                 found.state = CaptureState::Whole;
             }
         }
-        CaptureState::Whole | CaptureState::TooLong => {}
+        CaptureState::Whole | CaptureState::TooLong | CaptureState::Unread => {}
     }
 }
 

@@ -21,8 +21,9 @@ pub use unexpected::Unexpected;
 
 use repeating::RepetitionState;
 
-/// Steps without a request or a pause after which a session yields to others.
-const STEPS_AT_ONCE_MAX: u32 = 10_000;
+/// Steps that a session makes at once, before it yields to others. Those of a request, a pause or a
+/// branch count too.
+pub const STEPS_AT_ONCE_MAX: u32 = 1_000;
 
 /// Variables, records and cookies of a user.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +58,8 @@ pub enum Next {
     Request(u32),
     /// It pauses.
     Think(Nanos),
+    /// It goes on, after others had their turn and the clock was looked at.
+    Yield,
     /// It cannot repeat steps, this request the first of them, because of a value.
     Unfit(u32, UnfitReason),
     /// It walks through several branches from here on, by this instruction.
@@ -196,11 +199,19 @@ impl Walk {
         plan.first_of(self.redirected_from.unwrap_or(request))
     }
 
-    /// What it does next, at `due` by the clock of the run.
-    pub fn next(&mut self, users: &mut Users, due: Nanos, realtime_ns: u64) -> Next {
+    /// What it does next, at `due` by the clock of the run, within what is left of
+    /// [`STEPS_AT_ONCE_MAX`].
+    pub fn next(
+        &mut self,
+        users: &mut Users,
+        due: Nanos,
+        realtime_ns: u64,
+        steps_left: &mut u32,
+    ) -> Next {
         let plan = Rc::clone(users.plan());
         let kind = &plan.kinds[usize::from(self.kind)];
-        for _ in 0..STEPS_AT_ONCE_MAX {
+        while *steps_left > 0 {
+            *steps_left -= 1;
             let Some(instruction) = kind.program.get(self.at as usize) else {
                 return Next::Over;
             };
@@ -258,7 +269,7 @@ impl Walk {
                 }
             }
         }
-        Next::Think(Nanos::ZERO)
+        Next::Yield
     }
 
     /// A group that it left since the last call, and when that began and ended.
@@ -270,15 +281,21 @@ impl Walk {
     /// The next action and the pause before it, from `due` on. Both are settled before the pause
     /// begins, so that a program can be asked for the next step's values meanwhile. Of all that a
     /// condition may ask only the time of day changes in a pause: it is that of the pause's end.
-    pub fn ahead(&mut self, users: &mut Users, due: Nanos, realtime_ns: u64) -> (Nanos, Next) {
+    pub fn ahead(
+        &mut self,
+        users: &mut Users,
+        due: Nanos,
+        realtime_ns: u64,
+        steps_left: &mut u32,
+    ) -> (Nanos, Next) {
         let mut pause = Nanos::ZERO;
-        for _ in 0..STEPS_AT_ONCE_MAX {
-            match self.next(users, due + pause, realtime_ns.saturating_add(pause.0)) {
+        loop {
+            let realtime_ns = realtime_ns.saturating_add(pause.0);
+            match self.next(users, due + pause, realtime_ns, steps_left) {
                 Next::Think(time) => pause += time,
                 next => return (pause, next),
             }
         }
-        (pause, Next::Think(Nanos::ZERO))
     }
 
     /// A program is asked for values: those that it gave before are gone.

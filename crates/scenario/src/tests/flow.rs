@@ -38,7 +38,7 @@ fn walk_on(
 ) {
     let mut is_forked = false;
     loop {
-        match walk.next(users, *due, 0) {
+        match walk.next(users, *due, 0, &mut 1_000) {
             Next::Request(number) if paths.len() < most => {
                 let cuts = &requests[number as usize];
                 let mut path = Vec::new();
@@ -52,6 +52,7 @@ fn walk_on(
                 *due += Nanos::from_millis(10);
             }
             Next::Think(time) => *due += time,
+            Next::Yield => {}
             Next::Unfit(_, reason) => return paths.push(format!("{reason:?}")),
             Next::Fork(at) => {
                 let plan = Rc::clone(users.plan());

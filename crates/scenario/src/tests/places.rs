@@ -18,7 +18,7 @@ fn sent(step: &str, value: &str) -> Result<Sent, UnfitValue> {
     let mut users = users.of_origins([Origin::new(false, "h")]);
     let mut walk = Walk::default();
     assert!(walk.begin(&mut users, false));
-    assert_eq!(walk.next(&mut users, Nanos::ZERO, 0), Next::Request(0));
+    assert_eq!(walk.next(&mut users, Nanos::ZERO, 0, &mut 1_000), Next::Request(0));
     let request = scenario.requests.remove(0);
     let mut fills = Fills::new();
     let cuts = request.cut(Part::Path);

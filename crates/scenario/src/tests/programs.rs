@@ -129,7 +129,7 @@ impl World {
     }
 
     fn ahead(&mut self) -> Next {
-        let (pause, next) = self.walk.ahead(&mut self.users, self.due, 0);
+        let (pause, next) = self.walk.ahead(&mut self.users, self.due, 0, &mut 1_000);
         self.due += pause;
         next
     }

@@ -1,21 +1,23 @@
 //! `knee fleet`: who is there, what runs, and what is left of a run.
 
 use crate::args::{NatsArgs, ThresholdArgs};
+use crate::command::guarded::GuardedProgram;
 use crate::command::laboratory::{self, ReportSetup};
 use crate::failure::{Exit, Failure};
 use crate::output::OutputArgs;
 use crate::resolved_options::ResolvedOptions;
-use crate::{machine, stdio};
+use crate::stdio;
 use clap::{Args, Subcommand};
 use knee_core::experiment::{Concluded, Conducted, EndReason, Experiment, SingleRun};
 use knee_core::report::{Host, Kind};
 use knee_core::trial::assess::assess;
 use knee_core::words::time;
+use knee_engine::interrupt;
 use knee_fleet::{AgentFacts, AgentPresence, CoordinatorFacts, NatsAccess};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// See the agents of a fleet, what runs on them, and end or collect it
@@ -231,16 +233,6 @@ struct RawFleetDemo {
     nats_server: PathBuf,
 }
 
-/// A process that ends with this.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A folder that goes with this.
 struct Folder(PathBuf);
 
@@ -252,7 +244,7 @@ impl Drop for Folder {
 
 /// Starts all of it, sweeps, and ends all of it.
 fn demo(raw: &RawFleetDemo) -> Result<Exit, Failure> {
-    machine::stop_flag("Ctrl-C")?;
+    interrupt::heed();
     let cannot = |what: &str, e: &std::io::Error| Failure::input(format!("{what}: {e}"));
     let folder = std::env::temp_dir().join(format!("knee-fleet-demo-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| cannot("a folder for NATS", &e))?;
@@ -266,21 +258,22 @@ fn demo(raw: &RawFleetDemo) -> Result<Exit, Failure> {
     for number in 1..=AGENTS {
         let name = format!("demo-{number}");
         stdio::write(|out| writeln!(out, "$ knee agent --nats {url} --name {name} &"))?;
-        let started = Command::new(&knee)
-            .args(["agent", "--nats", &url, "--name", &name])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn();
-        agents.push(Running(started.map_err(|e| cannot("an agent", &e))?));
+        let mut agent = Command::new(&knee);
+        agent.args(["agent", "--nats", &url, "--name", &name]);
+        let started = GuardedProgram::start(agent.stdin(Stdio::null()).stdout(Stdio::piped()));
+        agents.push(started.map_err(|e| cannot("an agent", &e))?);
     }
     for agent in &mut agents {
         wait_for_line(agent)?;
     }
-    let arguments = format!("sweep --fleet {url} -t 1 -d 500ms --warmup 200ms --html {}", raw.html);
+    let arguments =
+        format!("sweep --fleet {url} -t 1 -d 500ms --warmup 200ms --no-tui --html {}", raw.html);
     stdio::write(|out| writeln!(out, "$ knee {arguments}"))?;
     let mut sweep = Command::new(&knee);
     sweep.args(["sweep", "--fleet", &url, "-t", "1", "-d", "500ms", "--warmup", "200ms"]);
-    let status = sweep.args(["--html", &raw.html]).status().map_err(|e| cannot("the sweep", &e))?;
+    sweep.args(["--no-tui", "--html", &raw.html]);
+    let status = GuardedProgram::start(&mut sweep).and_then(|mut sweep| sweep.wait());
+    let status = status.map_err(|e| cannot("the sweep", &e))?;
     stdio::write(|out| writeln!(out, "the page: {}", raw.html))?;
     Ok(match status.code() {
         Some(0) => Exit::Fine,
@@ -291,15 +284,15 @@ fn demo(raw: &RawFleetDemo) -> Result<Exit, Failure> {
     })
 }
 
-fn start_nats(raw: &RawFleetDemo, folder: &Folder, port: u16) -> Result<Running, Failure> {
-    let started = Command::new(&raw.nats_server)
+fn start_nats(raw: &RawFleetDemo, folder: &Folder, port: u16) -> Result<GuardedProgram, Failure> {
+    let mut command = Command::new(&raw.nats_server);
+    command
         .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
         .arg(&folder.0)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut nats = Running(started.map_err(|e| match e.kind() {
+        .stderr(Stdio::null());
+    let mut nats = GuardedProgram::start(&mut command).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Failure::argument(
             "--nats-server",
             format!(
@@ -309,10 +302,10 @@ fn start_nats(raw: &RawFleetDemo, folder: &Folder, port: u16) -> Result<Running,
             ),
         ),
         _ => Failure::argument("--nats-server", e),
-    })?);
+    })?;
     let since = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        let ended = nats.0.try_wait().ok().flatten();
+        let ended = nats.child.try_wait().ok().flatten();
         if ended.is_some() || since.elapsed() > PATIENCE {
             let wrong = "it does not start, or not with JetStream: try it with -js";
             return Err(Failure::argument("--nats-server", wrong));
@@ -324,9 +317,9 @@ fn start_nats(raw: &RawFleetDemo, folder: &Folder, port: u16) -> Result<Running,
 
 /// An agent says its name when it is ready. What it says later is read and let go, so that it never
 /// waits for us.
-fn wait_for_line(agent: &mut Running) -> Result<(), Failure> {
+fn wait_for_line(agent: &mut GuardedProgram) -> Result<(), Failure> {
     let not_ready = || Failure::nothing_measured("an agent did not get ready");
-    let out = agent.0.stdout.take().ok_or_else(not_ready)?;
+    let out = agent.child.stdout.take().ok_or_else(not_ready)?;
     let mut lines = BufReader::new(out).lines();
     let first = lines.next().and_then(Result::ok).ok_or_else(not_ready)?;
     if !first.starts_with("agent ") {

@@ -232,7 +232,7 @@ impl TrialRunner for LatencyRunner {
     type Spec = LatencyTrialSpec;
     type Trial = TrialReport;
 
-    fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
+    fn find(&mut self) -> Result<(), RunError> {
         flows::preflight(&self.service, &self.token).map(drop)
     }
 

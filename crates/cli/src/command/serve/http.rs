@@ -223,7 +223,7 @@ pub(super) fn serve(
     stats_to: Stats,
 ) -> Result<Exit, Failure> {
     let (listen, seed) = (server.listen.to_string(), server.seed);
-    let stop = super::until_signal()?;
+    let stop = super::until_signal();
     let server = HttpServer::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
     // There for as long as it is of use.
     let trust = authority.as_deref().map(TrustFile::write).transpose()?;

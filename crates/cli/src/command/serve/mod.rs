@@ -74,8 +74,8 @@ pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
 struct Signals(&'static AtomicBool);
 
 /// From here on SIGTERM and Ctrl-C are waited for.
-fn until_signal() -> Result<Signals, Failure> {
-    machine::stop_flag("SIGTERM").map(Signals)
+fn until_signal() -> Signals {
+    Signals(knee_engine::interrupt::heed())
 }
 
 impl Signals {

@@ -69,7 +69,7 @@ impl RawServeWs {
         let stats = self.stats.resolve()?;
         Ok(ServeSpec::new(move || {
             let (listen, seed) = (server.listen.to_string(), server.seed);
-            let stop = super::until_signal()?;
+            let stop = super::until_signal();
             let server = WsServer::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
             stop.wait(server.address())?;
             let counts = server.stop();
@@ -210,7 +210,7 @@ impl RawServeDns {
         let stats = self.stats.resolve()?;
         Ok(ServeSpec::new(move || {
             let seed = server.seed;
-            let stop = super::until_signal()?;
+            let stop = super::until_signal();
             let server = DnsServer::start(server)?;
             stop.wait(server.address())?;
             let served = server.stop();

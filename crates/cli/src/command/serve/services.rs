@@ -94,7 +94,7 @@ impl RawServeUdp {
         let stats = self.stats.resolve()?;
         Ok(ServeSpec::new(move || {
             let seed = server.seed;
-            let stop = super::until_signal()?;
+            let stop = super::until_signal();
             let server = UdpServer::start(server)?;
             stop.wait(server.address())?;
             let served = server.stop();
@@ -166,7 +166,7 @@ impl RawServeLatency {
         };
         let stats = self.stats.resolve()?;
         Ok(ServeSpec::new(move || {
-            let stop = super::until_signal()?;
+            let stop = super::until_signal();
             let server = LatencyServer::start(server)?;
             stop.wait(server.address())?;
             let served = server.stop();
@@ -258,7 +258,7 @@ impl RawServeQotd {
         let stats = self.stats.resolve()?;
         Ok(ServeSpec::new(move || {
             let listen = server.listen.to_string();
-            let stop = super::until_signal()?;
+            let stop = super::until_signal();
             let server =
                 QotdServer::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
             stop.wait(server.address())?;

@@ -117,7 +117,7 @@ impl TrialRunner for WaitRunner {
     type Trial = WaitTrial;
 
     /// The first row has no work: that nobody is there to do it should not come out only after it.
-    fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
+    fn find(&mut self) -> Result<(), RunError> {
         match self.probe.take() {
             Some(probe) => throttle::wait(&probe, &AtomicBool::new(false)).map(drop),
             None => Ok(()),

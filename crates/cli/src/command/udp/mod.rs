@@ -377,7 +377,7 @@ impl TrialRunner for UdpRunner {
     type Spec = UdpTrialSpec;
     type Trial = AssessedUdpTrial;
 
-    fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
+    fn find(&mut self) -> Result<(), RunError> {
         udp::preflight(&self.service, &self.token).map(drop)
     }
 

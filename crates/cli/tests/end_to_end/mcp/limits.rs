@@ -6,6 +6,7 @@ use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::thread;
 
@@ -90,7 +91,15 @@ fn files_are_read_below_the_working_folder_only() {
     symlink("/etc/hostname", session.folder.join("link")).unwrap();
     fs::write(session.folder.join("body"), "12345").unwrap();
     let url = server.url();
-    for name in ["/etc/hostname", "../../../../../etc/hostname", "link"] {
+    // A file that has no name any more cannot be looked up by its path.
+    let gone = session.folder.join("gone");
+    fs::write(&gone, "of another").unwrap();
+    let open = fs::File::open(&gone).unwrap();
+    fs::remove_file(&gone).unwrap();
+    let gone = format!("/proc/{}/fd/{}", std::process::id(), open.as_raw_fd());
+    symlink(&gone, session.folder.join("magic")).unwrap();
+    let names = ["/etc/hostname", "../../../../../etc/hostname", "link", "magic", &gone];
+    for name in names {
         let line = session.refused("run", json!({"url": url, "body": format!("@{name}")}));
         assert!(line.contains("may not be read: expected a file below"), "{line}");
         let line = session.refused("run", json!({"url": url, "arrival": format!("trace({name})")}));

@@ -3,10 +3,10 @@
 use super::SessionClient;
 use super::branches::InformedWalk;
 use super::programs::ProgramReply;
-use super::seat::{STEPS_AT_ONCE_MAX, SessionEnd};
+use super::seat::SessionEnd;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome};
-use knee_load::session::{Next, PendingAction, PendingStep, UnfitValue};
+use knee_load::session::{Next, PendingAction, PendingStep, STEPS_AT_ONCE_MAX, UnfitValue};
 use knee_load::time::Nanos;
 use std::cmp::Reverse;
 
@@ -52,8 +52,9 @@ impl SessionClient {
     ) {
         let now = times.1;
         let realtime_ns = self.realtime(now);
-        for _ in 0..STEPS_AT_ONCE_MAX {
-            let next = self.settled(session, realtime_ns);
+        let mut steps_left = STEPS_AT_ONCE_MAX;
+        loop {
+            let next = self.settled(session, realtime_ns, &mut steps_left);
             let due = self.seats[session as usize].due;
             let is_over = due >= self.config.window.end;
             let asks = match next {
@@ -82,7 +83,7 @@ impl SessionClient {
             match (next, &mut seat.awaited) {
                 (Next::Over, _) => return self.leave(io, session, SessionEnd::Completed, now),
                 _ if is_over => return self.leave(io, session, SessionEnd::Unfinished, now),
-                (Next::Think(_), _) => {}
+                (Next::Think(_) | Next::Yield, _) => return self.yield_to_others(session, now),
                 (Next::Fork(at), _) => self.fork(io, session, at, times),
                 (Next::Join, _) => {
                     if !self.join(io, session, times) {
@@ -107,18 +108,17 @@ impl SessionClient {
                 },
             }
         }
-        self.thinking.push(Reverse((now, session)));
     }
 
     /// The next step of a session. If it is not settled yet, its pause begins.
-    fn settled(&mut self, session: u32, realtime_ns: u64) -> Next {
+    fn settled(&mut self, session: u32, realtime_ns: u64, steps_left: &mut u32) -> Next {
         let seat = &mut self.seats[session as usize];
         if let Some(next) = seat.planned.take() {
             return next;
         }
         let due = seat.due;
         let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
-        let (pause, next) = walk.ahead(&mut self.users, due, realtime_ns);
+        let (pause, next) = walk.ahead(&mut self.users, due, realtime_ns, steps_left);
         drop(walk);
         self.seats[session as usize].due += pause;
         self.note_left(session);

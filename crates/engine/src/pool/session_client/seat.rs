@@ -6,14 +6,11 @@ use crate::pool::flight::Flight;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome, RanOut};
 use knee_load::session::{
-    AfterResponse, Fills, Next, PendingStep, UnfitValue, Walk, WholeResponse,
+    AfterResponse, Fills, Next, PendingStep, STEPS_AT_ONCE_MAX, UnfitValue, Walk, WholeResponse,
 };
 use knee_load::spec::Cut;
 use knee_load::time::Nanos;
 use std::cmp::Reverse;
-
-/// Most steps of a session in one go, if it neither sends nor pauses. Then others have their turn.
-pub(super) const STEPS_AT_ONCE_MAX: u32 = 64;
 
 /// One session under way.
 pub(super) struct SessionSeat {
@@ -257,10 +254,11 @@ impl SessionClient {
         }
         let now = times.1;
         let realtime_ns = self.realtime(now);
-        for _ in 0..STEPS_AT_ONCE_MAX {
+        let mut steps_left = STEPS_AT_ONCE_MAX;
+        loop {
             let due = self.seats[session as usize].due;
             let mut walk = InformedWalk::of(&mut self.seats, session, self.width);
-            let next = walk.next(&mut self.users, due, realtime_ns);
+            let next = walk.next(&mut self.users, due, realtime_ns, &mut steps_left);
             drop(walk);
             self.note_left(session);
             let seat = &mut self.seats[session as usize];
@@ -280,6 +278,7 @@ impl SessionClient {
                         return self.thinking.push(Reverse((seat.due, session)));
                     }
                 }
+                Next::Yield => return self.yield_to_others(session, now),
                 Next::Fork(at) => self.fork(io, session, at, times),
                 Next::Join => {
                     if !self.join(io, session, times) {
@@ -288,7 +287,11 @@ impl SessionClient {
                 }
             }
         }
-        self.thinking.push(Reverse((now, session)));
+    }
+
+    /// A session goes on in the next turn of its worker, so that others do, and the end is seen.
+    pub(super) fn yield_to_others(&mut self, session: u32, now: Nanos) {
+        self.thinking.push(Reverse((now + Nanos(1), session)));
     }
 
     /// Records the groups of steps that a session has left.

@@ -79,7 +79,12 @@ impl World {
     }
 
     fn next_at(&mut self, due: u64) -> Next {
-        self.walk.next(&mut self.users, Nanos(due), 0)
+        self.walk.next(&mut self.users, Nanos(due), 0, &mut { STEPS_AT_ONCE_MAX })
+    }
+
+    fn ahead(&mut self, due: u64, realtime_ns: u64) -> (Nanos, Next) {
+        let mut steps_left = STEPS_AT_ONCE_MAX;
+        self.walk.ahead(&mut self.users, Nanos(due), realtime_ns, &mut steps_left)
     }
 
     fn fills(&mut self, request: u32) -> Vec<String> {
@@ -175,7 +180,12 @@ fn an_endless_program_lets_others_go_on() {
     let mut plan = plan(program, Vec::new());
     plan.kinds[0].repetitions = vec![times(text("1000000000"))];
     let mut world = World::new(plan);
-    assert_eq!(world.next(), Next::Think(Nanos::ZERO));
+    assert_eq!(world.next(), Next::Yield);
+    let mut plan = SessionPlan::clone(world.users.plan());
+    plan.kinds[0].program.insert(2, Instruction::Think(Law::Fixed(Nanos::ZERO)));
+    plan.kinds[0].program[1] = Instruction::Pass { repetition: 0, end: 4 };
+    let mut pausing = World::new(plan);
+    assert_eq!(pausing.ahead(0, 0), (Nanos::ZERO, Next::Yield), "pauses of no time are steps too");
 }
 
 /// The values of the variable 0 at each pass, and what came after the last.
@@ -292,8 +302,8 @@ fn a_group_takes_from_its_first_step_to_its_end() {
     );
 
     let mut world = World::new(plan(program, vec![step(vec![])]));
-    world.walk.ahead(&mut world.users, Nanos(100), 0);
-    world.walk.ahead(&mut world.users, Nanos(125), 0);
+    world.ahead(100, 0);
+    world.ahead(125, 0);
     let left = std::iter::from_fn(|| world.walk.take_left());
     assert_eq!(
         left.collect::<Vec<_>>(),
@@ -320,7 +330,7 @@ fn the_step_after_a_pause_is_settled_before_it() {
     for (from_ms, request) in [(3, 0), (2, 1), (10, 1)] {
         let mut world = World::new(plan(program.clone(), vec![step(vec![]), step(vec![])]));
         let realtime_ns = Nanos::from_millis(from_ms).0;
-        let next = world.walk.ahead(&mut world.users, Nanos(1), realtime_ns);
+        let next = world.ahead(1, realtime_ns);
         let want = (Nanos::from_millis(7), Next::Request(request));
         assert_eq!(next, want, "from {from_ms} ms on");
     }
@@ -638,11 +648,11 @@ fn simulated(count: u32, think: Nanos, service: Nanos, end: Nanos) -> f64 {
             }
         }
         let walk = &mut walks[user as usize];
-        let mut next = walk.next(&mut users, Nanos::ZERO, now);
+        let mut next = walk.next(&mut users, Nanos::ZERO, now, &mut { STEPS_AT_ONCE_MAX });
         if next == Next::Over {
             completed += 1;
             assert!(walk.begin(&mut users, false));
-            next = walk.next(&mut users, Nanos::ZERO, now);
+            next = walk.next(&mut users, Nanos::ZERO, now, &mut { STEPS_AT_ONCE_MAX });
         }
         match next {
             Next::Think(time) => agenda.push(std::cmp::Reverse((now + time.0, user, false))),

@@ -51,7 +51,7 @@ pub fn client_process(mut input: impl Read, mut output: impl Write) -> io::Resul
     let mut order = Vec::new();
     input.read_to_end(&mut order)?;
     let order: ClientOrder = serde_json::from_slice(&order)?;
-    let stop = interrupt::install()?;
+    let stop = interrupt::heed();
     let failed = AtomicBool::new(false);
     let term = term(&order.plan, stop, &failed);
     let share = Share { index: order.client, of: order.plan.spec.clients };

@@ -47,7 +47,7 @@ fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> AfterResponse {
     let mut users = Users::new(Arc::clone(&plan), (0, 1), 1);
     let mut walk = Walk::default();
     assert!(walk.begin(&mut users, false));
-    walk.next(&mut users, Nanos::ZERO, 0);
+    walk.next(&mut users, Nanos::ZERO, 0, &mut 1_000);
     let mut rig = Rig::greeted();
     let mut readings = ResponseReaders::new(&plan, 1);
     readings.begin(5, 0, 0);
