@@ -223,6 +223,7 @@ impl ReadResponse<'_> {
         match searched.map(|(found, _)| found.state) {
             Some(CaptureState::TooLong) => "its value is longer than 64 KiB",
             _ if self.reading.is_encoded => "the body is compressed",
+            _ if self.is_no_json(searched) => "the body is not one whole JSON text",
             _ if self.is_cut(searched) => "there is none in the first 1 MiB of the body",
             _ => "there is none",
         }
@@ -238,7 +239,8 @@ impl ReadResponse<'_> {
         match found.state {
             CaptureState::TooLong => true,
             CaptureState::Whole => false,
-            _ => !is_of_head && self.reading.is_encoded || self.is_cut(searched),
+            _ if !is_of_head && self.reading.is_encoded => true,
+            _ => self.is_cut(searched) || self.is_no_json(searched),
         }
     }
 
@@ -248,6 +250,11 @@ impl ReadResponse<'_> {
         let other = place.checked_sub(self.probes.pointers.len());
         let probe = other.and_then(|other| self.probes.others.get(other));
         Some((self.reading.found.get(place)?, probe))
+    }
+
+    /// Whether this is a value of JSON, and the body is no whole text of that.
+    fn is_no_json(&self, searched: Option<(&ValueCapture, Option<&Source>)>) -> bool {
+        searched.is_some_and(|(_, probe)| probe.is_none()) && !self.reading.json.is_whole()
     }
 
     /// Whether only the begin of the body was searched for this.

@@ -161,6 +161,7 @@ fn encode(
     let body = method.encode(&json).map_err(|e| Failure::argument("--body", e))?;
     request.timed = timed(&body, method, messages)?;
     address(request, body.concat());
+    request.answers_stream = method.streams_responses;
     if method.streams_responses && request.messages.is_none() {
         let rules = MessageRules { format: Some(MessageFormat::Grpc), ..MessageRules::default() };
         request.messages = Some(Box::new(rules));
