@@ -17,7 +17,7 @@ use crate::exchange::{TargetConversation, WorkerSetup};
 use crate::link::Tls;
 use crate::pool::client::Client;
 use crate::pool::diverting_client::DivertingClient;
-use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
+use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::pool::servers_client::ServersClient;
 use crate::pool::session_client::{SessionClient, SessionConfig};
@@ -26,12 +26,11 @@ use crate::reactor::{COVERED, ReceiveClock, Waiter, WireRequests};
 use crate::sys::socket::{Address, RawAddress};
 use audit::{Audit, Books};
 use kernel::{FakeKernel, VirtualClock};
-use peer::{ServerTraits, Spoken};
 use knee_load::arrival::ArrivalLaw;
 use knee_load::driver::AnyDriver;
 use knee_load::law::Law;
-use knee_load::messages::{MessageFormat, MessageRules};
 use knee_load::measure::{Outcome, Recorder, RecorderConfig, Window};
+use knee_load::messages::{MessageFormat, MessageRules};
 use knee_load::quantity::Rate;
 use knee_load::rng::{self, Rng};
 use knee_load::session::{Instruction, RequestStep, SessionKind, SessionPlan, Users};
@@ -41,6 +40,7 @@ use knee_load::spec::{
     Protocol, Share, Target, TrialSpec, Url, WaitPolicy, WebSocketSettings,
 };
 use knee_load::time::Nanos;
+use peer::{ServerTraits, Spoken};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -128,7 +128,8 @@ impl World {
         if let Load::Overload(load) = &self.spec.load {
             let policy = OnePerOperation::new(Vec::new(), load.close, requests.length_max());
             let shared = Http1::shared(&protocol.http(), &self.worker_setup());
-            let client = HttpClient::<Tls, Http1, _>::new(self.config(0), policy, set, None, shared);
+            let client =
+                HttpClient::<Tls, Http1, _>::new(self.config(0), policy, set, None, shared);
             let slots = client.slots();
             return self.over_kernel(Box::new(client), slots, requests);
         }

@@ -137,9 +137,7 @@ impl fmt::Display for CallViolation {
                 "a message is compressed, and no compression was agreed on",
                 "Length-Prefixed-Message",
             ),
-            CallViolation::Cut => {
-                ("a response ends within a message", "Length-Prefixed-Message")
-            }
+            CallViolation::Cut => ("a response ends within a message", "Length-Prefixed-Message"),
             CallViolation::NotOneMessage => {
                 ("a response has no message or several, not one", "Responses")
             }

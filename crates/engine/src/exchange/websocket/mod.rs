@@ -27,6 +27,13 @@ use rand_core::RngCore as _;
 use std::collections::VecDeque;
 pub use violation::WebSocketViolation;
 
+/// Most messages of the server on a connection that no operation has taken yet.
+const ARRIVED_MAX: usize = 10_000;
+
+/// Longest time from the begin of a run back to the time in a message, in nanoseconds: 1 h. Clocks
+/// of two hosts may differ; a time before is none of this run.
+const TIME_BEFORE_MAX_NS: u64 = 3_600_000_000_000;
+
 /// State that the WebSocket connections of one worker share.
 #[derive(Debug)]
 pub struct WebSocketShared {
@@ -354,7 +361,12 @@ impl WebSocket {
                 MessageItem::Message { .. } if cx.shared.settings.subscribes => {
                     let epoch_ns = cx.shared.epoch_ns;
                     // One without a time says nothing of how long it took.
-                    if let Some(left_ns) = time_in(self.reader.payload()) {
+                    let time = time_in(self.reader.payload());
+                    let first = epoch_ns.saturating_sub(TIME_BEFORE_MAX_NS);
+                    if let Some(left_ns) = time.filter(|time| *time >= first) {
+                        if self.arrived.len() >= ARRIVED_MAX {
+                            return Err(WebSocketViolation::MessageFlood(ARRIVED_MAX));
+                        }
                         // Clocks of two hosts may differ by more than it took.
                         let left = Nanos(left_ns.saturating_sub(epoch_ns)).min(at);
                         self.arrived.push_back(Arrived { bytes: taken as u64, left, at });

@@ -1,6 +1,6 @@
 //! A server of DNS, over UDP or TCP.
 
-use super::{Act, Acts, ServerTraits, answers, breaks_off, chance, ends, floods, pick, sends, soon};
+use super::{Act, Acts, ServerTraits, answers, chance, cuts_off, ends, floods, pick, sends, soon};
 use crate::sys::socket::SocketKind;
 use knee_load::rng::Rng;
 
@@ -49,7 +49,7 @@ fn answer(kind: SocketKind, query: &[u8], rng: &mut Rng) -> Acts {
     match pick(rng, 32) {
         0 => return Acts::new(),
         1 => return ends(rng),
-        2 if kind == SocketKind::Stream => return breaks_off(&framed(kind, message), rng),
+        2 if kind == SocketKind::Stream => return cuts_off(&framed(kind, message), rng),
         3 => return floods_of(kind, &message[..12], rng),
         4 => message[0] ^= 1,
         5 => message[13] ^= 1,
@@ -102,6 +102,8 @@ fn floods_of(kind: SocketKind, message: &[u8], rng: &mut Rng) -> Acts {
     }
     match kind {
         SocketKind::Stream => floods(&framed(kind, message), rng),
-        SocketKind::Datagram => (0..300).map(|_| (soon(rng), Act::Sends(message.clone(), 0))).collect(),
+        SocketKind::Datagram => {
+            (0..300).map(|_| (soon(rng), Act::Sends(message.clone(), 0))).collect()
+        }
     }
 }

@@ -12,7 +12,7 @@ const CLOSES: &[u8] = b"HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length
 const UNTIL_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nbytes";
 const SWITCHES: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
 const CONTINUES: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-const SURPLUS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n";
+const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const ENDLESS: [&[u8]; 4] = [
     b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
@@ -112,7 +112,11 @@ fn answer(streams: bool, rng: &mut Rng) -> Acts {
         10 => sends(CLOSES, rng),
         11 => with(UNTIL_CLOSE, vec![(soon(rng), Act::Ends(whole))], rng),
         12 => sends(UNTIL_CLOSE, rng),
-        13 => answers(SURPLUS, whole, rng),
+        13 => {
+            let mut acts = answers(EMPTY, whole, rng);
+            acts.extend(sends(b"HTTP/1.1 200 OK\r\n", rng));
+            acts
+        }
         14 => sends(SWITCHES, rng),
         15 => ok_with(ends(rng), rng),
         16 => ok_with(floods(b"\n", rng), rng),

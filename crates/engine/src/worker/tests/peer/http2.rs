@@ -1,8 +1,8 @@
 //! A server of HTTP/2.
 
 use super::{
-    Act, Acts, ServerTraits, Spoken, answers, breaks_off, chance, ends, events, floods, pick, sends,
-    soon,
+    Act, Acts, ServerTraits, Spoken, answers, breaks_off, chance, ends, events, floods, pick,
+    sends, soon,
 };
 use crate::exchange::http2::connection;
 use crate::exchange::http2::frame::{self, FrameHead, PREFACE, flag, kind};

@@ -146,14 +146,22 @@ fn answers(bytes: &[u8], count: u32, rng: &mut Rng) -> Acts {
 /// A part of these bytes, then an end or silence.
 fn breaks_off(bytes: &[u8], rng: &mut Rng) -> Acts {
     let here = pick(rng, bytes.len() as u64) as usize;
-    let mut acts = sends(&bytes[..here], rng);
+    let Some((last, before)) = bytes[..here].split_last() else {
+        return ends(rng);
+    };
+    let mut acts = sends(before, rng);
     match pick(rng, 3) {
-        0 => acts.extend(ends(rng)),
-        1 if here > 0 => {
-            acts.push((soon(rng), Act::SendsLast(bytes[here - 1..here].to_vec(), 0)));
-        }
+        0 => acts.push((soon(rng), Act::SendsLast(vec![*last], 0))),
+        1 => acts.extend(ends(rng)),
         _ => {}
     }
+    acts
+}
+
+/// A part of these bytes, then an end: nothing that follows makes a whole of it.
+fn cuts_off(bytes: &[u8], rng: &mut Rng) -> Acts {
+    let mut acts = breaks_off(bytes, rng);
+    acts.extend(ends(rng));
     acts
 }
 

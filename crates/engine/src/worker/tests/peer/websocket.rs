@@ -1,6 +1,6 @@
 //! A server of WebSocket.
 
-use super::{Acts, ServerTraits, answers, breaks_off, ends, floods, pick, sends};
+use super::{Acts, ServerTraits, answers, breaks_off, cuts_off, ends, floods, pick, sends};
 use crate::exchange::websocket::frame::{opcode, put, put_close};
 use crate::exchange::websocket::handshake::{UpgradeRequest, read_request};
 use crate::exchange::websocket::{MessageItem, MessageReader, ReaderSide};
@@ -57,7 +57,7 @@ fn answer(message: &[u8], rng: &mut Rng) -> Acts {
         1 => return ends(rng),
         2 => {
             put(&mut out, opcode::TEXT, true, None, message);
-            return breaks_off(&out, rng);
+            return cuts_off(&out, rng);
         }
         3 => {
             put(&mut out, opcode::PING, true, None, b"x");
@@ -72,7 +72,10 @@ fn answer(message: &[u8], rng: &mut Rng) -> Acts {
         7 => put(&mut out, opcode::TEXT, true, None, &[message, b"\xff"].concat()),
         8 => put(&mut out, opcode::TEXT, true, None, b"x knee-4294967295"),
         9 => put(&mut out, opcode::TEXT, true, None, &message[..message.len().saturating_sub(1)]),
-        10 => put(&mut out, opcode::TEXT, false, None, message),
+        10 => {
+            put(&mut out, opcode::TEXT, false, None, message);
+            return cuts_off(&out, rng);
+        }
         11 => put(&mut out, opcode::CONTINUATION, true, None, message),
         12 => put(&mut out, 3, true, None, message),
         13 => {

@@ -66,9 +66,8 @@ fn bytes_of(frame: &str, stream: u32) -> Vec<u8> {
         }
         "D" => {
             let digits = rest.as_bytes().chunks(2);
-            let byte = |two: &[u8]| {
-                u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()
-            };
+            let byte =
+                |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap();
             data(stream, ends, &digits.map(byte).collect::<Vec<_>>())
         }
         _ => f(kind::RST_STREAM, 0, stream, &rest.parse::<u32>().unwrap().to_be_bytes()),

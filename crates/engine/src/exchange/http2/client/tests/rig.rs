@@ -54,12 +54,7 @@ impl Rig {
         let mut timed = request("POST", b"aaaaabb".to_vec());
         let every = Nanos::from_millis(10);
         timed.timed = TimedMessages::new(vec![5, 7], 5, every, true).map(Box::new);
-        let requests = vec![
-            request("GET", Vec::new()),
-            request("HEAD", Vec::new()),
-            post,
-            timed,
-        ];
+        let requests = vec![request("GET", Vec::new()), request("HEAD", Vec::new()), post, timed];
         let endpoint = url.endpoint().clone();
         let mut target = Target::new(endpoint, requests, Pick::InOrder, true).unwrap();
         target.protocol = protocol;
