@@ -68,7 +68,10 @@ pub const SUCCESS: &[SuccessRules] = &[
         rules: &[
             ("The opening handshake is right", "RFC 6455 §4.1"),
             ("Frames of the server break no rule", "RFC 6455 §5"),
-            ("A whole message came that has the number of the one sent, or its place", "§5.6"),
+            (
+                "A whole message came that has the number of the one sent, or its place",
+                "RFC 6455 §5.6",
+            ),
             ("A text is UTF-8", "RFC 6455 §8.1"),
         ],
     },

@@ -89,6 +89,8 @@ pub struct WebSocket {
     pending: VecDeque<Pending>,
     /// Messages of the server that no operation has taken yet.
     arrived: VecDeque<Arrived>,
+    /// More have come than [`ARRIVED_MAX`]: the next operations fail.
+    is_flooded: bool,
     /// Number of the next message.
     next: u32,
     /// Longest time without an answer to a ping, and between pings.
@@ -174,6 +176,7 @@ impl Conversation for WebSocket {
             reader: MessageReader::new(ReaderSide::Client, settings.message_bytes_max as usize),
             pending: VecDeque::new(),
             arrived: VecDeque::new(),
+            is_flooded: false,
             next: 0,
             ping_every: settings.ping_every.unwrap_or(Nanos::MAX),
             next_timer: cx.now + cx.shared.open_timeout,
@@ -275,11 +278,15 @@ impl Conversation for WebSocket {
 
     #[inline]
     fn poll_timeout(&self) -> Nanos {
-        let has_both = !self.arrived.is_empty() && !self.pending.is_empty();
+        let has_arrived = !self.arrived.is_empty() || self.is_flooded;
+        let has_both = has_arrived && !self.pending.is_empty();
         if has_both || self.taken > 0 { Nanos::ZERO } else { self.next_timer }
     }
 
     fn handle_timeout(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
+        if self.is_flooded && !self.pending.is_empty() {
+            return self.break_off(&WebSocketViolation::MessageFlood(ARRIVED_MAX), cx);
+        }
         self.deliver(cx);
         self.end_taken(cx);
         if self.next_timer > cx.now || self.state != ConnectionState::Open {
@@ -364,8 +371,10 @@ impl WebSocket {
                     let time = time_in(self.reader.payload());
                     let first = epoch_ns.saturating_sub(TIME_BEFORE_MAX_NS);
                     if let Some(left_ns) = time.filter(|time| *time >= first) {
-                        if self.arrived.len() >= ARRIVED_MAX {
-                            return Err(WebSocketViolation::MessageFlood(ARRIVED_MAX));
+                        if self.is_flooded || self.arrived.len() >= ARRIVED_MAX {
+                            self.is_flooded = true;
+                            self.arrived.clear();
+                            continue;
                         }
                         // Clocks of two hosts may differ by more than it took.
                         let left = Nanos(left_ns.saturating_sub(epoch_ns)).min(at);

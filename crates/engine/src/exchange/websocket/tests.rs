@@ -387,11 +387,13 @@ fn messages_that_no_operation_takes_are_bounded() {
     rig.receive(&message);
     assert_eq!(rig.told(), []);
     rig.receive(&message);
+    assert_eq!(rig.told(), [], "the next operation fails");
+    rig.start(5);
+    assert_eq!(rig.socket.poll_timeout(), Nanos::ZERO);
+    rig.handle_timeout();
     let told = rig.told();
-    assert!(
-        matches!(&told[..], [OpEvent::Violated(why)] if why.contains("over 10000 messages")),
-        "{told:?}"
-    );
+    assert_eq!(told[0], OpEvent::Failed { op: 5, outcome: Outcome::Malformed });
+    assert!(matches!(&told[1], OpEvent::Violated(why) if why.contains("over 10000 messages")));
     assert_eq!(rig.socket.state(), ConnectionState::Broken);
 }
 
