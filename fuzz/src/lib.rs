@@ -5,6 +5,7 @@ pub mod access_log;
 pub mod cookie_date;
 pub mod data_segment;
 pub mod dns;
+pub mod grpc_answer;
 pub mod hpack;
 pub mod http1_request;
 pub mod http1_response;

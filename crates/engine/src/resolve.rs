@@ -92,12 +92,11 @@ fn meet(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), R
     Ok((address, greet(&mut *stream, target, tls, patience)?))
 }
 
-/// Makes the first request of a target of gRPC over a connection of its own, within `timeout`.
+/// Makes the first request of a target of gRPC over a connection of its own, within `patience`.
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
-pub fn call_once(target: &Target, timeout: Nanos) -> Result<CallResponse, RunError> {
-    let patience = Duration::from_nanos(timeout.0);
+pub fn call_once(target: &Target, patience: Duration) -> Result<CallResponse, RunError> {
     let tls = tls_target(target)?;
     let (mut stream, _) = first_connection(target, patience)?;
     let wrong = |why| RunError::Unreachable(format!("{}: {why}", target.endpoint));

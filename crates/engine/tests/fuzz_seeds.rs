@@ -104,6 +104,11 @@ fn dns() {
 }
 
 #[test]
+fn grpc_answer() {
+    run("grpc_answer", 4_000, checks::grpc_answer::check);
+}
+
+#[test]
 fn websocket() {
     run("websocket", 3_000, checks::websocket::check);
 }

@@ -287,6 +287,7 @@ pub(super) fn unfit_report(trial: &Trial) -> Option<UnfitReport> {
     };
     let place = match unfit.reason {
         UnfitReason::NoCount | UnfitReason::NoArray => "the 'repeat' before".to_owned(),
+        UnfitReason::TooLong => "a 'set' before, or the request".to_owned(),
         _ => place,
     };
     let because = match unfit.reason {
@@ -296,6 +297,7 @@ pub(super) fn unfit_report(trial: &Trial) -> Option<UnfitReport> {
         UnfitReason::Elsewhere => "all requests go to the target",
         UnfitReason::NoCount => "steps are repeated a whole number of times",
         UnfitReason::NoArray => "steps are repeated for each element of a JSON array",
+        UnfitReason::TooLong => "a variable, and all values of a request, have at most 16 MiB",
     };
     Some(UnfitReport {
         step: step_name(plan, unfit.request),

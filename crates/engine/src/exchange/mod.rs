@@ -7,6 +7,7 @@ pub mod dns;
 mod events;
 pub mod http1;
 pub mod http2;
+pub mod success;
 pub mod websocket;
 
 use crate::reactor::WireRequest;
@@ -287,6 +288,12 @@ impl Outbox {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.request.is_none() && self.bytes.is_empty()
+    }
+
+    /// Length of the bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Drops everything.

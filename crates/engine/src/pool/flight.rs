@@ -175,10 +175,11 @@ impl Flight {
     /// Completion with a whole response of this status.
     #[inline]
     pub(super) fn answered(&self, outcome: Outcome, status: Status, time: EventTime) -> Completion {
-        let outcome = match status {
-            Status::Http(200..300) if self.is_stream_broken => Outcome::Incomplete,
-            _ => outcome,
-        };
+        // A redirection has a body of its own kind.
+        let is_success = matches!(outcome, Outcome::Ok | Outcome::Served)
+            && !matches!(status, Status::Http(300..));
+        let outcome =
+            if is_success && self.is_stream_broken { Outcome::Incomplete } else { outcome };
         Completion { status: status.code(), ..self.ended(outcome, time) }
     }
 

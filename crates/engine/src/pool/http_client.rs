@@ -87,6 +87,10 @@ const OPENING_MAX: u32 = 100;
 /// Bounds the time until the timers, as the reactor's bound on read bytes does.
 const GO_ON_PER_PASS: usize = 8;
 
+/// Most bytes of a connection that wait for the server to read, beside the requests that may be
+/// under way. The rest are answers of the protocol, and requests whose operations are over.
+const UNREAD_BYTES_MAX: usize = 64 << 20;
+
 /// No connection.
 const NONE: u32 = u32::MAX;
 
@@ -98,6 +102,8 @@ pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     config: ClientConfig,
     policy: P,
     requests: RequestSet,
+    /// [`UNREAD_BYTES_MAX`] with the requests that may be under way.
+    unread_max: usize,
     /// `None` in cleartext.
     link: Option<L::Shared>,
     exchange: X::Shared,
@@ -156,7 +162,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     ) -> HttpClient<L, X, P> {
         let own = if P::WAITS { config.slots() } else { config.connections_max as usize };
         let slots = config.first_slot as usize + own;
+        let under_way = (config.streams_max as usize).saturating_mul(requests.length_max());
         HttpClient {
+            unread_max: under_way.saturating_add(UNREAD_BYTES_MAX),
             connections: (0..slots).map(|_| Connection::default()).collect(),
             free: (config.first_slot..slots as u32).rev().collect(),
             ready: Ready::new(slots, config.keeps_all_open),

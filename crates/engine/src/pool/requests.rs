@@ -78,6 +78,11 @@ impl RequestSet {
         self.bytes.piece(request, from)
     }
 
+    /// The length of the longest on the wire, in bytes.
+    pub(crate) fn length_max(&self) -> usize {
+        self.bytes.length_max()
+    }
+
     /// Its length on the wire, in bytes.
     #[inline]
     pub(crate) fn length(&self, request: usize) -> u64 {

@@ -1,7 +1,7 @@
 //! The hot loop in virtual time, over a kernel that is not there and servers that mean no good.
 //!
-//! Whatever a server does, the load ends by its deadline, every operation that began has ended, and
-//! no user is lost. `KNEE_HOSTILE_SEEDS=10000` tries more seeds than a test run does, from
+//! Whatever a server does, the load ends by its deadline, every operation that began has ended, no
+//! user is lost, and no more operations are a success than answers came whole. `KNEE_HOSTILE_SEEDS=10000` tries more seeds than a test run does, from
 //! `KNEE_HOSTILE_FIRST` on.
 
 mod audit;
@@ -9,12 +9,15 @@ mod kernel;
 mod peer;
 
 use super::{Worker, WorkerResult};
-use crate::exchange::Conversation;
-use crate::exchange::http1::{self, Http1};
-use crate::exchange::http2::{Http2, Http2Shared};
+use crate::exchange::dns::Dns;
+use crate::exchange::http1::Http1;
+use crate::exchange::http2::Http2;
+use crate::exchange::websocket::WebSocket;
+use crate::exchange::{TargetConversation, WorkerSetup};
 use crate::link::Tls;
 use crate::pool::client::Client;
-use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
+use crate::pool::diverting_client::DivertingClient;
+use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::pool::servers_client::ServersClient;
 use crate::pool::session_client::{SessionClient, SessionConfig};
@@ -27,15 +30,19 @@ use knee_load::arrival::ArrivalLaw;
 use knee_load::driver::AnyDriver;
 use knee_load::law::Law;
 use knee_load::measure::{Outcome, Recorder, RecorderConfig, Window};
+use knee_load::messages::{MessageFormat, MessageRules};
 use knee_load::quantity::Rate;
 use knee_load::rng::{self, Rng};
 use knee_load::session::{Instruction, RequestStep, SessionKind, SessionPlan, Users};
 use knee_load::spec::{
-    CloseKind, ConnectScheme, EngineOptions, FurtherServer, HttpRequest, Load, Margins, OpenLoad,
-    OverloadLoad, Pause, Pick, Share, Target, TrialSpec, Url, WaitPolicy,
+    CloseKind, ConnectScheme, DnsSettings, EngineOptions, FurtherServer, Http2Limits, HttpRequest,
+    HttpSettings, HttpVersion, Load, Margins, Matching, OpenLoad, OverloadLoad, Pause, Pick,
+    Protocol, Share, Target, TrialSpec, Url, WaitPolicy, WebSocketSettings,
 };
 use knee_load::time::Nanos;
+use peer::{ServerTraits, Spoken};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -64,7 +71,7 @@ struct World {
     seed: u64,
     rng: Rng,
     spec: TrialSpec,
-    is_multiplexed: bool,
+    traits: ServerTraits,
     connections_max: u32,
 }
 
@@ -72,13 +79,25 @@ impl World {
     fn new(seed: u64) -> World {
         let mut rng = rng::stream(seed, 0);
         let connections_max = 1 + pick(&mut rng, 6) as u32;
-        let is_multiplexed = chance(&mut rng, 50);
         let load = load(&mut rng, connections_max);
         let is_overload = matches!(load, Load::Overload(_));
+        let speaks = match pick(&mut rng, 8) {
+            _ if is_overload => Spoken::Http1,
+            0 | 1 => Spoken::Http1,
+            2 | 3 => Spoken::Http2,
+            4 | 5 => Spoken::Grpc,
+            6 => Spoken::WebSocket,
+            _ => Spoken::Dns,
+        };
+        let begins_in_http = matches!(speaks, Spoken::Http1 | Spoken::Http2 | Spoken::Grpc);
+        let streams = begins_in_http && !is_overload && chance(&mut rng, 30);
+        let traits = ServerTraits { speaks, streams, never_whole: chance(&mut rng, 30) };
         let sessions = chance(&mut rng, 40).then(|| plan(chance(&mut rng, 50)));
         let counted = !is_overload && chance(&mut rng, 30);
-        let mut target = target(sessions.filter(|_| !is_overload), chance(&mut rng, 80));
-        if chance(&mut rng, 50) {
+        let keep_alive = chance(&mut rng, 80) || !begins_in_http;
+        let mut target = target(traits, sessions.filter(|_| !is_overload), keep_alive);
+        target.protocol = protocol(traits, &mut rng);
+        if begins_in_http && chance(&mut rng, 50) {
             send_to_two_servers(&mut target);
         }
         let spec = TrialSpec {
@@ -97,7 +116,7 @@ impl World {
             seed,
             engine: EngineOptions::default(),
         };
-        World { seed, rng, spec, is_multiplexed: is_multiplexed && !is_overload, connections_max }
+        World { seed, rng, spec, traits, connections_max }
     }
 
     /// Runs it over the one or the other kind of backend.
@@ -105,64 +124,90 @@ impl World {
         let requests = serialise_all(&self.spec.target);
         let picks = rng::stream(self.seed, rng::PICKS);
         let set = RequestSet::new(&self.spec.target, requests.clone(), 0, picks);
+        let protocol = self.spec.target.protocol;
         if let Load::Overload(load) = &self.spec.load {
             let policy = OnePerOperation::new(Vec::new(), load.close, requests.length_max());
-            let http1 = http1::Shared::new(&self.spec.target);
-            let client = self.client::<Http1, _>(0, policy, set, http1);
+            let shared = Http1::shared(&protocol.http(), &self.worker_setup());
+            let client =
+                HttpClient::<Tls, Http1, _>::new(self.config(0), policy, set, None, shared);
             let slots = client.slots();
             return self.over_kernel(Box::new(client), slots, requests);
         }
-        if self.is_multiplexed {
-            self.of_users::<Http2>(set, Http2Shared::new, requests);
-        } else {
-            self.of_users::<Http1>(set, http1::Shared::new, requests);
+        match protocol {
+            Protocol::Http(settings) if self.traits.speaks == Spoken::Http1 => {
+                self.of_users::<Http1>(&settings, set, requests);
+            }
+            Protocol::Http(settings) => self.of_users::<Http2>(&settings, set, requests),
+            Protocol::Grpc(_) => self.of_users::<Http2>(&protocol.http(), set, requests),
+            Protocol::WebSocket(settings) => self.of_users::<WebSocket>(&settings, set, requests),
+            Protocol::Dns(settings) => self.of_queries(settings, set, requests),
         }
     }
 
-    fn client<X: Conversation, P: Policy>(
-        &self,
-        first_slot: u32,
-        policy: P,
-        set: RequestSet,
-        shared: X::Shared,
-    ) -> HttpClient<Tls, X, P> {
+    fn worker_setup(&self) -> WorkerSetup<'_> {
+        WorkerSetup {
+            target: &self.spec.target,
+            streams_max: self.streams_max(),
+            timeout: TIMEOUT,
+            open_timeout: CONNECT_TIMEOUT,
+            seed: (self.seed, 0),
+        }
+    }
+
+    fn is_multiplexed(&self) -> bool {
+        self.traits.speaks != Spoken::Http1
+    }
+
+    fn streams_max(&self) -> u32 {
+        self.spec.target.shared_by().unwrap_or(1)
+    }
+
+    fn config(&self, first_slot: u32) -> ClientConfig {
         let spec = &self.spec;
         let keeps_lanes =
             matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
         let each = self.lanes_per_user();
-        let lanes = match (&spec.load, self.is_multiplexed) {
+        let lanes = match (&spec.load, self.is_multiplexed()) {
             (Load::Closed { vusers, .. }, false) => *vusers * each,
-            _ if keeps_lanes && !self.is_multiplexed => self.connections_max * each,
+            _ if keeps_lanes && !self.is_multiplexed() => self.connections_max * each,
             _ => 0,
         };
         let connections_max = match &spec.load {
             Load::Overload(_) => 200,
             _ => lanes.max(self.connections_max),
         };
-        let streams_max =
-            if self.is_multiplexed { spec.target.protocol.http().http2.streams() } else { 1 };
-        let config = ClientConfig {
+        ClientConfig {
             first_slot,
             address: address(),
             keep_alive: spec.target.keep_alive,
             connections_max,
             lanes,
-            streams_max,
-            keeps_all_open: false,
+            streams_max: self.streams_max(),
+            keeps_all_open: spec.target.protocol.keeps_all_open(),
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
-        };
-        HttpClient::new(config, policy, set, None, shared)
+        }
     }
 
-    fn of_users<X: Conversation>(
-        self,
+    fn client<X: TargetConversation>(
+        &self,
+        first_slot: u32,
         set: RequestSet,
-        shared: fn(&Target) -> X::Shared,
+        settings: &X::Settings,
+    ) -> HttpClient<Tls, X, Pooled> {
+        let shared = X::shared(settings, &self.worker_setup());
+        HttpClient::new(self.config(first_slot), Pooled::default(), set, None, shared)
+            .of_streams(&self.spec.target)
+    }
+
+    fn of_users<X: TargetConversation>(
+        self,
+        settings: &X::Settings,
+        set: RequestSet,
         requests: WireRequests,
     ) {
         let target = &self.spec.target;
-        let first = self.client::<X, _>(0, Pooled::default(), set.clone(), shared(target));
+        let first = self.client::<X>(0, set.clone(), settings);
         let slots = first.slots();
         if target.sessions.is_none() {
             return self.over_kernel(Box::new(first), slots, requests);
@@ -170,12 +215,30 @@ impl World {
         if target.further.is_empty() {
             return self.of_sessions(Box::new(first), slots, requests);
         }
-        let second = self.client::<X, _>(slots as u32, Pooled::default(), set, shared(target));
+        let second = self.client::<X>(slots as u32, set, settings);
         let ends = vec![slots as u32, second.slots() as u32];
         let slots = second.slots();
         let clients: Vec<Box<dyn StepClient>> = vec![Box::new(first), Box::new(second)];
         let client = ServersClient::new((clients, ends), target);
         self.of_sessions(Box::new(client), slots, requests);
+    }
+
+    fn of_queries(self, settings: DnsSettings, set: RequestSet, requests: WireRequests) {
+        let Some(then) = settings.after_truncation() else {
+            return self.of_users::<Dns>(&settings, set, requests);
+        };
+        let worker = self.worker_setup();
+        let wire = WireRequests::new(Dns::wire_requests(&then, worker.target));
+        let kinds = [
+            (set.clone(), Dns::shared(&settings, &worker)),
+            (set.serialised_as(wire), Dns::shared(&then, &worker)),
+        ];
+        let client = DivertingClient::<Dns, _>::new(self.config(0), Pooled::default(), kinds);
+        let slots = client.slots();
+        if self.spec.target.sessions.is_some() {
+            return self.of_sessions(Box::new(client), slots, requests);
+        }
+        self.over_kernel(Box::new(client), slots, requests);
     }
 
     fn of_sessions(self, client: Box<dyn StepClient>, slots: usize, requests: WireRequests) {
@@ -192,7 +255,7 @@ impl World {
     }
 
     fn lanes_per_user(&self) -> u32 {
-        let plan = self.spec.target.sessions.as_ref().filter(|_| !self.is_multiplexed);
+        let plan = self.spec.target.sessions.as_ref().filter(|_| !self.is_multiplexed());
         plan.map_or(1, |plan| plan.width())
     }
 
@@ -205,9 +268,9 @@ impl World {
         let spec = &self.spec;
         let clock = VirtualClock::default();
         let kernel_rng = rng::stream(self.seed, 1);
-        let shape = (slots, self.is_multiplexed);
-        let mut kernel = FakeKernel::new(at_once, clock.clone(), kernel_rng, shape, requests);
         let (audit, books) = Audit::new(client);
+        let (shape, shared) = ((slots, self.traits), (requests, Rc::clone(&books)));
+        let mut kernel = FakeKernel::new(at_once, clock.clone(), kernel_rng, shape, shared);
         let window = self.window();
         let give_up = window.end + spec.timeout + spec.connect_timeout;
         let worker = Worker {
@@ -278,15 +341,45 @@ fn load(rng: &mut Rng, connections_max: u32) -> Load {
     }
 }
 
-/// A short request and a long one, alone or as the steps of sessions.
-fn target(sessions: Option<SessionPlan>, keep_alive: bool) -> Target {
-    let url = Url::parse("http://h:81/").unwrap();
+/// A short request and a long one, alone or as the steps of sessions. Their responses may be
+/// streams of messages.
+fn target(traits: ServerTraits, sessions: Option<SessionPlan>, keep_alive: bool) -> Target {
+    let is_dns = traits.speaks == Spoken::Dns;
+    let url = Url::parse(if is_dns { "dns://h/a.b?type=A" } else { "http://h:81/" }).unwrap();
     let request = |method, body| HttpRequest::new(method, &url, Vec::new(), body, 1).unwrap();
-    let requests = vec![request("GET", Vec::new()), request("POST", vec![b'b'; 90_000])];
+    let mut requests = vec![request("GET", Vec::new()), request("POST", vec![b'b'; 90_000])];
+    let is_grpc = traits.speaks == Spoken::Grpc;
+    let format = if is_grpc { MessageFormat::Grpc } else { MessageFormat::Sse };
+    for request in requests.iter_mut().filter(|_| traits.streams) {
+        request.answers_stream = is_grpc;
+        let rules = MessageRules { format: Some(format), ..MessageRules::default() };
+        request.messages = Some(Box::new(rules));
+    }
     let endpoint = url.endpoint().clone();
     let mut target = Target::new(endpoint, requests, Pick::InOrder, keep_alive).unwrap();
     target.sessions = sessions.map(Arc::new);
     target
+}
+
+fn protocol(traits: ServerTraits, rng: &mut Rng) -> Protocol {
+    let http2 = Http2Limits::default();
+    match traits.speaks {
+        Spoken::Http1 => Protocol::Http(HttpSettings { version: HttpVersion::Http11, http2 }),
+        Spoken::Http2 => Protocol::Http(HttpSettings { version: HttpVersion::Http2, http2 }),
+        Spoken::Grpc => Protocol::Grpc(http2),
+        Spoken::WebSocket => Protocol::WebSocket(WebSocketSettings {
+            matching: Matching::Number,
+            messages_max: 1 + pick(rng, 5) as u32,
+            is_binary: chance(rng, 20),
+            ping_every: chance(rng, 50).then_some(Nanos::from_millis(40)),
+            message_bytes_max: 1 << 20,
+            subscribes: false,
+        }),
+        Spoken::Dns => Protocol::Dns(DnsSettings {
+            over_tcp: chance(rng, 50),
+            queries_max: 1 + pick(rng, 20) as u32,
+        }),
+    }
 }
 
 /// The second step of sessions goes to another server.

@@ -28,6 +28,7 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> Target {
         holes: Vec::new(),
         messages: None,
         timed: None,
+        answers_stream: false,
     };
     Target {
         further: Vec::new(),

@@ -14,5 +14,5 @@ mod timed;
 pub use bounds::{GAP_BOUNDS_MAX, GapBound, StreamBounds};
 pub use reader::{MessageReaders, ReadMessage, is_event_stream};
 pub use rules::{CountMode, MessageFormat, MessageRules};
-pub use splitter::{GRPC_PREFIX, MessagePiece, Splitter, put_grpc_message};
+pub use splitter::{GRPC_PREFIX, GrpcFraming, MessagePiece, Splitter, put_grpc_message};
 pub use timed::TimedMessages;

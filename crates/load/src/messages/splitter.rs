@@ -29,9 +29,7 @@ pub struct Splitter {
     has_data: bool,
     /// A line of JSON began with what no JSON value begins with.
     is_other: bool,
-    /// Bytes of a message's prefix so far, and of the message that are to come.
-    prefix: u8,
-    left: u32,
+    grpc: GrpcFraming,
 }
 
 /// Bytes before a message of gRPC: whether it is compressed, and its length (gRPC over HTTP2,
@@ -43,6 +41,57 @@ pub fn put_grpc_message(message: &[u8], out: &mut Vec<u8>) {
     out.push(0);
     out.extend_from_slice(&(message.len() as u32).to_be_bytes());
     out.extend_from_slice(message);
+}
+
+/// Cuts a body of gRPC into its messages, each after its prefix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GrpcFraming {
+    /// Bytes of the message that are to come.
+    left: u32,
+    /// Bytes of the prefix so far.
+    prefix: u8,
+    /// The Compressed-Flags of all messages, bit by bit.
+    flags: u8,
+}
+
+impl GrpcFraming {
+    /// Takes the next bytes of the body.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(MessagePiece<'_>)) {
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            if usize::from(self.prefix) < GRPC_PREFIX {
+                if self.prefix == 0 {
+                    self.flags |= byte;
+                } else {
+                    self.left = self.left << 8 | u32::from(byte);
+                }
+                self.prefix += 1;
+                rest = after;
+            } else {
+                let (here, after) = rest.split_at(rest.len().min(self.left as usize));
+                self.left -= here.len() as u32;
+                each(MessagePiece::Data(here));
+                rest = after;
+            }
+            if usize::from(self.prefix) == GRPC_PREFIX && self.left == 0 {
+                self.prefix = 0;
+                each(MessagePiece::End);
+            }
+        }
+    }
+
+    /// Whether a message has begun that is not complete.
+    #[inline]
+    pub fn is_within(&self) -> bool {
+        self.prefix > 0
+    }
+
+    /// The Compressed-Flags of all messages so far, bit by bit: 1 where one is compressed.
+    #[inline]
+    pub fn flags(&self) -> u8 {
+        self.flags
+    }
 }
 
 /// Where in a line the bytes so far have led.
@@ -72,8 +121,7 @@ impl Splitter {
             after_cr: false,
             has_data: false,
             is_other: false,
-            prefix: 0,
-            left: 0,
+            grpc: GrpcFraming::default(),
         }
     }
 
@@ -88,7 +136,7 @@ impl Splitter {
         match self.format {
             MessageFormat::Sse => self.feed_events(bytes, &mut each),
             MessageFormat::Ndjson | MessageFormat::Lines => self.feed_lines(bytes, &mut each),
-            MessageFormat::Grpc => self.feed_grpc(bytes, &mut each),
+            MessageFormat::Grpc => self.grpc.feed(bytes, each),
             MessageFormat::Chunks if !bytes.is_empty() => {
                 self.has_data = true;
                 each(MessagePiece::Data(bytes));
@@ -118,33 +166,13 @@ impl Splitter {
     pub fn is_within(&self) -> bool {
         let is_between =
             matches!(self.place, LinePlace::Bom(0) | LinePlace::Name(0) | LinePlace::Comment);
-        self.has_data || self.format == MessageFormat::Sse && !is_between
+        let is_within_event = self.format == MessageFormat::Sse && !is_between;
+        self.has_data || self.grpc.is_within() || is_within_event
     }
 
     /// Whether a line was no JSON, where all are to be.
     pub fn is_other(&self) -> bool {
         self.is_other
-    }
-
-    fn feed_grpc(&mut self, bytes: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {
-        let mut rest = bytes;
-        while let Some((&byte, after)) = rest.split_first() {
-            self.has_data = true;
-            if usize::from(self.prefix) < GRPC_PREFIX {
-                self.left = if self.prefix == 0 { 0 } else { self.left << 8 | u32::from(byte) };
-                self.prefix += 1;
-                rest = after;
-            } else {
-                let (here, after) = rest.split_at(rest.len().min(self.left as usize));
-                self.left -= here.len() as u32;
-                each(MessagePiece::Data(here));
-                rest = after;
-            }
-            if usize::from(self.prefix) == GRPC_PREFIX && self.left == 0 {
-                (self.prefix, self.has_data) = (0, false);
-                each(MessagePiece::End);
-            }
-        }
     }
 
     fn feed_events(&mut self, bytes: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {

@@ -33,6 +33,8 @@ pub enum UnfitReason {
     NoCount,
     /// Steps are repeated for each element of a JSON array.
     NoArray,
+    /// What is put together has over [`FILLED_BYTES_MAX`](super::fill::FILLED_BYTES_MAX).
+    TooLong,
 }
 
 /// Makes what lies in `out` from `from` on fit for its place.

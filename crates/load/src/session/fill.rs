@@ -12,6 +12,10 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use std::fmt::Write as _;
 
+/// Most bytes of a variable, and of all that is filled into a request. A value that is put together
+/// of itself doubles with each step.
+pub(super) const FILLED_BYTES_MAX: usize = 16 << 20;
+
 /// What the holes of one request are filled with, in their order; kept and used again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fills {
@@ -95,6 +99,9 @@ impl FillScope<'_> {
     pub(super) fn fill(&mut self, fill: &Fill, fills: &mut Fills) -> Result<(), UnfitReason> {
         let from = fills.bytes.len();
         self.put(&fill.value.0, &mut fills.bytes);
+        if fills.bytes.len() > FILLED_BYTES_MAX {
+            return Err(UnfitReason::TooLong);
+        }
         let (before, origins) = (self.before, self.users.origins());
         let mut place = Place { before, origins, server: self.server };
         escape(&mut fills.bytes, from, fill.escape, &mut place)?;
@@ -112,6 +119,9 @@ impl FillScope<'_> {
 
     pub(super) fn put(&mut self, pieces: &[TemplatePiece], out: &mut Vec<u8>) {
         for piece in pieces {
+            if out.len() > FILLED_BYTES_MAX {
+                return;
+            }
             match piece {
                 TemplatePiece::Text(text) => out.extend_from_slice(text.as_bytes()),
                 TemplatePiece::Variable(variable) => {

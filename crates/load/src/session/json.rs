@@ -137,7 +137,10 @@ enum State {
     After,
     /// In a container that no pointer leads into; in a string there, after an open backslash there.
     Skip(bool, bool),
-    Done,
+    /// The text is one whole value: nothing but blanks may follow.
+    Whole,
+    /// The text is no JSON.
+    Broken,
 }
 
 impl JsonScan {
@@ -146,7 +149,7 @@ impl JsonScan {
         let count = pointers.len().min(POINTERS_MAX);
         *self = JsonScan {
             state: match count {
-                0 => State::Done,
+                0 => State::Whole,
                 _ => State::Value,
             },
             leads: match count {
@@ -167,7 +170,7 @@ impl JsonScan {
     /// The next bytes of the text.
     pub(crate) fn feed(&mut self, bytes: &[u8], pointers: &[Pointer], found: &mut [ValueCapture]) {
         let mut at = 0;
-        while at < bytes.len() && self.state != State::Done {
+        while at < bytes.len() && self.state != State::Broken {
             let from = at;
             let raw_before = self.raw;
             at += match self.state {
@@ -181,12 +184,20 @@ impl JsonScan {
         }
     }
 
-    /// The text is over.
+    /// The text is over. One that is cut, or more than one value, has no values.
     pub(crate) fn end(&mut self, found: &mut [ValueCapture]) {
         // Only a number at the top has no byte of its own that ends it.
-        if self.state == State::Bare {
+        if self.state == State::Bare && self.levels.is_empty() {
             self.end_value(found);
         }
+        if !self.is_whole() {
+            found.iter_mut().for_each(ValueCapture::reset);
+        }
+    }
+
+    /// Whether the text so far is one whole value.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.state == State::Whole
     }
 
     /// How many containers are open.
@@ -217,7 +228,9 @@ impl JsonScan {
         let is_settled =
             |f: &ValueCapture| matches!(f.state, CaptureState::Whole | CaptureState::TooLong);
         if self.raw == 0 && found.iter().take(self.raw_from.len()).all(is_settled) {
-            self.state = State::Done;
+            // The rest is passed over up to its end.
+            self.leads = 0;
+            self.levels.iter_mut().for_each(|level| level.leads = 0);
         }
     }
 
@@ -239,21 +252,22 @@ impl JsonScan {
                 }
                 b'}' => self.close(),
                 b',' => {}
-                _ => self.state = State::Done,
+                _ => self.state = State::Broken,
             },
             State::KeyText(escaped) => self.key_byte(byte, escaped, pointers),
             State::Colon => {
                 self.state = match byte {
                     b':' => State::Value,
-                    _ => State::Done,
+                    _ => State::Broken,
                 }
             }
             State::After => match byte {
                 b',' => self.next_element(pointers),
                 b']' | b'}' => self.close(),
-                _ => self.state = State::Done,
+                _ => self.state = State::Broken,
             },
-            State::Text(_) | State::Skip(..) | State::Done => {}
+            State::Whole => self.state = State::Broken,
+            State::Text(_) | State::Skip(..) | State::Broken => {}
         }
         1
     }
@@ -404,7 +418,7 @@ impl JsonScan {
 
     fn after_value(&mut self, found: &[ValueCapture]) {
         if self.levels.is_empty() {
-            self.state = State::Done;
+            self.state = State::Whole;
         }
         self.finish_if_all(found);
     }
@@ -424,8 +438,12 @@ impl JsonScan {
     }
 
     fn close(&mut self) {
-        self.levels.pop();
-        self.state = if self.levels.is_empty() { State::Done } else { State::After };
+        let is_open = self.levels.pop().is_some();
+        self.state = match self.levels.is_empty() {
+            _ if !is_open => State::Broken,
+            true => State::Whole,
+            false => State::After,
+        };
     }
 }
 

@@ -228,6 +228,7 @@ impl ReadResponse<'_> {
                 "there is none in the first 100,000 nodes and 512 levels of the page"
             }
             _ if self.reading.is_encoded => "the body is compressed",
+            _ if self.is_no_json(searched) => "the body is not one whole JSON text",
             _ if self.is_cut(searched) => "there is none in the first 1 MiB of the body",
             _ => "there is none",
         }
@@ -243,7 +244,8 @@ impl ReadResponse<'_> {
         match found.state {
             CaptureState::TooLong | CaptureState::Unread => true,
             CaptureState::Whole => false,
-            _ => !is_of_head && self.reading.is_encoded || self.is_cut(searched),
+            _ if !is_of_head && self.reading.is_encoded => true,
+            _ => self.is_cut(searched) || self.is_no_json(searched),
         }
     }
 
@@ -253,6 +255,11 @@ impl ReadResponse<'_> {
         let other = place.checked_sub(self.probes.pointers.len());
         let probe = other.and_then(|other| self.probes.others.get(other));
         Some((self.reading.found.get(place)?, probe))
+    }
+
+    /// Whether this is a value of JSON, and the body is no whole text of that.
+    fn is_no_json(&self, searched: Option<(&ValueCapture, Option<&Source>)>) -> bool {
+        searched.is_some_and(|(_, probe)| probe.is_none()) && !self.reading.json.is_whole()
     }
 
     /// Whether only the begin of the body was searched for this.

@@ -1,7 +1,7 @@
 //! The walk of one user through a session: its state, and its next step.
 
 use super::escape::{UnfitReason, encode_path};
-use super::fill::{FillScope, Fills};
+use super::fill::{FILLED_BYTES_MAX, FillScope, Fills};
 use super::jar::Jar;
 use super::origin::resolve;
 use super::plan::{Ask, Expectation, Instruction, SessionPlan, Source};
@@ -60,7 +60,8 @@ pub enum Next {
     Think(Nanos),
     /// It goes on, after others had their turn and the clock was looked at.
     Yield,
-    /// It cannot repeat steps, this request the first of them, because of a value.
+    /// It cannot go on to this request, because of a value: how often steps are repeated, or one
+    /// that is set.
     Unfit(u32, UnfitReason),
     /// It walks through several branches from here on, by this instruction.
     Fork(u32),
@@ -235,9 +236,7 @@ impl Walk {
                         Ok(state) => self.repetitions[usize::from(*number)] = state,
                         Err(reason) => {
                             self.repetitions[usize::from(*number)] = RepetitionState::default();
-                            let mut rest = kind.program[self.at as usize..].iter();
-                            let request = rest.find_map(Instruction::request);
-                            return Next::Unfit(request.unwrap_or_default(), reason);
+                            return self.unfit(&kind.program, reason);
                         }
                     }
                 }
@@ -255,6 +254,9 @@ impl Walk {
                 }
                 Instruction::Set { variable, value } => {
                     let value = self.text(value, users, realtime_ns);
+                    if value.len() > FILLED_BYTES_MAX {
+                        return self.unfit(&kind.program, UnfitReason::TooLong);
+                    }
                     self.learnt.set(*variable, value);
                 }
                 Instruction::Fork(_) => return Next::Fork(self.at - 1),
@@ -270,6 +272,12 @@ impl Walk {
             }
         }
         Next::Yield
+    }
+
+    /// A value before the next request of its program cannot be used.
+    fn unfit(&self, program: &[Instruction], reason: UnfitReason) -> Next {
+        let request = program[self.at as usize..].iter().find_map(Instruction::request);
+        Next::Unfit(request.unwrap_or_default(), reason)
     }
 
     /// A group that it left since the last call, and when that began and ended.

@@ -66,6 +66,9 @@ pub struct HttpRequest {
     /// How its own messages leave; `None`: its body is sent at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed: Option<Box<TimedMessages>>,
+    /// Whether a call of gRPC is answered by any number of messages, and not by exactly one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answers_stream: bool,
 }
 
 /// A place in a request where something is put in each time it is sent.
@@ -163,6 +166,7 @@ impl HttpRequest {
             holes: Vec::new(),
             messages: None,
             timed: None,
+            answers_stream: false,
         };
         for (name, value) in headers {
             request.add_header(name, value)?;

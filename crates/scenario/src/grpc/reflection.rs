@@ -5,7 +5,7 @@ use super::types::{GrpcTypes, service_and_method, unknown_name};
 use knee_load::quantity::ParseError;
 use prost::Message as _;
 use prost_reflect::prost_types::FileDescriptorProto;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Paths of the method that answers, the preferred first.
 pub const PATHS: [&str; 2] = [
@@ -15,6 +15,9 @@ pub const PATHS: [&str; 2] = [
 
 /// Most files of a service, with all that they import.
 const FILES_MAX: usize = 1000;
+
+/// Most bytes of all these files together.
+const FILES_BYTES_MAX: usize = 32 << 20;
 
 /// A question.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -90,26 +93,35 @@ pub fn learn(
         let names = all.services.unwrap_or_default().services.into_iter().map(|s| s.name);
         return Err(unknown_name("service", service, names));
     };
-    let (mut files, mut names) = (Vec::new(), BTreeSet::new());
+    // Files by name, and whether each has come; others are wanted.
+    let (mut files, mut names) = (Vec::new(), BTreeMap::new());
     let mut left = VecDeque::from(found.files);
-    let mut wanted = Vec::new();
+    let (mut wanted, mut bytes_left) = (Vec::new(), FILES_BYTES_MAX);
     loop {
         while let Some(bytes) = left.pop_front() {
+            bytes_left = bytes_left.checked_sub(bytes.len()).ok_or_else(|| {
+                ParseError(format!("its reflection has over {} MiB", FILES_BYTES_MAX >> 20))
+            })?;
             let file = FileDescriptorProto::decode(bytes.as_slice())
                 .map_err(|e| ParseError(format!("its reflection gives no file: {e}")))?;
-            wanted.extend_from_slice(&file.dependency);
-            if names.insert(file.name().to_owned()) {
+            for name in &file.dependency {
+                if !names.contains_key(name) {
+                    names.insert(name.clone(), false);
+                    wanted.push(name.clone());
+                }
+            }
+            if !names.insert(file.name().to_owned(), true).unwrap_or(false) {
                 files.push(file);
+            }
+            if names.len() > FILES_MAX {
+                return Err(ParseError(format!("its reflection has over {FILES_MAX} files")));
             }
         }
         let Some(name) = wanted.pop() else {
             break;
         };
-        if names.contains(&name) {
+        if names.get(&name) == Some(&true) {
             continue;
-        }
-        if files.len() >= FILES_MAX {
-            return Err(ParseError(format!("its reflection has over {FILES_MAX} files")));
         }
         let answer = put(Question { file: Some(name.clone()), ..Question::default() })?;
         let Some(more) = answer.files else {

@@ -105,3 +105,38 @@ fn reflection_gives_the_same_types_file_by_file() {
     let text = wrong(reflection::learn("/chat.v1.Chat/Say", |_| Ok(b"\xff".to_vec())));
     assert!(text.contains("no answer"), "{text}");
 }
+
+#[test]
+fn endless_reflection_ends() {
+    use prost::Message as _;
+    use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
+    let mut set = FileDescriptorSet::decode(set().as_slice()).unwrap();
+    // A file that imports more names than there may be files.
+    let names = (0..50_000).map(|number| format!("{number}.proto"));
+    set.file.iter_mut().for_each(|file| file.dependency.extend(names.clone()));
+    let set = set.encode_to_vec();
+    let text = wrong(reflection::learn("/chat.v1.Chat/Say", |q| reflection::answer(&set, &q)));
+    assert!(text.contains("over 1000 files"), "{text}");
+
+    // Files that import one more each, and large ones.
+    for (bytes, want) in [(0, "over 1000 files"), (1 << 20, "over 32 MiB")] {
+        let mut number = 0;
+        let text = wrong(reflection::learn("/chat.v1.Chat/Say", |_| {
+            number += 1;
+            let file = FileDescriptorProto {
+                name: Some(format!("{number}")),
+                dependency: vec![format!("{}", number + 1)],
+                package: Some("x".repeat(bytes)),
+                ..FileDescriptorProto::default()
+            };
+            // An answer with the field of files (4), which has the file (1).
+            let field = |tag: u8, content: &[u8]| {
+                let mut length = Vec::new();
+                prost::encoding::encode_varint(content.len() as u64, &mut length);
+                [&[tag << 3 | 2][..], &length, content].concat()
+            };
+            Ok(field(4, &field(1, &file.encode_to_vec())))
+        }));
+        assert!(text.contains(want), "{text}");
+    }
+}

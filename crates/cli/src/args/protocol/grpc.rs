@@ -16,6 +16,7 @@ use knee_scenario::grpc::{GrpcMethod, GrpcTypes, reflection, service_and_method}
 use serde::Serialize;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::time::{Duration, Instant};
 
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -35,8 +36,11 @@ pub struct GrpcArgs {
     descriptor_set: Option<String>,
 }
 
-/// Longest wait for an answer of reflection.
-const REFLECTION_MAX: Nanos = Nanos::from_secs(5);
+/// Longest wait for an answer of reflection, …
+const REFLECTION_ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// … and for all answers about a service.
+const REFLECTION_MAX: Duration = Duration::from_secs(30);
 
 impl GrpcArgs {
     /// An option that was given.
@@ -101,10 +105,11 @@ impl GrpcArgs {
 fn reflected(target: &Target, request: &HttpRequest) -> Result<GrpcTypes, Failure> {
     let mut paths = reflection::PATHS.iter();
     let mut path = paths.next().copied().unwrap_or_default();
-    let mut failed = None;
+    let (mut failed, begun) = (None, Instant::now());
     let types = reflection::learn(&request.path, |question| {
         loop {
-            let status = match ask(target, request, path, &question) {
+            let patience = patience_after(begun.elapsed())?;
+            let status = match ask(target, request, path, (&question, patience)) {
                 Ok(CallResponse { status: Status::Grpc(0), body }) => {
                     return body
                         .get(GRPC_PREFIX..)
@@ -127,6 +132,21 @@ fn reflected(target: &Target, request: &HttpRequest) -> Result<GrpcTypes, Failur
     types.map_err(|e| Failure::nothing_measured(format!("{}: {e}", target.endpoint)))
 }
 
+/// How long the next answer of reflection is waited for, once all before took this long.
+///
+/// # Errors
+/// [`REFLECTION_MAX`] is over.
+fn patience_after(elapsed: Duration) -> Result<Duration, ParseError> {
+    match REFLECTION_MAX.saturating_sub(elapsed) {
+        Duration::ZERO => {
+            let seconds = REFLECTION_MAX.as_secs();
+            let hint = "give --proto FILE or --descriptor-set FILE";
+            Err(ParseError(format!("its reflection takes over {seconds} s: {hint}")))
+        }
+        left => Ok(left.min(REFLECTION_ANSWER_MAX)),
+    }
+}
+
 fn no_reflection(status: Status) -> ParseError {
     let code = status.code();
     let status = match (status, grpc_status_name(code)) {
@@ -136,19 +156,19 @@ fn no_reflection(status: Status) -> ParseError {
     ParseError(format!("no reflection ({status}): give --proto FILE or --descriptor-set FILE"))
 }
 
-/// Calls a method of reflection with one message.
+/// Calls a method of reflection with one message, within a time.
 fn ask(
     target: &Target,
     like: &HttpRequest,
     path: &str,
-    question: &[u8],
+    (question, patience): (&[u8], Duration),
 ) -> Result<CallResponse, Failure> {
     let mut body = Vec::new();
     put_grpc_message(question, &mut body);
     let mut request = HttpRequest { path: path.to_owned(), ..like.clone() };
     address(&mut request, body);
     let target = Target { requests: vec![request], ..target.clone() };
-    call_once(&target, REFLECTION_MAX).map_err(|e| Failure::nothing_measured(e.to_string()))
+    call_once(&target, patience).map_err(|e| Failure::nothing_measured(e.to_string()))
 }
 
 /// Makes a call of a request.
@@ -161,6 +181,7 @@ fn encode(
     let body = method.encode(&json).map_err(|e| Failure::argument("--body", e))?;
     request.timed = timed(&body, method, messages)?;
     address(request, body.concat());
+    request.answers_stream = method.streams_responses;
     if method.streams_responses && request.messages.is_none() {
         let rules = MessageRules { format: Some(MessageFormat::Grpc), ..MessageRules::default() };
         request.messages = Some(Box::new(rules));
@@ -206,5 +227,22 @@ fn address(request: &mut HttpRequest, body: Vec<u8>) {
             Some((_, given)) => *given = value.to_owned(),
             None => request.headers.push((name.to_owned(), value.to_owned())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reflection_ends_in_time_however_many_answers_it_has() {
+        let mut elapsed = Duration::ZERO;
+        let mut answers = 0;
+        while let Ok(patience) = patience_after(elapsed) {
+            assert!(!patience.is_zero() && patience <= REFLECTION_ANSWER_MAX);
+            elapsed += patience.min(Duration::from_millis(900));
+            answers += 1;
+        }
+        assert_eq!((elapsed, answers), (REFLECTION_MAX, 34));
     }
 }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, ReadBuf, Stdin};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tools::{KneeTool, TOOLS, ToolOutput};
@@ -141,6 +141,9 @@ impl AsyncRead for ClientInput {
     }
 }
 
+/// Most calls at once, those that wait for their turn among them. Further ones are refused.
+const CALLS_MAX: usize = 32;
+
 /// Time limit of a tool that sends no load.
 const READ_MAX: Duration = Duration::from_secs(60);
 
@@ -151,6 +154,8 @@ pub(super) struct KneeServer {
     allows_exec: bool,
     /// Held while something is measured: two measurements would disturb each other.
     turn: Mutex<()>,
+    /// Room for further calls.
+    room: Semaphore,
 }
 
 impl KneeServer {
@@ -162,7 +167,8 @@ impl KneeServer {
     ) -> Result<KneeServer, Failure> {
         let tools = TOOLS.iter().map(|tool| described(tool, knee));
         let tools = tools.collect::<Result<_, _>>().map_err(Failure::input)?;
-        Ok(KneeServer { tools, limits, allows_exec, turn: Mutex::new(()) })
+        let room = Semaphore::new(CALLS_MAX);
+        Ok(KneeServer { tools, limits, allows_exec, turn: Mutex::new(()), room })
     }
 
     /// Does what is asked for. Measurements wait for each other, in the order of their calls.
@@ -172,6 +178,10 @@ impl KneeServer {
         arguments: &Map<String, serde_json::Value>,
         context: RequestContext<RoleServer>,
     ) -> CallToolResult {
+        let Ok(_room) = self.room.try_acquire() else {
+            let line = format!("error: {CALLS_MAX} calls are under way: call again once one ends");
+            return answer::error(&line);
+        };
         let asked = tool.words(arguments).and_then(|words| Ok((words, tool.place(arguments)?)));
         let (mut words, place) = match asked {
             Ok(asked) => asked,

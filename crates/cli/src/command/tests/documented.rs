@@ -6,6 +6,7 @@ use crate::command::raw::RawArgs;
 use clap::{Arg, Command, CommandFactory};
 use knee_core::report::codes::chapters;
 use knee_core::trial::statistics::{Compared, STATISTICS};
+use knee_engine::exchange::success::{SUCCESS, SuccessRules};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -86,6 +87,26 @@ fn the_list_of_chapters_is_up_to_date() {
     }
     let list = list.replacen("- [What", "\n## Begin\n\n- [What", 1);
     up_to_date("../llms.txt", &list);
+}
+
+#[test]
+fn the_page_of_successes_is_up_to_date() {
+    let mut page = format!("# What makes an operation ok\n\n{MADE}");
+    page.push_str(
+        "An operation is `ok` where its answer is all of this, and nothing else makes it so. \
+         Otherwise it has another outcome, and where a rule was broken, the report names the rule.\n",
+    );
+    for SuccessRules { of, rules } in SUCCESS {
+        let _ = writeln!(page, "\n## {of}\n\n| what holds | by |\n| --- | --- |");
+        for (rule, section) in *rules {
+            let _ = writeln!(page, "| {rule} | {section} |");
+        }
+    }
+    page.push_str(
+        "\nThe body of a call of gRPC and the records of other types of DNS are not decoded. A \
+         compressed message is not decompressed.\n",
+    );
+    up_to_date("success.md", &page);
 }
 
 #[test]

@@ -185,3 +185,18 @@ fn limits_that_cannot_be_read_let_nothing_run() {
     assert_eq!(ended.status, Some(2));
     assert!(ended.stderr.starts_with("error: KNEE_CONFINED: missing field"), "{}", ended.stderr);
 }
+
+/// Each call that waits for its turn costs memory.
+#[test]
+fn calls_beyond_the_most_are_refused_at_once() {
+    let server = KneeServer::start(&[]);
+    let mut session = Session::start("calls", &[]);
+    let arguments = json!({"url": server.url(), "duration": "60s", "connections": 1});
+    let call = json!({"name": "run", "arguments": arguments});
+    let ids: Vec<u64> = (0..40).map(|_| session.send("tools/call", call.clone())).collect();
+    for id in &ids[32..] {
+        let answer = session.answer(*id);
+        let line = answer["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(line, "error: 32 calls are under way: call again once one ends");
+    }
+}

@@ -17,6 +17,7 @@ use knee_load::session::Fills;
 use knee_load::spec::{Body, Cut, DnsQuestion, DnsSettings, HttpRequest, Part, Target};
 use knee_load::time::Nanos;
 use rand_core::RngCore as _;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -33,6 +34,8 @@ pub struct DnsHeader {
     pub id: u16,
     /// Whether it is an answer (QR).
     pub is_answer: bool,
+    /// The kind of query (OPCODE): 0 is a standard one.
+    pub opcode: u8,
     /// Whether it was cut to the size of a datagram (TC).
     pub is_truncated: bool,
     /// The response code: 0 to 15.
@@ -50,6 +53,7 @@ impl DnsHeader {
         Some(DnsHeader {
             id: word(0),
             is_answer: flags & 0x8000 != 0,
+            opcode: (flags >> 11 & 0xF) as u8,
             is_truncated: flags & 0x0200 != 0,
             rcode: flags & 0xF,
             counts: [word(4), word(6), word(8), word(10)],
@@ -84,6 +88,12 @@ pub enum DnsViolation {
     Short,
     /// A label has a type that does not exist.
     Label,
+    /// A pointer in a name leads to itself, forward or out of the message.
+    Pointer,
+    /// A name is too long.
+    Name,
+    /// The data of a record are not those of its type.
+    Data,
     /// Bytes follow its last record.
     Surplus,
 }
@@ -94,47 +104,108 @@ impl fmt::Display for DnsViolation {
         f.write_str(match self {
             DnsViolation::Short => "it ends within a record (RFC 1035 §4.1.3)",
             DnsViolation::Label => "a label is neither text nor pointer (RFC 1035 §4.1.4)",
+            DnsViolation::Pointer => "a pointer leads to no name before it (RFC 1035 §4.1.4)",
+            DnsViolation::Name => "a name has over 255 bytes (RFC 1035 §2.3.4)",
+            DnsViolation::Data => "the data of a record do not fit its type (RFC 1035 §3.3)",
             DnsViolation::Surplus => "bytes follow its last record (RFC 1035 §4.1)",
         })
     }
 }
 
-/// Checks that a message holds all that its header counts, and no more. Pointers in names are not
-/// followed.
+/// Checks that a message holds all that its header counts, and no more; that each name ends; and
+/// that records of the commonest types have the data of their type.
 ///
 /// # Errors
 /// The first rule that it breaks.
 pub fn check_answer(message: &[u8], header: &DnsHeader) -> Result<(), DnsViolation> {
-    let mut rest = message.get(HEADER_BYTES..).ok_or(DnsViolation::Short)?;
+    let mut at = HEADER_BYTES;
     let [questions, records @ ..] = header.counts;
     for _ in 0..questions {
-        rest = after_name(rest)?.get(4..).ok_or(DnsViolation::Short)?;
+        at = after_name(message, at)? + 4;
     }
     for _ in 0..records.into_iter().map(u32::from).sum::<u32>() {
-        let fixed = after_name(rest)?;
-        let length = fixed.get(8..10).ok_or(DnsViolation::Short)?;
-        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-        rest = fixed.get(10 + length..).ok_or(DnsViolation::Short)?;
+        at = after_name(message, at)?;
+        let fixed = message.get(at..).and_then(<[u8]>::first_chunk::<RECORD_FIXED_BYTES>);
+        let fixed = fixed.ok_or(DnsViolation::Short)?;
+        let word = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let data = at + RECORD_FIXED_BYTES;
+        at = data + usize::from(word(8));
+        if at > message.len() {
+            return Err(DnsViolation::Short);
+        }
+        if after_data(message, (word(0), word(2)), data)?.is_some_and(|end| end != at) {
+            return Err(DnsViolation::Data);
+        }
     }
-    if rest.is_empty() { Ok(()) } else { Err(DnsViolation::Surplus) }
+    match at.cmp(&message.len()) {
+        Ordering::Less => Err(DnsViolation::Surplus),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(DnsViolation::Short),
+    }
 }
 
-/// What follows a name.
-pub(crate) fn after_name(mut rest: &[u8]) -> Result<&[u8], DnsViolation> {
+/// Bytes of a record between its name and its data (RFC 1035 §4.1.3).
+const RECORD_FIXED_BYTES: usize = 10;
+
+/// Where the data of a record of this type and class end that begin at `at`; `None` where that does
+/// not follow from them (RFC 1035 §3.3 and §3.4, RFC 3596 §2.2).
+#[inline]
+fn after_data(
+    message: &[u8],
+    kind_and_class: (u16, u16),
+    at: usize,
+) -> Result<Option<usize>, DnsViolation> {
+    Ok(Some(match kind_and_class {
+        // A, AAAA
+        (1, CLASS_IN) => at + 4,
+        (28, CLASS_IN) => at + 16,
+        // NS, CNAME, PTR
+        (2 | 5 | 12, _) => after_name(message, at)?,
+        // SOA
+        (6, _) => after_name(message, after_name(message, at)?)? + 20,
+        // MX
+        (15, _) => after_name(message, at + 2)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// Where a name ends that begins at `at`. Each pointer in it leads to what stands before, so that
+/// it ends (RFC 1035 §4.1.4).
+#[inline]
+pub(crate) fn after_name(message: &[u8], at: usize) -> Result<usize, DnsViolation> {
+    let (mut here, mut begin, mut bytes) = (at, at, 0);
+    let mut end = None;
     loop {
-        let &length = rest.first().ok_or(DnsViolation::Short)?;
-        let (skip, is_last) = match length {
-            0 => (1, true),
-            1..=63 => (1 + usize::from(length), false),
-            0xC0.. => (2, true),
+        let &length = message.get(here).ok_or(DnsViolation::Short)?;
+        match length {
+            0 => return Ok(end.unwrap_or(here + 1)),
+            1..=63 => {
+                bytes += 1 + usize::from(length);
+                if bytes >= NAME_BYTES_MAX {
+                    return Err(DnsViolation::Name);
+                }
+                here += 1 + usize::from(length);
+            }
+            0xC0.. => {
+                let &low = message.get(here + 1).ok_or(DnsViolation::Short)?;
+                let to = usize::from(u16::from_be_bytes([length & 0x3F, low]));
+                let end = *end.get_or_insert(here + 2);
+                if to < HEADER_BYTES || to >= begin {
+                    return Err(DnsViolation::Pointer);
+                }
+                if to == HEADER_BYTES {
+                    // The first name of the message has been checked.
+                    return Ok(end);
+                }
+                (here, begin) = (to, to);
+            }
             _ => return Err(DnsViolation::Label),
-        };
-        rest = rest.get(skip..).ok_or(DnsViolation::Short)?;
-        if is_last {
-            return Ok(rest);
         }
     }
 }
+
+/// Most bytes of a name, its end included (RFC 1035 §2.3.4).
+const NAME_BYTES_MAX: usize = 255;
 
 /// Ids of DNS.
 const IDS: usize = DnsSettings::QUERIES_MAX as usize;
@@ -443,7 +514,7 @@ impl Dns {
     /// as a server that cannot read it does.
     #[inline]
     fn answered(&self, message: &[u8], shared: &DnsShared) -> Option<(FlightId, DnsHeader)> {
-        let header = DnsHeader::read(message).filter(|header| header.is_answer)?;
+        let header = DnsHeader::read(message).filter(|h| h.is_answer && h.opcode == 0)?;
         let Asked { op, request, id } = self.asked[self.place_of(header.id)];
         let number = (request as usize).checked_sub(1).filter(|_| id == header.id)?;
         let query = self.filled.get(&header.id).unwrap_or(&shared.queries[number]);

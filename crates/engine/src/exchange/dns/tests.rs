@@ -113,6 +113,7 @@ fn what_differs_in_id_name_or_type_matches_nothing() {
         ("a query", change(2, 1)),
         ("another name", change(14, b'x')),
         ("another type", change(end - 3, 28)),
+        ("another opcode", change(2, 0x81 | 4 << 3)),
         ("no question", change(5, 0)),
         ("a header cut short", right[..11].to_vec()),
         ("nothing", Vec::new()),
@@ -274,4 +275,59 @@ fn names_are_filled_in_each_time() {
     let failed = OpEvent::Failed { op: 3, outcome: Outcome::UnfitValue };
     assert_eq!(b.events.drain(..).collect::<Vec<_>>(), [failed]);
     assert_eq!(b.room(), 10);
+}
+
+/// An answer with one record of this name, type and data.
+fn with_record(query: &[u8], name: &[u8], kind: u8, data: &[u8]) -> Vec<u8> {
+    let mut answer = query.to_vec();
+    (answer[2], answer[3], answer[7]) = (0x81, 0x80, 1);
+    answer.extend_from_slice(name);
+    answer.extend_from_slice(&[0, kind, 0, 1, 0, 0, 0, 60, 0, data.len() as u8]);
+    answer.extend_from_slice(data);
+    answer
+}
+
+#[test]
+fn names_end_and_data_fit_their_types() {
+    use DnsViolation::{Data, Label, Name, Pointer, Short};
+    const ADDRESS: &[u8] = &[192, 0, 2, 1];
+    const POINTER: &[u8] = &[0xC0, 12];
+    let query_bytes = Bench::new(false, 10, &ASKED).start(7, 0).len() as u8;
+    // Where the record and its data begin.
+    let (at, data) = (query_bytes, query_bytes + 12);
+    let long: Vec<u8> = [&[63; 64][..]; 4].concat();
+    let soa = [POINTER, &[1, b'h'], POINTER, &[0; 20]].concat();
+    for (name, of, kind, data, want) in [
+        ("the question", POINTER, 1, ADDRESS, Ok(())),
+        ("a part of the question", &[0xC0, 16], 1, ADDRESS, Ok(())),
+        ("a label and the question", &[1, b'a', 0xC0, 12], 1, ADDRESS, Ok(())),
+        ("the root", &[0], 1, ADDRESS, Ok(())),
+        ("itself", &[0xC0, at], 1, ADDRESS, Err(Pointer)),
+        ("itself behind a label", &[1, b'a', 0xC0, at], 1, ADDRESS, Err(Pointer)),
+        ("what follows", &[0xC0, at + 2], 1, ADDRESS, Err(Pointer)),
+        ("the header", &[0xC0, 4], 1, ADDRESS, Err(Pointer)),
+        ("beyond the message", &[0xFF, 0xFF], 1, ADDRESS, Err(Pointer)),
+        ("a label of another type", &[0x80, 1], 1, ADDRESS, Err(Label)),
+        ("too many labels", &[&long[..], &[0]].concat(), 1, ADDRESS, Err(Name)),
+        ("an address of three bytes", POINTER, 1, &ADDRESS[..3], Err(Data)),
+        ("an address of no bytes", POINTER, 1, &[], Err(Data)),
+        ("an address of version 6", POINTER, 28, &[0; 16], Ok(())),
+        ("one cut", POINTER, 28, &[0; 15], Err(Data)),
+        ("an alias", POINTER, 5, &[3, b'w', b'w', b'w', 0xC0, 16], Ok(())),
+        ("an alias that points to itself", POINTER, 5, &[0xC0, data], Err(Pointer)),
+        ("an alias that is cut", POINTER, 5, &[3, b'w'], Err(Short)),
+        ("an alias with more behind it", POINTER, 5, &[0, 0], Err(Data)),
+        ("a mail server", POINTER, 15, &[0, 1, 0xC0, 12], Ok(())),
+        ("a mail server without a name", POINTER, 15, &[0, 1], Err(Short)),
+        ("a start of authority", POINTER, 6, &soa, Ok(())),
+        ("one cut short", POINTER, 6, &soa[..soa.len() - 1], Err(Data)),
+        ("any data of another type", POINTER, 16, &[9], Ok(())),
+    ] {
+        let mut b = Bench::new(false, 10, &ASKED);
+        let message = with_record(&b.start(7, 0), of, kind, data);
+        let header = DnsHeader::read(&message).unwrap();
+        assert_eq!(check_answer(&message, &header), want, "{name}");
+        let is_ok = is_answered(&b.receive(&message), 7, Status::Dns(0));
+        assert_eq!(is_ok, want.is_ok(), "{name}");
+    }
 }

@@ -4,7 +4,7 @@ mod receive;
 mod reply;
 mod send;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use super::connection::{self, ConnectionCore, Side, WINDOW_DEFAULT};
 use super::fields::{LIST_BYTES_MAX, ResponseSection, SectionReader};

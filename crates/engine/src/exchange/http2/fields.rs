@@ -2,6 +2,7 @@
 //! response.
 
 use super::Violation;
+use super::call::CallStatus;
 use super::hpack::{Additions, Decoder, Error};
 use crate::exchange::decimal;
 use knee_load::messages::is_event_stream;
@@ -114,7 +115,11 @@ pub(super) struct ResponseSection {
     /// The content-length.
     pub(super) length: Option<u64>,
     /// The status of a call of gRPC.
-    pub(super) grpc_status: Option<u16>,
+    pub(super) grpc_status: CallStatus,
+    /// Whether the content type is that of gRPC.
+    pub(super) is_call: bool,
+    /// Whether messages of gRPC may be compressed.
+    pub(super) has_grpc_encoding: bool,
     /// The first rule of messages that it breaks.
     pub(super) fault: Option<Violation>,
     /// Whether there is any pseudo-header field.
@@ -159,6 +164,7 @@ impl ResponseSection {
             }
             b"content-type" => {
                 self.is_events = is_event_stream(value);
+                self.is_call = is_call(value);
                 Ok(())
             }
             b"content-encoding" => {
@@ -166,7 +172,17 @@ impl ResponseSection {
                 Ok(())
             }
             b"grpc-status" => {
-                self.grpc_status = decimal(value).and_then(|code| u16::try_from(code).ok());
+                let code = decimal(value).and_then(|code| u16::try_from(code).ok());
+                let status = code.map_or(CallStatus::Invalid, CallStatus::Code);
+                self.grpc_status = match self.grpc_status {
+                    CallStatus::Missing => status,
+                    other if other == status => other,
+                    _ => CallStatus::Invalid,
+                };
+                Ok(())
+            }
+            b"grpc-encoding" => {
+                self.has_grpc_encoding = value != b"identity";
                 Ok(())
             }
             _ if is_of_connection(name) => Err(Violation::ConnectionField),
@@ -189,6 +205,13 @@ impl ResponseSection {
             _ => Err(Violation::PseudoUnknown),
         }
     }
+}
+
+/// Whether a content type is that of gRPC: `application/grpc`, `application/grpc+proto`,
+/// `application/grpc;…`.
+fn is_call(value: &[u8]) -> bool {
+    let rest = value.strip_prefix(b"application/grpc");
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }
 
 fn status(value: &[u8]) -> Option<u16> {

@@ -5,6 +5,7 @@
 //! ever evicted and every index follows from a count. Paths that do not fit the table are sent in
 //! full each time.
 
+use super::call::CallAnswer;
 use super::hpack::{
     ENTRY_OVERHEAD, Indexing, TABLE_BYTES_DEFAULT, put_field, put_indexed, put_table_size,
 };
@@ -12,7 +13,7 @@ use crate::exchange::RequestRef;
 use crate::exchange::http1::put_decimal;
 use knee_load::messages::TimedMessages;
 use knee_load::session::Fills;
-use knee_load::spec::{Body, Cut, Hole, HttpRequest, Part, Target};
+use knee_load::spec::{Body, Cut, Hole, HttpRequest, Part, Protocol, Target};
 use std::collections::HashMap;
 
 /// Entries of the static table. The dynamic table's indices follow.
@@ -63,6 +64,8 @@ struct Request {
     /// Its messages, if they leave at times of their own.
     timed: Option<Box<TimedMessages>>,
     is_head: bool,
+    /// What is asked of the answers to a call of gRPC; `None` of others.
+    call: Option<CallAnswer>,
 }
 
 /// A part of a block.
@@ -115,6 +118,7 @@ impl Requests {
         let scheme = |number| if target.is_secured(number) { "https" } else { "http" };
         let all = target.requests.iter().enumerate();
         let all: Vec<Vec<Field>> = all.map(|(number, r)| fields(r, scheme(number))).collect();
+        let is_grpc = matches!(target.protocol, Protocol::Grpc(_));
         let mut made = Requests {
             requests: Vec::with_capacity(all.len()),
             entries: Vec::new(),
@@ -153,6 +157,10 @@ impl Requests {
                 is_head: request.method == "HEAD",
                 is_filled: !request.holes.is_empty(),
                 filled_body: request.holes.iter().any(in_body).then(|| cut(request, Part::Body)),
+                call: is_grpc.then(|| CallAnswer {
+                    is_stream: request.answers_stream,
+                    accepts_compression: request.has_header("grpc-accept-encoding"),
+                }),
             });
         }
         made
@@ -181,6 +189,12 @@ impl Requests {
         let mut body = Vec::new();
         put_segments(segments, (request_ref.fills, 0), &mut body);
         Some(body)
+    }
+
+    /// What is asked of the answers to a request, if it is a call of gRPC.
+    #[inline]
+    pub(super) fn call(&self, request: usize) -> Option<CallAnswer> {
+        self.requests[request].call
     }
 
     pub(super) fn is_head(&self, request: usize) -> bool {

@@ -1,5 +1,6 @@
 //! Open streams of a connection.
 
+use super::call::CallResponseState;
 use super::frame::MAX_31;
 use crate::exchange::FlightId;
 
@@ -16,8 +17,8 @@ pub(super) struct Stream {
     pub(super) request: u32,
     /// Status of its response; 0 before the final header section.
     pub(super) status: u16,
-    /// Status of its call, if it is one of gRPC.
-    pub(super) grpc_status: Option<u16>,
+    /// What its response says, if it is a call of gRPC.
+    pub(super) call: CallResponseState,
     /// Interim responses so far.
     pub(super) interims: u8,
     /// The request is HEAD.

@@ -1,6 +1,7 @@
 //! What the peer must not do, by the rule that it breaks, and why a stream or a connection ends
 //! (RFC 9113 §7).
 
+use super::call::CallViolation;
 use super::hpack;
 use std::fmt;
 
@@ -89,8 +90,8 @@ pub enum Violation {
     ContentLength,
     /// Content of another length than announced.
     LengthDiffers,
-    /// A response to a call of gRPC without a status in its trailers.
-    NoGrpcStatus,
+    /// A response to a call of gRPC that breaks a rule of gRPC.
+    Call(CallViolation),
     /// Content in a response that has none by its status or its request's method.
     ContentForbidden,
     /// A second header section that does not end the stream.
@@ -145,6 +146,7 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, section) = match self {
             Violation::Hpack(error) => return error.fmt(f),
+            Violation::Call(violation) => return violation.fmt(f),
             Violation::Preface => ("the first frame is not SETTINGS", "3.4"),
             Violation::FrameTooLarge => ("a frame exceeds 16,384 bytes", "4.2"),
             Violation::FrameLength => ("a frame of fixed length has another length", "4.2"),
@@ -185,9 +187,6 @@ impl fmt::Display for Violation {
             Violation::ConnectionField => ("a response has a connection-specific field", "8.2.2"),
             Violation::ContentLength => ("content-length is no number, or two differ", "8.1.1"),
             Violation::LengthDiffers => ("content-length differs from the DATA received", "8.1.1"),
-            Violation::NoGrpcStatus => {
-                return f.write_str("a response has no grpc-status (gRPC over HTTP2, Responses)");
-            }
             Violation::ContentForbidden => ("a response without content has DATA", "8.1.1"),
             Violation::TrailersOpen => ("a second header section does not end the stream", "8.1"),
             Violation::BlockTooLarge => ("a header block exceeds 64 KiB", "10.5.1"),

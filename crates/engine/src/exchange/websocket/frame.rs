@@ -30,6 +30,8 @@ pub mod close_code {
     pub const ABNORMAL: u16 = 1006;
     /// A text is not UTF-8.
     pub const NOT_UTF8: u16 = 1007;
+    /// A limit of this side was exceeded.
+    pub const POLICY: u16 = 1008;
     /// A message is too long.
     pub const TOO_LONG: u16 = 1009;
 }

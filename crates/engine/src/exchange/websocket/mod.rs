@@ -27,6 +27,13 @@ use rand_core::RngCore as _;
 use std::collections::VecDeque;
 pub use violation::WebSocketViolation;
 
+/// Most messages of the server on a connection that no operation has taken yet.
+const ARRIVED_MAX: usize = 10_000;
+
+/// Longest time from the begin of a run back to the time in a message, in nanoseconds: 1 h. Clocks
+/// of two hosts may differ; a time before is none of this run.
+const TIME_BEFORE_MAX_NS: u64 = 3_600_000_000_000;
+
 /// State that the WebSocket connections of one worker share.
 #[derive(Debug)]
 pub struct WebSocketShared {
@@ -82,6 +89,8 @@ pub struct WebSocket {
     pending: VecDeque<Pending>,
     /// Messages of the server that no operation has taken yet.
     arrived: VecDeque<Arrived>,
+    /// More have come than [`ARRIVED_MAX`]: the next operations fail.
+    is_flooded: bool,
     /// Number of the next message.
     next: u32,
     /// Longest time without an answer to a ping, and between pings.
@@ -167,6 +176,7 @@ impl Conversation for WebSocket {
             reader: MessageReader::new(ReaderSide::Client, settings.message_bytes_max as usize),
             pending: VecDeque::new(),
             arrived: VecDeque::new(),
+            is_flooded: false,
             next: 0,
             ping_every: settings.ping_every.unwrap_or(Nanos::MAX),
             next_timer: cx.now + cx.shared.open_timeout,
@@ -268,11 +278,15 @@ impl Conversation for WebSocket {
 
     #[inline]
     fn poll_timeout(&self) -> Nanos {
-        let has_both = !self.arrived.is_empty() && !self.pending.is_empty();
+        let has_arrived = !self.arrived.is_empty() || self.is_flooded;
+        let has_both = has_arrived && !self.pending.is_empty();
         if has_both || self.taken > 0 { Nanos::ZERO } else { self.next_timer }
     }
 
     fn handle_timeout(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
+        if self.is_flooded && !self.pending.is_empty() {
+            return self.break_off(&WebSocketViolation::MessageFlood(ARRIVED_MAX), cx);
+        }
         self.deliver(cx);
         self.end_taken(cx);
         if self.next_timer > cx.now || self.state != ConnectionState::Open {
@@ -354,7 +368,14 @@ impl WebSocket {
                 MessageItem::Message { .. } if cx.shared.settings.subscribes => {
                     let epoch_ns = cx.shared.epoch_ns;
                     // One without a time says nothing of how long it took.
-                    if let Some(left_ns) = time_in(self.reader.payload()) {
+                    let time = time_in(self.reader.payload());
+                    let first = epoch_ns.saturating_sub(TIME_BEFORE_MAX_NS);
+                    if let Some(left_ns) = time.filter(|time| *time >= first) {
+                        if self.is_flooded || self.arrived.len() >= ARRIVED_MAX {
+                            self.is_flooded = true;
+                            self.arrived.clear();
+                            continue;
+                        }
                         // Clocks of two hosts may differ by more than it took.
                         let left = Nanos(left_ns.saturating_sub(epoch_ns)).min(at);
                         self.arrived.push_back(Arrived { bytes: taken as u64, left, at });

@@ -45,6 +45,14 @@ impl Rig {
         Rig { socket, shared, out, events, now }
     }
 
+    /// The same, upgraded, which sends nothing and takes what the server sends.
+    fn subscribed() -> Rig {
+        let mut rig = Rig::open(Matching::None, "x");
+        rig.shared.settings.subscribes = true;
+        rig.shared.epoch_ns = 1_800_000_000_000_000_000;
+        rig
+    }
+
     /// The same, upgraded.
     fn open(matching: Matching, content: &str) -> Rig {
         let mut rig = Rig::new(matching, content);
@@ -358,4 +366,48 @@ fn another_implementation_echoes_every_length() {
         assert!(server.read(&mut pipe).unwrap().is_pong());
         assert!(server.read(&mut pipe).unwrap().is_close());
     }
+}
+
+/// A message of a server that left at this time, in nanoseconds since 1970.
+fn stamped(realtime_ns: u64) -> Vec<u8> {
+    let mut payload = Vec::new();
+    put_time(&mut payload, realtime_ns);
+    text(std::str::from_utf8(&payload).unwrap())
+}
+
+#[test]
+fn messages_that_no_operation_takes_are_bounded() {
+    let mut rig = Rig::subscribed();
+    let message = stamped(rig.shared.epoch_ns + 900_000_000);
+    rig.receive(&message.repeat(ARRIVED_MAX));
+    assert_eq!(rig.told(), []);
+    rig.start(4);
+    rig.handle_timeout();
+    assert!(matches!(rig.told()[..], [OpEvent::Delivered { op: 4, .. }]));
+    rig.receive(&message);
+    assert_eq!(rig.told(), []);
+    rig.receive(&message);
+    assert_eq!(rig.told(), [], "the next operation fails");
+    rig.start(5);
+    assert_eq!(rig.socket.poll_timeout(), Nanos::ZERO);
+    rig.handle_timeout();
+    let told = rig.told();
+    assert_eq!(told[0], OpEvent::Failed { op: 5, outcome: Outcome::Malformed });
+    assert!(matches!(&told[1], OpEvent::Violated(why) if why.contains("over 10000 messages")));
+    assert_eq!(rig.socket.state(), ConnectionState::Broken);
+}
+
+#[test]
+fn time_of_another_day_is_no_time() {
+    let mut rig = Rig::subscribed();
+    let epoch_ns = rig.shared.epoch_ns;
+    rig.start(1);
+    for realtime_ns in [0, epoch_ns - TIME_BEFORE_MAX_NS - 1] {
+        rig.receive(&stamped(realtime_ns));
+        assert_eq!(rig.told(), [], "{realtime_ns}");
+    }
+    // The clock of the server is behind.
+    rig.receive(&stamped(epoch_ns - 1_000));
+    let told = rig.told();
+    assert!(matches!(told[..], [OpEvent::Delivered { op: 1, left: Nanos::ZERO, .. }]), "{told:?}");
 }

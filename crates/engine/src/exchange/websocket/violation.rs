@@ -38,6 +38,8 @@ pub enum WebSocketViolation {
     AfterClose,
     /// A message over the limit of this side.
     MessageTooLong(usize),
+    /// More messages than the operations can take that wait for them.
+    MessageFlood(usize),
     /// An answer to the opening handshake that is no HTTP, or larger than its limit.
     HandshakeNotHttp,
     /// A status other than 101.
@@ -60,6 +62,7 @@ impl WebSocketViolation {
         match self {
             WebSocketViolation::NotUtf8 | WebSocketViolation::CloseReason => close_code::NOT_UTF8,
             WebSocketViolation::MessageTooLong(_) => close_code::TOO_LONG,
+            WebSocketViolation::MessageFlood(_) => close_code::POLICY,
             _ => close_code::PROTOCOL_ERROR,
         }
     }
@@ -101,6 +104,12 @@ impl fmt::Display for WebSocketViolation {
             WebSocketViolation::AfterClose => "a frame follows the close frame (RFC 6455 §5.5.1)",
             WebSocketViolation::MessageTooLong(limit) => {
                 return write!(f, "a message has more than {limit} bytes (RFC 6455 §10.4)");
+            }
+            WebSocketViolation::MessageFlood(limit) => {
+                return write!(
+                    f,
+                    "over {limit} messages wait for operations: give more --vusers (RFC 6455 §10.4)"
+                );
             }
             WebSocketViolation::HandshakeNotHttp => {
                 "the answer to the opening handshake is no HTTP/1.1 (RFC 6455 §4.1)"

@@ -8,6 +8,7 @@ use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
 use knee_load::measure::Outcome;
 use knee_load::time::Nanos;
+use std::io;
 
 /// Most bytes of a request that are sealed at once.
 const SEAL_MAX: usize = 128 << 10;
@@ -123,7 +124,13 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     #[inline]
     pub(super) fn send_out(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
-        if connection.send_error.is_some() || io.is_busy(slot) {
+        if connection.send_error.is_some() {
+            return;
+        }
+        if io.is_busy(slot) {
+            if connection.out.len() > self.unread_max {
+                self.give_up_unread(slot);
+            }
             return;
         }
         let payload = if self.link.is_none() {
@@ -167,6 +174,15 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 self.mark_dirty(slot);
             }
         }
+    }
+
+    /// A server does not read: the connection is closed by the next flush.
+    #[cold]
+    fn give_up_unread(&mut self, slot: u32) {
+        let limit = self.unread_max >> 20;
+        self.violation.get_or_insert(format!("over {limit} MiB wait for the target to read them"));
+        self.connections[slot as usize].send_error = Some(io::ErrorKind::Other.into());
+        self.mark_dirty(slot);
     }
 
     /// The kernel took what was sent at `now`, whole or in part.

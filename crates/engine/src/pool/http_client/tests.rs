@@ -42,6 +42,7 @@ pub(in crate::pool) fn parts(
         holes: Vec::new(),
         messages: None,
         timed: None,
+        answers_stream: false,
     };
     let target = Target {
         further: Vec::new(),

@@ -208,7 +208,7 @@ fn read_question<'a>(query: &'a [u8], header: &DnsHeader) -> Option<Question<'a>
         return None;
     };
     let asked = &query[HEADER_BYTES..];
-    let name_bytes = asked.len() - after_name(asked).ok()?.len();
+    let name_bytes = after_name(query, HEADER_BYTES).ok()? - HEADER_BYTES;
     // A name of a pointer would point to itself or into the header.
     let is_plain = asked[name_bytes - 1] == 0 && name_bytes <= 255;
     let (bytes, mut rest) = asked.split_at_checked(name_bytes + 4).filter(|_| is_plain)?;
@@ -216,7 +216,7 @@ fn read_question<'a>(query: &'a [u8], header: &DnsHeader) -> Option<Question<'a>
     let mut stated_limit = None;
     for _ in 0..additional {
         let is_root = rest.first() == Some(&0);
-        let fixed = after_name(rest).ok()?;
+        let fixed = query.get(after_name(query, query.len() - rest.len()).ok()?..)?;
         let (&[high, low, limit @ .., _, _, _, _], data) = fixed.split_first_chunk::<8>()?;
         let (length, data) = data.split_first_chunk::<2>()?;
         rest = data.get(usize::from(u16::from_be_bytes(*length))..)?;

@@ -31,8 +31,11 @@ pub type Reflect = fn(&[u8]) -> Option<Vec<u8>>;
 /// Longest message, in bytes.
 const MESSAGE_MAX: usize = 4 << 20;
 
-/// Most notes that Tell returns.
+/// Most notes that Tell returns, …
 const TOLD_MAX: u64 = 100_000;
+
+/// … and most bytes of them.
+const TOLD_BYTES_MAX: u64 = 16 << 20;
 
 /// Statuses (grpc/status.proto).
 mod status {
@@ -133,14 +136,20 @@ impl GrpcCall {
     pub(super) fn end(&mut self, out: &mut Vec<u8>) -> Vec<u8> {
         let is_single = matches!(self.method, EchoMethod::Say | EchoMethod::Tell);
         let is_cut = !self.unread.is_empty() || is_single && self.messages != 1;
+        let count = number(&self.last, 2).unwrap_or(1).min(TOLD_MAX);
+        let told = count * (GRPC_PREFIX + self.last.len()) as u64;
         if self.status == status::OK && is_cut {
             self.status = status::INVALID_ARGUMENT;
+        } else if self.status == status::OK
+            && self.method == EchoMethod::Tell
+            && told > TOLD_BYTES_MAX
+        {
+            self.status = status::RESOURCE_EXHAUSTED;
         }
         if self.status == status::OK {
             match self.method {
                 EchoMethod::Say => put_grpc_message(&self.last, out),
                 EchoMethod::Tell => {
-                    let count = number(&self.last, 2).unwrap_or(1).min(TOLD_MAX);
                     (0..count).for_each(|_| put_grpc_message(&self.last, out));
                 }
                 EchoMethod::Gather => {
@@ -233,6 +242,13 @@ mod tests {
         whole
     }
 
+    fn answer_whole(path: &str, body: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let (mut call, mut out) = (GrpcCall::new(path, none), Vec::new());
+        call.take(body, &mut out);
+        let trailers = call.end(&mut out);
+        (out, trailers)
+    }
+
     const NOTE: &[u8] = b"\0\0\0\0\x04\x0a\x02hi";
 
     #[test]
@@ -260,6 +276,10 @@ mod tests {
         ] {
             assert_eq!(answer(path, body).1, trailers(status), "{path} {body:?}");
         }
+        // 100,000 notes of 1 KB would be answered.
+        let mut long = vec![0, 0, 0, 4, 7, 0x10, 0xa0, 0x8d, 0x06, 0x0a, 0x80, 0x08];
+        long.extend_from_slice(&[b'x'; 1_024]);
+        assert_eq!(answer_whole("/knee.Echo/Tell", &long), (Vec::new(), trailers(8)));
         let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
         assert_eq!(answer(reflection, NOTE).1, trailers(5));
     }

@@ -3,7 +3,7 @@
 use crate::error::RunError;
 use crate::pool::client::{Client, ClientSummary, Tally};
 use crate::reactor::{Backend, Event, EventTime};
-use knee_load::measure::{Completion, Op};
+use knee_load::measure::{Completion, Op, Outcome};
 use knee_load::time::Nanos;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,6 +15,10 @@ use std::sync::atomic::AtomicBool;
 pub(super) struct Counted {
     pub(super) begun: u64,
     pub(super) ended: u64,
+    /// Answers that have come whole, of those that make an operation a success.
+    pub(super) whole: u64,
+    /// Operations that were a success.
+    succeeded: u64,
     /// When the last operation of each lane ended.
     pub(super) last_of_lane: HashMap<u32, Nanos>,
 }
@@ -62,8 +66,13 @@ impl Client for Audit {
     fn take_completed(&mut self) -> Option<&Completion> {
         let carries_sessions = self.inner.carries_sessions();
         let completion = self.inner.take_completed()?;
+        let mut books = self.books.borrow_mut();
+        if matches!(completion.outcome, Outcome::Ok | Outcome::Served) {
+            books.succeeded += 1;
+            assert!(books.succeeded <= books.whole, "no whole answer came for {completion:?}");
+        }
         if !carries_sessions {
-            self.books.borrow_mut().ended(completion);
+            books.ended(completion);
         }
         Some(completion)
     }

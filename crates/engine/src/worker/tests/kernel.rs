@@ -1,6 +1,7 @@
 //! A backend whose network is a calendar of events, and whose time is that of the calendar.
 
-use super::peer::{Act, Peer};
+use super::audit::Books;
+use super::peer::{Act, Peer, ServerTraits};
 use super::{chance, pick};
 use crate::reactor::{Backend, Close, ConnectOptions, Event, Payload, Piece, Sink, WireRequests};
 use crate::sys::socket::TcpState;
@@ -63,8 +64,9 @@ pub(super) struct FakeKernel {
     at_once: bool,
     clock: VirtualClock,
     rng: Rng,
-    is_multiplexed: bool,
+    traits: ServerTraits,
     requests: WireRequests,
+    books: Books,
     slots: Vec<Slot>,
     calendar: BTreeMap<(Nanos, u64), (u32, u32, Happens)>,
     number: u64,
@@ -76,15 +78,16 @@ impl FakeKernel {
         at_once: bool,
         clock: VirtualClock,
         rng: Rng,
-        (slots, is_multiplexed): (usize, bool),
-        requests: WireRequests,
+        (slots, traits): (usize, ServerTraits),
+        (requests, books): (WireRequests, Books),
     ) -> FakeKernel {
         FakeKernel {
             at_once,
             clock,
             rng,
-            is_multiplexed,
+            traits,
             requests,
+            books,
             slots: (0..slots).map(|_| Slot::default()).collect(),
             calendar: BTreeMap::new(),
             number: 0,
@@ -109,6 +112,9 @@ impl FakeKernel {
 
     fn tell(&mut self, slot: u32, happens: Happens, sink: &mut dyn Sink) {
         let of = &mut self.slots[slot as usize];
+        if let Happens::Peer(act) = &happens {
+            self.books.borrow_mut().whole += u64::from(act.whole());
+        }
         match happens {
             Happens::Connected => {
                 let acts = of.peer.as_mut().map(|peer| peer.accept(&mut self.rng));
@@ -119,13 +125,13 @@ impl FakeKernel {
                 (of.is_sending, of.is_busy) = (false, false);
                 sink.on_event(self, slot, Event::Written);
             }
-            Happens::Peer(Act::Sends(bytes)) => {
+            Happens::Peer(Act::Sends(bytes, _)) => {
                 sink.on_event(self, slot, Event::Received(Piece::of(&bytes)));
             }
-            Happens::Peer(Act::SendsLast(bytes)) => {
+            Happens::Peer(Act::SendsLast(bytes, _)) => {
                 sink.on_event(self, slot, Event::ReceivedLast(Piece::of(&bytes)));
             }
-            Happens::Peer(Act::Ends) => sink.on_event(self, slot, Event::Ended),
+            Happens::Peer(Act::Ends(_)) => sink.on_event(self, slot, Event::Ended),
             Happens::Peer(Act::Fails(code)) => {
                 let error = io::Error::from_raw_os_error(code);
                 sink.on_event(self, slot, Event::Failed(error));
@@ -143,7 +149,7 @@ impl Backend for FakeKernel {
         self.at_once
     }
 
-    fn open(&mut self, slot: u32, _: ConnectOptions<'_>) -> io::Result<()> {
+    fn open(&mut self, slot: u32, options: ConnectOptions<'_>) -> io::Result<()> {
         if chance(&mut self.rng, 2) {
             let codes = [libc::ENETUNREACH, libc::EADDRNOTAVAIL, libc::EMFILE];
             let code = codes[pick(&mut self.rng, 3) as usize];
@@ -151,7 +157,7 @@ impl Backend for FakeKernel {
         }
         let of = &mut self.slots[slot as usize];
         assert!(of.peer.is_none(), "slot {slot} is in use");
-        of.peer = Some(Peer::new(self.is_multiplexed, &mut self.rng));
+        of.peer = Some(Peer::new(self.traits, options.kind, &mut self.rng));
         let delay = Nanos(10_000 + pick(&mut self.rng, 2_000_000));
         match pick(&mut self.rng, 20) {
             // Nobody answers the SYN.

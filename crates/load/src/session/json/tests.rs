@@ -59,6 +59,24 @@ fn the_whole_text_and_what_is_no_json() {
 }
 
 #[test]
+fn text_that_is_cut_or_goes_on_has_no_values() {
+    for whole in ["{\"a\":1}", " {\"a\":1,\"b\":[{}]}\r\n ", "{\"b\":{\"c\":[]},\"a\":1}\t"] {
+        assert_eq!(scan(&[whole.as_bytes()], &["/a"]), [Some("1".to_owned())], "{whole}");
+        assert_eq!(scan(&[whole.as_bytes(), b"\n"], &["/a"]), [Some("1".to_owned())], "{whole}");
+        for behind in ["x", "}", "]", "{\"a\":1}", ",", "\"", "1", "<!-- -->", "\0"] {
+            assert_eq!(scan(&[whole.as_bytes(), behind.as_bytes()], &["/a"]), [None], "{behind}");
+        }
+        let text = whole.trim_end();
+        for end in 0..text.len() {
+            assert_eq!(scan(&[&text.as_bytes()[..end]], &["/a"]), [None], "cut at {end}");
+        }
+    }
+    for (text, want) in [("12", Some("12")), ("12 ", Some("12")), ("12 3", None), ("[1]]", None)] {
+        assert_eq!(scan(&[text.as_bytes()], &[""]), [want.map(str::to_owned)], "{text}");
+    }
+}
+
+#[test]
 fn a_value_that_is_too_long_is_not_kept() {
     let long = format!("{{\"a\": \"{}\", \"b\": 1}}", "x".repeat(VALUE_BYTES_MAX + 1));
     let got = scan(&[long.as_bytes()], &["/a", "/b"]);

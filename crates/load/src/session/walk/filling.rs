@@ -3,7 +3,7 @@
 use super::Walk;
 use super::unexpected::{SHOWN_MAX, text_of};
 use crate::session::escape::{UnfitReason, is_control};
-use crate::session::fill::{FillScope, Fills};
+use crate::session::fill::{FILLED_BYTES_MAX, FillScope, Fills};
 use crate::session::template::{Escape, Fill};
 use crate::session::users::Users;
 use crate::shown::shown;
@@ -178,6 +178,9 @@ fn misfit(value: &[u8], reason: UnfitReason) -> String {
         UnfitReason::Empty => "an empty value".to_owned(),
         UnfitReason::NoCount => "a value that is no whole number".to_owned(),
         UnfitReason::NoArray => "a value that is no JSON array".to_owned(),
+        UnfitReason::TooLong => {
+            format!("a value of over {} MiB", FILLED_BYTES_MAX >> 20)
+        }
         UnfitReason::Elsewhere => {
             let server = text_of(server_of(value));
             let short: String = server.chars().take(SHOWN_MAX).collect();
@@ -213,6 +216,7 @@ mod tests {
             ("\0", UnfitReason::Control, "a value with '\\x00' at byte 1"),
             ("a;b", UnfitReason::Semicolon, "a value with ';' at byte 2"),
             ("", UnfitReason::Empty, "an empty value"),
+            ("", UnfitReason::TooLong, "a value of over 16 MiB"),
             ("http://h:1/a?key=b", UnfitReason::Elsewhere, "a URL of 'http://h:1'"),
             ("//u:pass@h?key=b", UnfitReason::Elsewhere, "a URL of 'h'"),
             ("mailto:a@b", UnfitReason::Elsewhere, "a URL of 'mailto'"),

@@ -683,3 +683,22 @@ fn sessions_with_pauses_have_the_throughput_of_theory() {
         assert!((got / want - 1.0).abs() < 0.02, "{count} users: {got}/s, not {want}/s");
     }
 }
+
+#[test]
+fn value_that_doubles_each_time_ends() {
+    let of = |variable| TemplatePiece::Variable(variable);
+    let twice = Template(vec![of(1), of(1)]);
+    let set = |value| Instruction::Set { variable: 1, value };
+    let mut program = vec![set(text("abcd"))];
+    // 4 bytes become 16 MiB with 22 steps.
+    program.extend(vec![set(twice); 22]);
+    program.push(Instruction::Request(0));
+    program.extend(vec![set(Template(vec![of(1), of(1)])); 18]);
+    program.push(Instruction::Request(1));
+    let mut plan = plan(program, vec![step(vec![]), step(vec![])]);
+    plan.kinds[0].data.clear();
+    let mut world = World::new(plan);
+    assert_eq!(world.next(), Next::Request(0));
+    assert_eq!(world.next(), Next::Unfit(1, UnfitReason::TooLong));
+    assert!(world.walk.learnt.variable(1).len() <= FILLED_BYTES_MAX);
+}

@@ -203,6 +203,7 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
                 holes: Vec::new(),
                 messages: None,
                 timed: None,
+                answers_stream: false,
             }],
             pick: Pick::InOrder,
             keep_alive: true,

@@ -145,15 +145,12 @@ impl Http2 {
         }
     }
 
-    /// Hands content of a DATA frame on to where it is read: `bytes` are those of its payload that
-    /// came last.
-    #[cold]
-    fn tell_body(&mut self, bytes: &[u8], io: &mut Io) {
+    /// Reads content of a DATA frame, or hands it on to where it is read: `bytes` are those of its
+    /// payload that came last.
+    #[inline(never)]
+    fn take_content(&mut self, bytes: &[u8], io: &mut Io) {
         let data = self.reader.data;
-        let Some(op) = self.streams.get(data.stream).map(|stream| stream.op) else {
-            return;
-        };
-        let Some(mut sink) = io.events.sink(op) else {
+        let Some(stream) = self.streams.get(data.stream) else {
             return;
         };
         // The payload: the length of the padding where there is one, the content, the padding.
@@ -163,7 +160,13 @@ impl Http2 {
         let to = come.saturating_sub(before).min(data.content);
         if from < to {
             let skipped = (from + before + bytes.len() as u32 - come) as usize;
-            sink.body(&bytes[skipped..skipped + (to - from) as usize]);
+            let content = &bytes[skipped..skipped + (to - from) as usize];
+            if io.shared.is_grpc {
+                stream.call.take_body(content);
+            }
+            if let Some(mut sink) = io.events.sink(stream.op) {
+                sink.body(content);
+            }
         }
     }
 
@@ -179,8 +182,8 @@ impl Http2 {
         let here = bytes.len().min(data.left as usize);
         data.left -= here as u32;
         let (stream, is_whole) = (data.stream, data.left == 0);
-        if io.events.has_sinks() {
-            self.tell_body(&bytes[..here], io);
+        if io.shared.is_grpc || io.events.has_sinks() {
+            self.take_content(&bytes[..here], io);
         }
         self.credit(stream, here, io.events);
         if is_whole {

@@ -120,8 +120,8 @@ impl Http2 {
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
         };
-        stream.grpc_status = section.grpc_status.or(stream.grpc_status);
         if stream.status != 0 {
+            stream.call.take_trailers(&section);
             return check_trailers(section, ends);
         }
         if let Some(fault) = section.fault {
@@ -139,6 +139,7 @@ impl Http2 {
             _ => {}
         }
         stream.status = section.status;
+        stream.call.take_head(&section, ends);
         stream.is_bare = stream.is_head || matches!(section.status, 204 | 304);
         stream.left = if stream.is_bare { Some(0) } else { section.length };
         self.empties = 0;
@@ -223,14 +224,17 @@ impl Http2 {
             return;
         };
         let (op, is_sending) = (stream.op, stream.is_sending);
-        let status = match (io.shared.is_grpc, stream.status, stream.grpc_status) {
-            (false, status, _) | (true, status @ 400.., _) => Status::Http(status),
-            (true, _, Some(code)) => Status::Grpc(code),
-            (true, _, None) => return self.refuse(id, Violation::NoGrpcStatus, io),
-        };
         if stream.left.is_some_and(|left| left > 0) {
             return self.refuse(id, Violation::LengthDiffers, io);
         }
+        let status = match io.shared.requests.call(stream.request as usize) {
+            None => Ok(Status::Http(stream.status)),
+            Some(answer) => stream.call.status(stream.status, answer),
+        };
+        let status = match status {
+            Ok(status) => status,
+            Err(violation) => return self.refuse(id, Violation::Call(violation), io),
+        };
         self.tell_received(io.events);
         if let Some(mut sink) = io.events.sink(op) {
             sink.end();

@@ -1,6 +1,7 @@
 //! Requests onto the connection, and messages of a request that leave one after the other, each at
 //! a time of its own.
 
+use super::super::call::CallResponseState;
 use super::super::connection::{ReceiveWindow, SendWindow};
 use super::super::frame::{self, FrameHead, HEAD_BYTES, flag, kind};
 use super::super::streams::Stream;
@@ -40,7 +41,7 @@ impl Http2 {
             op,
             request: number as u32,
             status: 0,
-            grpc_status: None,
+            call: CallResponseState::default(),
             interims: 0,
             is_head: io.shared.requests.is_head(number),
             is_bare: false,

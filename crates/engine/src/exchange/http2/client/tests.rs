@@ -3,6 +3,7 @@
 mod allowed;
 mod floods;
 mod flow;
+pub(crate) mod grpc;
 mod malformed;
 mod misbehaviour;
 mod oracle;

@@ -427,3 +427,29 @@ fn a_connection_that_is_not_followed_leaves_no_sample() {
     s.letters(9, 0, b"a");
     assert_eq!(places(&mut s), [[0; 3]; 0]);
 }
+
+#[test]
+fn server_that_does_not_read_costs_bounded_memory() {
+    let mut s = shared(1, 8);
+    assert!(s.client.unread_max > UNREAD_BYTES_MAX);
+    s.client.unread_max = 40;
+    s.start(1);
+    s.io.takes_parts = true;
+    s.event(2, 0, Event::Connected);
+    // Each answer makes room for a request, which the server asks for without reading it.
+    for at in 3..42 {
+        s.letters(at, 0, b"a");
+        s.start(at);
+        s.flush(at);
+    }
+    assert!(s.io.closed.is_empty(), "{} bytes wait", 39);
+    s.letters(50, 0, b"a");
+    s.start(50);
+    s.start(50);
+    s.flush(50);
+    assert_eq!(s.io.closed, [0]);
+    let last = s.outcomes().pop();
+    assert_eq!(last, Some(Outcome::OtherError));
+    let why = s.client.finish(Nanos(60)).violation;
+    assert!(why.is_some_and(|why| why.contains("wait for the target to read")));
+}

@@ -33,6 +33,9 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Most unsent bytes. Nothing more is read from a client that does not read.
 const HELD_BACK_MAX: usize = 256 * 1024;
 
+/// Most bytes of messages of gRPC on a connection that wait for the client to read.
+const MESSAGES_UNREAD_MAX: usize = 16 << 20;
+
 /// One connection with HTTP/2.
 #[derive(Debug)]
 pub(super) struct Http2ServerConnection {
@@ -432,14 +435,19 @@ impl Http2ServerConnection {
     }
 
     /// Takes bytes of a call of gRPC, and answers what is answered at once.
-    pub(super) fn feed_call(&mut self, id: u32, bytes: &[u8]) {
+    pub(super) fn feed_call(&mut self, id: u32, bytes: &[u8], context: &mut Context) {
         let Some(call) = self.streams.find(id).and_then(|stream| stream.call.as_mut()) else {
             return;
         };
         let mut messages = Vec::new();
         call.take(bytes, &mut messages);
-        if call.answers_at_once() {
-            self.answer_call(id, messages, None);
+        if !call.answers_at_once() {
+            return;
+        }
+        self.answer_call(id, messages, None);
+        if self.streams.messages_unread() > MESSAGES_UNREAD_MAX {
+            context.tally.on_trouble(Trouble::Write);
+            self.reset(id, ErrorCode::ENHANCE_YOUR_CALM, context);
         }
     }
 

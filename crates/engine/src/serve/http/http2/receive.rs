@@ -137,7 +137,7 @@ impl Http2ServerConnection {
             frame::put_window_update(&mut self.out.bytes, id, increment);
         }
         if stream.call.is_some() {
-            self.feed_call(id, content);
+            self.feed_call(id, content, context);
         }
         if ends {
             self.end_request(id, context);

@@ -189,6 +189,12 @@ impl ServerStreams {
         }
     }
 
+    /// Bytes of messages that are not put out.
+    pub(super) fn messages_unread(&self) -> usize {
+        let live = self.streams.iter().filter_map(|stream| stream.live.as_ref());
+        live.map(|live| live.bytes.len()).sum()
+    }
+
     /// Numbers of those whose response is a stream of messages, or who are in a queue.
     pub(super) fn waiting(&self) -> Vec<u32> {
         let pairs = self.ids.iter().zip(&self.streams).filter(|(_, stream)| {

@@ -301,3 +301,27 @@ fn endless_pings_of_a_client_that_does_not_read_stay_unread() {
     drop(client);
     assert_eq!(server.stop().responses, 1);
 }
+
+#[test]
+fn client_that_does_not_read_its_messages_loses_its_call() {
+    let reflect = |_: &[u8]| None;
+    let server = HttpServer::start(HttpServerSpec { reflect: Some(reflect), ..spec() }).unwrap();
+    let mut client = Client::new(&server);
+    let talk = FIELDS.map(|(name, value)| match name {
+        ":method" => (name, "POST"),
+        ":path" => (name, "/knee.Echo/Talk"),
+        _ => (name, value),
+    });
+    client.headers(1, false, &talk).send();
+    // A message of 16,000 bytes, of which the windows let a few come back.
+    let mut message = vec![0, 0, 0, 0x3E, 0x80, 0x0a, 0xfd, 0x7c];
+    message.resize(5 + 16_000, b'x');
+    for _ in 0..2 * (16 << 20) / message.len() {
+        client.frame(kind::DATA, 0, 1, &message).send();
+    }
+    let (head, payload) = client.await_kind(kind::RST_STREAM).unwrap();
+    assert_eq!((head.stream, code(&payload)), (1, ErrorCode::ENHANCE_YOUR_CALM));
+    // Others go on.
+    client.frame(kind::PING, 0, 0, b"01234567").send();
+    assert!(client.await_kind(kind::PING).is_some());
+}

@@ -1,8 +1,12 @@
 //! A server of HTTP/2.
 
-use super::{Act, Acts, breaks_off, chance, ends, floods, pick, sends, soon};
+use super::{
+    Act, Acts, ServerTraits, Spoken, answers, breaks_off, chance, ends, events, floods, pick,
+    sends, soon,
+};
 use crate::exchange::http2::connection;
 use crate::exchange::http2::frame::{self, FrameHead, PREFACE, flag, kind};
+use crate::exchange::http2::{CallMode, call_modes};
 use knee_load::rng::Rng;
 
 /// `:status: 200` (RFC 7541, Appendix A).
@@ -10,6 +14,9 @@ const STATUS_200: &[u8] = &[0x88];
 
 /// Finds the ends of requests, and knows which streams are open.
 pub(in super::super) struct Peer {
+    traits: ServerTraits,
+    /// Answers to calls of gRPC, of servers of that.
+    modes: Vec<CallMode>,
     /// What it says in its SETTINGS of how many streams may be open.
     streams_max: Option<u32>,
     grants_window: bool,
@@ -20,9 +27,12 @@ pub(in super::super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(rng: &mut Rng) -> Peer {
+    pub(super) fn new(traits: ServerTraits, rng: &mut Rng) -> Peer {
         let limits = [None, None, Some(0), Some(1), Some(2), Some(5), Some(100)];
+        let is_grpc = traits.speaks == Spoken::Grpc;
         Peer {
+            traits,
+            modes: if is_grpc { call_modes() } else { Vec::new() },
             streams_max: limits[pick(rng, 7) as usize],
             grants_window: chance(rng, 80),
             pending: Vec::new(),
@@ -86,8 +96,35 @@ impl Peer {
         if out.is_empty() { Acts::new() } else { sends(&out, rng) }
     }
 
-    fn answer(&mut self, id: u32, mut out: Vec<u8>, rng: &mut Rng) -> Acts {
+    fn answer(&mut self, id: u32, out: Vec<u8>, rng: &mut Rng) -> Acts {
+        let traits = self.traits;
+        let (open, last) = (self.open.clone(), self.last);
+        traits.draw(rng, |rng| {
+            (self.open, self.last) = (open.clone(), last);
+            self.draw_answer(id, out.clone(), rng)
+        })
+    }
+
+    fn draw_answer(&mut self, id: u32, mut out: Vec<u8>, rng: &mut Rng) -> Acts {
         self.open.retain(|open| *open != id);
+        if !self.modes.is_empty() && chance(rng, 60) {
+            let mode = &self.modes[pick(rng, self.modes.len() as u64) as usize];
+            let is_ok = mode.is_ok[usize::from(self.traits.streams)];
+            out.extend_from_slice(&mode.bytes(id));
+            return answers(&out, u32::from(is_ok), rng);
+        }
+        if self.traits.streams && self.modes.is_empty() && chance(rng, 60) {
+            let (body, is_whole) = events(rng);
+            frame::put(&mut out, kind::HEADERS, flag::END_HEADERS, id, STATUS_200);
+            for piece in body.chunks(5) {
+                frame::put(&mut out, kind::DATA, 0, id, piece);
+            }
+            frame::put(&mut out, kind::DATA, flag::END_STREAM, id, b"");
+            return answers(&out, u32::from(is_whole), rng);
+        }
+        // What is a whole response is not yet a whole stream, nor a call.
+        let whole = u32::from(!self.traits.streams && self.modes.is_empty());
+        let mut ends_whole = 0;
         let end = flag::END_HEADERS | flag::END_STREAM;
         match pick(rng, 40) {
             // Nothing comes, and the stream stays open.
@@ -120,14 +157,15 @@ impl Peer {
             15 => frame::put(&mut out, kind::HEADERS, end, id + 2 * pick(rng, 3) as u32, &[0xFF]),
             16 => {
                 frame::put(&mut out, kind::HEADERS, end, id, STATUS_200);
-                return vec![(soon(rng), Act::SendsLast(out))];
+                return vec![(soon(rng), Act::SendsLast(out, whole))];
             }
             _ => {
                 frame::put(&mut out, kind::HEADERS, flag::END_HEADERS, id, STATUS_200);
                 frame::put(&mut out, kind::DATA, flag::END_STREAM, id, b"hello");
+                ends_whole = whole;
             }
         }
-        if out.is_empty() { Acts::new() } else { sends(&out, rng) }
+        if out.is_empty() { Acts::new() } else { answers(&out, ends_whole, rng) }
     }
 }
 

@@ -34,21 +34,30 @@ pub(super) struct Rig {
 impl Rig {
     /// A connection just established, whose first bytes have been sent.
     pub(super) fn new(http2: Http2Limits) -> Rig {
+        let version = HttpVersion::Http2;
+        Rig::speaking(Protocol::Http(HttpSettings { version, http2 }))
+    }
+
+    /// The same for calls of gRPC: [`GET`] returns one message, [`POST`] a stream.
+    pub(super) fn of_calls() -> Rig {
+        let mut rig = Rig::speaking(Protocol::Grpc(Http2Limits::default()));
+        rig.feed(&[settings(&[]), f(kind::SETTINGS, flag::ACK, 0, b"")].concat());
+        rig.sent();
+        rig
+    }
+
+    fn speaking(protocol: Protocol) -> Rig {
         let url = Url::parse("http://h:81/").unwrap();
         let request = |method, body| HttpRequest::new(method, &url, Vec::new(), body, 1).unwrap();
+        let mut post = request("POST", vec![b'b'; BODY_BYTES]);
+        post.answers_stream = true;
         let mut timed = request("POST", b"aaaaabb".to_vec());
         let every = Nanos::from_millis(10);
         timed.timed = TimedMessages::new(vec![5, 7], 5, every, true).map(Box::new);
-        let requests = vec![
-            request("GET", Vec::new()),
-            request("HEAD", Vec::new()),
-            request("POST", vec![b'b'; BODY_BYTES]),
-            timed,
-        ];
+        let requests = vec![request("GET", Vec::new()), request("HEAD", Vec::new()), post, timed];
         let endpoint = url.endpoint().clone();
         let mut target = Target::new(endpoint, requests, Pick::InOrder, true).unwrap();
-        let version = HttpVersion::Http2;
-        target.protocol = Protocol::Http(HttpSettings { version, http2 });
+        target.protocol = protocol;
         let mut shared = Http2Shared::new(&target);
         let (mut out, mut events) = (Outbox::default(), EventQueue::default());
         let http2 = Http2::established(&mut CallContext {
