@@ -5,6 +5,8 @@ pub mod access_log;
 pub mod cookie_date;
 pub mod data_segment;
 pub mod dns;
+pub mod dns_names;
+pub mod grpc_types;
 pub mod hpack;
 pub mod http1_request;
 pub mod http1_response;
