@@ -231,7 +231,10 @@ impl Conversation for WebSocket {
             None => put(cx.out.bytes(), kind, true, mask, &shared.payload),
             Some(deflater) => {
                 deflater.deflate(&shared.payload, &mut shared.compressed);
+                let before = cx.out.bytes().len();
                 put(cx.out.bytes(), kind | COMPRESSED, true, mask, &shared.compressed);
+                let bytes = (cx.out.bytes().len() - before) as u64;
+                cx.events.push(OpEvent::Resized { op, bytes });
             }
         }
         let number_at = template.number_at as u32;

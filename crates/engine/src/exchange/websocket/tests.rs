@@ -122,7 +122,11 @@ impl Rig {
     /// What was told but for bytes and written messages.
     fn told(&mut self) -> Vec<OpEvent> {
         let mut events = std::mem::take(&mut *self.events);
-        events.retain(|e| !matches!(e, OpEvent::Received { .. } | OpEvent::Written(_)));
+        let is_other = |event: &OpEvent| {
+            let of_bytes = matches!(event, OpEvent::Received { .. } | OpEvent::Resized { .. });
+            !of_bytes && !matches!(event, OpEvent::Written(_))
+        };
+        events.retain(is_other);
         events
     }
 }
