@@ -290,7 +290,7 @@ fn steps_that_a_websocket_does_not_do_are_refused() {
     };
     for (steps, want) in [
         ("      - {post: /other, body: b}\n", "all steps send over one WebSocket"),
-        ("      - {post: /chat, body: b, headers: {A: b}}\n", "the same path and headers"),
+        ("      - {post: /chat, body: b, headers: {A: b}}\n", "headers to the first step"),
         ("      - get: /chat\n", "'get: /chat' has none"),
         ("      - {put: /chat, body: b}\n", "write 'post: /chat' with a body"),
         ("      - {post: \"/${random(1,5)}\", body: b}\n", "write no ${…} in the path"),
@@ -304,8 +304,10 @@ fn steps_that_a_websocket_does_not_do_are_refused() {
         assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
     }
     // Nobody listens, but nothing is wrong with it.
-    let ended = refused("      - {post: /chat, body: \"b ${random(1,5)}\"}\n");
-    assert_eq!(ended.status, Some(4), "{ended:?}");
+    for step in ["{post: /chat, body: \"b ${random(1,5)}\"}", "{post: /chat, json: {a: 1}}"] {
+        let ended = refused(&format!("      - {step}\n"));
+        assert_eq!(ended.status, Some(4), "{ended:?}");
+    }
 }
 
 #[test]

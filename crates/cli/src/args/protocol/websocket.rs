@@ -94,12 +94,10 @@ fn check_steps(target: &Target) -> Result<(), ParseError> {
     let (Some(plan), [first, ..]) = (&target.sessions, &target.requests[..]) else {
         return Ok(());
     };
-    // Each step has a place for cookies, which a handshake leaves out.
-    let is_sent = |(name, value): &&(String, String)| {
-        !(name.eq_ignore_ascii_case("cookie") && value.is_empty())
-    };
-    let headers = |request: &HttpRequest| -> Vec<(String, String)> {
-        request.headers.iter().filter(is_sent).cloned().collect()
+    // Each step has a place for cookies, which a handshake leaves out, and some the type of a body.
+    let is_meant = |(name, value): &&(String, String)| {
+        let is_place = name.eq_ignore_ascii_case("cookie") && value.is_empty();
+        !is_place && !name.eq_ignore_ascii_case("content-type")
     };
     let wrong = |what: String| Err(ParseError(what));
     if plan.requests.iter().any(|step| step.redirects > 0) {
@@ -110,7 +108,7 @@ fn check_steps(target: &Target) -> Result<(), ParseError> {
         let is_filled = request.holes.iter().any(|hole| match hole.part {
             Part::Body => false,
             Part::Path => true,
-            Part::Header(number) => request.headers.get(usize::from(number)).iter().any(is_sent),
+            Part::Header(number) => request.headers.get(usize::from(number)).iter().any(is_meant),
         });
         if request.method != "POST" {
             let method = request.method.to_lowercase();
@@ -125,11 +123,11 @@ fn check_steps(target: &Target) -> Result<(), ParseError> {
                  headers of 'post: {path}'"
             ));
         }
-        if *path != first.path || headers(request) != headers(first) {
+        let mut headers = request.headers.iter().filter(is_meant);
+        if *path != first.path || headers.any(|header| !first.headers.contains(header)) {
             return wrong(format!(
                 "all steps send over one WebSocket, which is opened at {} with the headers of the \
-                 first step: give 'post: {path}' the same path and headers, or write them under \
-                 'defaults'",
+                 first step: give 'post: {path}' the same path, and headers to the first step",
                 first.path
             ));
         }
