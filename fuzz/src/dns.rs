@@ -82,7 +82,7 @@ fn messages(data: &[u8], first: u16) -> Vec<Vec<u8>> {
 }
 
 fn shared(over_tcp: bool) -> DnsShared {
-    let settings = DnsSettings { over_tcp, queries_max: OPERATIONS };
+    let settings = DnsSettings { over_tcp, queries_max: OPERATIONS, ..DnsSettings::default() };
     let url = Url::parse("dns://h/a.b?type=A").expect("a URL");
     let request = HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 1);
     let requests = vec![request.expect("a request")];

@@ -14,8 +14,8 @@ type Outcome = (Vec<OpEvent>, Vec<u8>, ConnectionState);
 
 const OPERATIONS: u32 = 4;
 
-/// The first byte says whether the connection is open already, and how echoes are matched; the rest
-/// is what the server sends.
+/// The first byte says whether the connection is open already, how echoes are matched, and whether
+/// messages are compressed; the rest is what the server sends.
 pub fn check(data: &[u8]) {
     let Some((&choice, stream)) = data.split_first() else {
         return;
@@ -42,15 +42,20 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
         subscribes: choice & 8 == 8,
     };
     let at = Nanos::ZERO;
-    let mut shared = WebSocketShared::new(&target(settings), &settings, at, (1, 0));
+    let target = target(settings, choice & 16 == 16);
+    let mut shared = WebSocketShared::new(&target, &settings, at, (1, 0));
     let (mut out, mut events) = (Outbox::default(), EventQueue::default());
     let mut cx = CallContext { now: at, shared: &mut shared, out: &mut out, events: &mut events };
     let mut socket = WebSocket::established(&mut cx);
     if choice & 1 == 1 {
         let asked = std::mem::take(cx.out.bytes());
-        let UpgradeRequest::Upgrade(_, answer) = read_request(&asked) else {
+        let UpgradeRequest::Upgrade(_, mut answer) = read_request(&asked) else {
             panic!("it asks for an upgrade");
         };
+        if choice & 16 == 16 {
+            answer.truncate(answer.len() - 2);
+            answer.extend_from_slice(b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n");
+        }
         socket.receive(Received { bytes: &answer, at }, &mut cx);
         (0..OPERATIONS).for_each(|op| socket.start(op, 0.into(), &mut cx));
     }
@@ -72,9 +77,11 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
     (std::mem::take(&mut *events), std::mem::take(out.bytes()), state)
 }
 
-fn target(settings: WebSocketSettings) -> Target {
+fn target(settings: WebSocketSettings, offers_deflate: bool) -> Target {
     let url = Url::parse("ws://h/").expect("a URL");
-    let request = HttpRequest::new("GET", &url, Vec::new(), b"x {seq}".to_vec(), 1);
+    let offer = ("Sec-WebSocket-Extensions".to_owned(), "permessage-deflate".to_owned());
+    let headers = offers_deflate.then_some(offer).into_iter().collect();
+    let request = HttpRequest::new("GET", &url, headers, b"x {seq}".to_vec(), 1);
     let requests = vec![request.expect("a request")];
     let endpoint = url.endpoint().clone();
     let target = Target::new(endpoint, requests, Pick::InOrder, true).expect("a target");

@@ -109,6 +109,16 @@ fn grpc_answer() {
 }
 
 #[test]
+fn dns_names() {
+    run("dns_names", 10_000, checks::dns_names::check);
+}
+
+#[test]
+fn grpc_types() {
+    run("grpc_types", 2_000, checks::grpc_types::check);
+}
+
+#[test]
 fn websocket() {
     run("websocket", 3_000, checks::websocket::check);
 }

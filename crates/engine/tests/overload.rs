@@ -122,7 +122,7 @@ fn answer(mut stream: TcpStream) {
 
 /// The same by queries of DNS over UDP.
 fn in_datagrams(mut spec: TrialSpec) -> TrialSpec {
-    let settings = DnsSettings { over_tcp: false, queries_max: DnsSettings::QUERIES_MAX };
+    let settings = DnsSettings { queries_max: DnsSettings::QUERIES_MAX, ..DnsSettings::default() };
     spec.target.protocol = Protocol::Dns(settings);
     spec.target.requests[0].path = "/a.b?type=A".to_owned();
     spec

@@ -20,7 +20,7 @@ pub use engine::{EngineArgs, SETTLED_WAITS, SourceArgs};
 pub use fleet::{FleetArgs, NatsArgs, PatienceArgs, parse_rate_max};
 pub use load::{ClosedArgs, HttpArgs, OpenArgs, interval};
 pub use observe::ObserveArgs;
-pub use protocol::{RESUMES, VERSIONS};
+pub use protocol::{RESUMES, VERSIONS, left_out};
 pub use retry::RetryArgs;
 pub use secret::{SecretArgs, TokenArgs};
 pub use target::{ReplayArgs, TargetArgs};

@@ -6,13 +6,15 @@ mod secure;
 mod websocket;
 
 pub use secure::{RESUMES, VERSIONS};
+pub use websocket::left_out;
 
 use super::first_given;
 use super::responses::MessageArgs;
 use crate::failure::Failure;
 use clap::Args;
+use dns::DnsArgs;
 use grpc::GrpcArgs;
-use knee_load::spec::{Endpoint, HttpRequest, Scheme, Target, Url};
+use knee_load::spec::{Endpoint, HttpRequest, Scheme, SkippedLines, Target, Url};
 use secure::SecureArgs;
 use serde::Serialize;
 use websocket::WebSocketArgs;
@@ -29,20 +31,21 @@ pub const TARGETS_LONG_HELP: &str = "Several requests from a file, to one server
     sum of all further ones. The file has up to 256 MiB. With a URL dns://HOST each line is a \
     question, 'NAME TYPE', as in dnsperf.";
 
-/// The requests in a file to the server of a URL, where such a file has no URLs itself.
+/// The requests in a file to the server of a URL, where such a file has no URLs itself, and the
+/// lines of it that are none.
 pub fn requests_in_file(
     file: &str,
     url: &str,
-) -> Result<(Endpoint, Scheme, Vec<HttpRequest>), Failure> {
+) -> Result<(Endpoint, Scheme, Vec<HttpRequest>, SkippedLines), Failure> {
     let server = Url::parse(url).map_err(|e| Failure::argument("URL", e))?;
-    let requests = match server.scheme() {
+    let (requests, skipped) = match server.scheme() {
         Scheme::Dns | Scheme::DnsTcp | Scheme::DnsTls => dns::questions(file, &server, url)?,
         _ => {
             let wrong = "has the URLs of HTTP itself: leave URL out, or write dns://HOST";
             return Err(Failure::argument("--targets", wrong));
         }
     };
-    Ok((server.endpoint().clone(), server.scheme(), requests))
+    Ok((server.endpoint().clone(), server.scheme(), requests, skipped))
 }
 
 #[derive(Args, Clone, Debug, Serialize)]
@@ -59,6 +62,10 @@ pub struct ProtocolArgs {
     #[command(flatten)]
     #[serde(flatten)]
     grpc: GrpcArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    dns: DnsArgs,
 }
 
 impl ProtocolArgs {
@@ -85,6 +92,9 @@ impl ProtocolArgs {
             let wrong = "what a call of gRPC sends: give grpc:// or grpcs://, or leave it out";
             refuse(messages.given_of_calls(), wrong)?;
         }
+        if !matches!(scheme, Scheme::Dns | Scheme::DnsTcp | Scheme::DnsTls) {
+            refuse(self.dns.given(), "is of DNS: give dns://, dns+tcp:// or dns+tls://")?;
+        }
         match scheme {
             Scheme::Http | Scheme::Https => self.secure.apply(target, scheme),
             Scheme::Dns | Scheme::DnsTcp | Scheme::DnsTls => {
@@ -92,14 +102,14 @@ impl ProtocolArgs {
                 let wrong = "is of HTTP, and a query of DNS has none: leave it out";
                 refuse(first_given(&[of_requests, of_http].concat()), wrong)?;
                 let target = self.secure.apply(target, scheme)?;
-                dns::apply(target, scheme, self.secure.streams)
+                self.dns.apply(target, scheme, self.secure.streams)
             }
             Scheme::Ws | Scheme::Wss => {
                 refuse(self.secure.of_http(), "a WebSocket begins in HTTP/1.1: leave it out")?;
                 let wrong = "a WebSocket opens with GET and carries many messages: leave it out";
                 refuse(first_given(of_requests), wrong)?;
                 let target = self.secure.apply(target, scheme)?;
-                Ok(self.websocket.apply(target, self.secure.streams))
+                self.websocket.apply(target, self.secure.streams)
             }
             Scheme::Grpc | Scheme::Grpcs => {
                 refuse(self.secure.of_other_http(), "gRPC is over HTTP/2: leave it out")?;

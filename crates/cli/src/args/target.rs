@@ -17,7 +17,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use knee_load::spec::{
-    Endpoint, HttpRequest, ParseError, Pick, Scheme, Target, Url, parse_targets,
+    Endpoint, HttpRequest, ParseError, Pick, Protocol, Scheme, SkippedLines, Target, Url,
+    parse_targets,
 };
 use knee_scenario::Scenario;
 use knee_scenario::import::data::{self, CurlData};
@@ -125,8 +126,13 @@ impl TargetArgs {
         if let Some(recorded) = &self.recorded {
             return self.target_of_recording(recorded);
         }
+        let mut skipped = SkippedLines::default();
         let (endpoint, scheme, requests) = match (&self.targets, self.url()) {
-            (Some(file), Some(url)) => protocol::requests_in_file(file, url)?,
+            (Some(file), Some(url)) => {
+                let (endpoint, scheme, requests, lines) = protocol::requests_in_file(file, url)?;
+                skipped = lines;
+                (endpoint, scheme, requests)
+            }
             (Some(file), None) => self.several(file)?,
             (None, Some(url)) => self.one(url)?,
             (None, None) => {
@@ -144,7 +150,10 @@ impl TargetArgs {
         };
         let target = Target::new(endpoint, requests, self.pick, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
-        let target = self.speak(target, scheme)?;
+        let mut target = self.speak(target, scheme)?;
+        if let Protocol::Dns(settings) = &mut target.protocol {
+            settings.skipped = skipped;
+        }
         Ok(self.messages.apply(self.expect.apply(target)))
     }
 

@@ -3,7 +3,7 @@
 use super::demo::DemoServer;
 use super::laboratory::{ReportSetup, TrialOutput, TrialRunner};
 use super::trigger::TriggerCommand;
-use crate::args::{FleetArgs, HttpArgs, ObserveArgs, ThresholdArgs};
+use crate::args::{FleetArgs, HttpArgs, ObserveArgs, ThresholdArgs, left_out};
 use crate::confined;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -21,7 +21,10 @@ use knee_engine::sys::clock::monotonic_ns;
 use knee_fleet::Fleet;
 use knee_load::measure::IntervalWatcher;
 use knee_load::session::SessionPlan;
-use knee_load::spec::{EngineOptions, HttpVersion, Level, Load, Pause, Target, TrialSpec};
+use knee_load::spec::{
+    DnsSettings, EngineOptions, HttpVersion, Level, Load, Pause, Protocol, SkippedLines, Target,
+    TrialSpec,
+};
 use knee_load::time::Nanos;
 use knee_render::metrics::HttpServerLabels;
 use std::borrow::Cow;
@@ -67,6 +70,17 @@ pub fn report_setup(
     confined::check(base)?;
     if sends_what_looks_like_cookies(&base.target) {
         output.note("note: -b gives the body of the request; for a cookie give --cookie");
+    }
+    if let Some(note) = left_out(&base.target) {
+        output.note(&note);
+    }
+    if let Protocol::Dns(DnsSettings { skipped: SkippedLines { count: 1.., first }, .. }) =
+        base.target.protocol
+    {
+        output.note(&format!(
+            "note: --targets has lines that are no questions; the first is line {first}, and the \
+             report counts them"
+        ));
     }
     FleetArgs::tell(fleet, &mut options);
     base.target.keep_credentials_at_origin(output.secrets.names());

@@ -122,7 +122,7 @@ fn where_nobody_listens_queries_are_refused() {
 
 #[test]
 fn what_cannot_be_asked_is_one_line() {
-    let file = TempPath::with("dns-wrong", "a A\nb..c A\n");
+    let file = TempPath::with("dns-wrong", "; a\nb..c A\n");
     let url = "dns://127.0.0.1:9";
     for (arguments, want) in [
         (&["dns://127.0.0.1:9/"][..], "asks for no name"),
@@ -134,11 +134,47 @@ fn what_cannot_be_asked_is_one_line() {
         (&[url, "--targets", file.str()], "line 2: the name 'b..c' has an empty label"),
         (&["dns://127.0.0.1:9/a", "--targets", file.str()], "--targets: has the names"),
         (&["http://127.0.0.1:9/", "--targets", file.str()], "--targets: has the URLs"),
+        (&["http://127.0.0.1:9/", "--edns", "1232"], "--edns: is of DNS: give dns://"),
+        (&["grpc://127.0.0.1:9/a.B/C", "--no-recursion"], "--no-recursion: is of DNS"),
+        (&["dns://127.0.0.1:9/a", "--edns", "511"], "511 is not in 512..=65535"),
     ] {
         let ended = run(&[&["run", "-n", "1", "--quiet"], arguments].concat());
         assert_eq!(ended.status, Some(2), "{ended:?}");
         assert!(ended.stderr.contains(want), "{want}: {}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn lines_that_are_no_questions_are_skipped_and_counted() {
+    let server = DnsServer::start();
+    let names = "www.a A\nb..c A\n# a comment\n0/25.a PTR\nd XX\na?b.a TYPE65534 IN\n";
+    let file = TempPath::with("dns-skipped", names);
+    let url = format!("dns://{}", server.address);
+    let ended = run(&["run", &url, "--targets", file.str(), "-n", "30", "--full"]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("the first is line 2"), "{}", ended.stderr);
+    let line = "skipped lines  2 of --targets, which are no questions\n";
+    assert!(ended.stdout.contains(line), "{}", ended.stdout);
+    let trial = trial(&url, &["--targets", file.str(), "-n", "30"]);
+    assert_eq!((&trial["outcomes"]["ok"], &trial["skipped_lines"]), (&30.into(), &2.into()));
+}
+
+#[test]
+fn queries_with_edns_have_answers_that_would_not_fit() {
+    let server = serve(&["--records", "40"]);
+    let url = format!("dns://{}/www.example.com", server.address);
+    for (options, truncated, sent) in [
+        (&[][..], Value::from(20), 20 * (33 + 35)),
+        (&["--no-recursion"], 20.into(), 20 * (33 + 35)),
+        (&["--edns", "4096"], Value::Null, 20 * (33 + 11)),
+        (&["--dnssec", "--no-recursion"], Value::Null, 20 * (33 + 11)),
+        (&["--edns", "512", "--dnssec"], 20.into(), 20 * (33 + 35 + 2 * 11)),
+    ] {
+        let trial = trial(&url, &[&["-n", "20"], options].concat());
+        assert_eq!(trial["outcomes"]["ok"], 20, "{options:?}: {:#}", trial["outcomes"]);
+        assert_eq!(trial["truncated_answers"], truncated, "{options:?}");
+        assert_eq!(trial["bytes_sent"], sent, "{options:?}");
     }
 }
 
@@ -311,6 +347,7 @@ $TTL 60
 ns1 A 192.0.2.1
 www A 192.0.2.2
 www AAAA 2001:db8::2
+0/25 TXT rfc2317
 ";
 
 /// nsd and knot with a zone of two names, as far as they are installed.
@@ -343,7 +380,7 @@ fn servers() -> Vec<HttpServer> {
 #[test]
 fn servers_of_others_answer_every_query() {
     let file =
-        TempPath::with("dns-names", "www.example.com A\nwww.example.com AAAA\nx.example.com A\n");
+        TempPath::with("dns-names", "www.example.com A\n0/25.example.com TXT\nx.example.com A\n");
     for server in servers() {
         for scheme in ["dns", "dns+tcp"] {
             let url = format!("{scheme}://127.0.0.1:{}", server.port);
@@ -351,6 +388,10 @@ fn servers_of_others_answer_every_query() {
             let trial = trial(&url, &options);
             assert_eq!(trial["outcomes"]["ok"], 200, "{url}: {:#}", trial["outcomes"]);
             assert_eq!(trial["outcomes"]["dns_nxdomain"], 100, "{url}: {:#}", trial["outcomes"]);
+            let options =
+                [&options[..], &["--edns", "1232", "--dnssec", "--no-recursion"]].concat();
+            let trial = self::trial(&url, &options);
+            assert_eq!(trial["outcomes"]["ok"], 200, "{url}: {:#}", trial["outcomes"]);
         }
     }
 }

@@ -183,9 +183,63 @@ fn what_is_no_call_is_told_in_one_line() {
     }
 }
 
+#[test]
+fn types_of_editions_come_from_files() {
+    let server = serve(&[]);
+    let edition = "edition = \"2023\"; package knee;\n\
+        message Note { string text = 1; uint32 count = 2 [default = 3]; reserved gone; }\n\
+        service Echo { rpc Say(Note) returns (Note); }\n";
+    let url = format!("grpc://{}/knee.Echo/Say", server.address);
+    let with = |name: &str, text: &str| {
+        let file = TempPath::with(name, text);
+        run(&["run", &url, "--proto", file.str(), "-b", r#"{"text":"x"}"#, "-n", "10", "--quiet"])
+    };
+    let out = with("edition.proto", edition);
+    assert_eq!(out.status, Some(0), "{out:?}");
+    for (name, text) in [
+        ("unknown.proto", edition.replace("2023", "2099")),
+        ("cut.proto", edition.replace("rpc Say", "rpc")),
+    ] {
+        let out = with(name, &text);
+        assert_eq!(out.status, Some(2), "{out:?}");
+        assert!(out.stderr.contains("edition"), "{}", out.stderr);
+        assert_eq!(out.stderr.trim().lines().count(), 1, "{}", out.stderr);
+    }
+}
+
+#[test]
+fn a_server_of_an_edition_tells_its_types() {
+    let edition = ECHO
+        .replace(
+            "syntax = \"proto3\";",
+            "edition = \"2023\"; import \"google/protobuf/any.proto\";",
+        )
+        .replace("uint32 status = 3;", "uint32 status = 3; google.protobuf.Any any = 4;");
+    let Some(server) = other_with("grpcio", &edition) else {
+        return;
+    };
+    let at = format!("grpc://127.0.0.1:{}", server.port);
+    call_all_kinds(&at);
+    for kind in ["knee.Note", "google.protobuf.Duration"] {
+        let value = if kind == "knee.Note" { r#""text":"x""# } else { r#""value":"2s""# };
+        let body = format!(r#"{{"any":{{"@type":"type.googleapis.com/{kind}",{value}}}}}"#);
+        let trial = trial(&format!("{at}/knee.Echo/Say"), &["-b", &body, "-n", "10"]);
+        assert_eq!(trial["outcomes"], json!({"ok": 10}), "{trial:#}");
+    }
+    let body = r#"{"any":{"@type":"t/knee.Nte"}}"#;
+    let out = run(&["run", &format!("{at}/knee.Echo/Say"), "-b", body, "-n", "1"]);
+    assert_eq!(out.status, Some(4), "{out:?}");
+    assert!(out.stderr.contains("lacks the type knee.Nte of an Any"), "{}", out.stderr);
+}
+
 /// Python's grpcio or Node's grpc-js with reflection; `None`, and a line that says so, where it is
 /// missing.
 fn other(name: &str) -> Option<HttpServer> {
+    other_with(name, ECHO)
+}
+
+/// The same with these types.
+fn other_with(name: &str, types: &str) -> Option<HttpServer> {
     let (command, check) = match name {
         "grpcio" => ("python3", ["-c", "import grpc_tools, grpc_reflection"]),
         _ => ("node", ["-e", "require('@grpc/grpc-js'); require('@grpc/reflection')"]),
@@ -196,7 +250,7 @@ fn other(name: &str) -> Option<HttpServer> {
         return None;
     }
     launch(command, |site, port| {
-        site.write("echo.proto", ECHO);
+        site.write("echo.proto", types);
         vec![match name {
             "grpcio" => site.write("server.py", &python(site.directory(), port)),
             _ => site.write("server.js", &node(site.directory(), port)),

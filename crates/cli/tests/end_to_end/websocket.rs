@@ -173,7 +173,8 @@ fn python(port: u16, files: Option<[&str; 2]>) -> String {
 fn node(port: u16) -> String {
     format!(
         "const {{ WebSocketServer }} = require('ws');\n\
-         const server = new WebSocketServer({{ host: '127.0.0.1', port: {port} }});\n\
+         const server = new WebSocketServer(\n  \
+             {{ host: '127.0.0.1', port: {port}, perMessageDeflate: {{ threshold: 0 }} }});\n\
          server.on('connection', socket => socket.on('message',\n  \
              (data, isBinary) => socket.send(data, {{ binary: isBinary }})));\n"
     )
@@ -210,6 +211,103 @@ fn closes_each_connection(server: &HttpServer) {
     }
     assert_eq!(closed("closed 1000"), closed("closed"), "{}", server.site.read("output"));
     assert!(closed("closed") >= 4 + 5 + 2);
+}
+
+#[test]
+fn servers_of_others_compress_where_that_is_offered() {
+    let body = "{seq} ".to_owned() + &"as the same as before; ".repeat(200);
+    for name in ["websockets", "ws"] {
+        let Some(server) = other(name, None) else {
+            continue;
+        };
+        let url = format!("ws://127.0.0.1:{}/", server.port);
+        for parameters in [
+            "",
+            "; client_max_window_bits",
+            "; client_no_context_takeover; server_no_context_takeover",
+            "; server_max_window_bits=10",
+            "; server_no_context_takeover",
+        ] {
+            let header = format!("Sec-WebSocket-Extensions: permessage-deflate{parameters}");
+            for options in [&["--vusers", "2"][..], &["-R", "200", "-c", "2", "--binary"]] {
+                let always = ["-H", &header, "-b", &body, "-n", "50"];
+                let trial = trial(&url, &[&always[..], options].concat());
+                assert_eq!(trial["outcomes"]["ok"], 50, "{name} {header}: {trial:#}");
+                for bytes in ["bytes_sent", "bytes_received"] {
+                    let each = trial[bytes].as_u64().unwrap() / 50;
+                    assert!(each < 500, "{name} {header}: {bytes} {each} of {}", body.len());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn headers_of_a_handshake_are_those_of_a_browser() {
+    let server = serve(&[]);
+    let url = url(&server);
+    let copied = [
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits",
+        "Origin: http://a",
+    ];
+    let headers: Vec<&str> = copied.iter().flat_map(|header| ["-H", header]).collect();
+    let left_out = "left out of the given: Upgrade, Connection, Sec-WebSocket-Key, \
+                    Sec-WebSocket-Version, client_max_window_bits";
+    let plain = ["run", &url, "-n", "5"];
+    let line = ["run", "-n", "5", "--", "curl", &url, "-N", "--compressed"];
+    for arguments in [[&plain[..], &headers].concat(), [&line[..], &headers].concat()] {
+        let ended = run(&arguments);
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        assert!(ended.stderr.contains(left_out), "{}", ended.stderr);
+        assert!(ended.stdout.contains("5 ok"), "{}", ended.stdout);
+    }
+    let ended = run(&["run", &url, "-n", "5", "-H", "Origin: http://a"]);
+    assert!(!ended.stderr.contains("left out"), "{}", ended.stderr);
+    for (header, want) in [
+        ("Sec-WebSocket-Extensions: x-webkit-deflate-frame", "'x-webkit-deflate-frame'"),
+        ("Sec-WebSocket-Extensions: permessage-deflate; level=9", "no parameter 'level=9'"),
+    ] {
+        let ended = run(&["run", &url, "-n", "5", "-H", header]);
+        assert_eq!(ended.status, Some(2), "{ended:?}");
+        assert!(ended.stderr.starts_with("error: --header: "), "{}", ended.stderr);
+        assert!(ended.stderr.contains(want), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn steps_that_a_websocket_does_not_do_are_refused() {
+    let refused = |steps: &str| {
+        let text = format!(
+            "target: ws://127.0.0.1:1\nsessions:\n  chat:\n    steps:\n      - post: /chat\n        \
+             body: a\n{steps}"
+        );
+        let file = TempPath::with("refused-chat.yaml", &text);
+        run(&["run", file.str(), "-n", "1"])
+    };
+    for (steps, want) in [
+        ("      - {post: /other, body: b}\n", "all steps send over one WebSocket"),
+        ("      - {post: /chat, body: b, headers: {A: b}}\n", "headers to the first step"),
+        ("      - get: /chat\n", "'get: /chat' has none"),
+        ("      - {put: /chat, body: b}\n", "write 'post: /chat' with a body"),
+        ("      - {post: \"/${random(1,5)}\", body: b}\n", "write no ${…} in the path"),
+        ("      - {post: /chat, body: b, headers: {A: \"${uuid()}\"}}\n", "write no ${…}"),
+        ("      - {post: /chat, body: b, headers: {Cookie: \"a=${uuid()}\"}}\n", "write no ${…}"),
+        ("      - {post: /chat, body: b, redirects: 3}\n", "leave 'redirects' out"),
+    ] {
+        let ended = refused(steps);
+        assert_eq!(ended.status, Some(2), "{steps}: {ended:?}");
+        assert!(ended.stderr.contains(want), "{steps}: {}", ended.stderr);
+        assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
+    }
+    // Nobody listens, but nothing is wrong with it.
+    for step in ["{post: /chat, body: \"b ${random(1,5)}\"}", "{post: /chat, json: {a: 1}}"] {
+        let ended = refused(&format!("      - {step}\n"));
+        assert_eq!(ended.status, Some(4), "{ended:?}");
+    }
 }
 
 #[test]

@@ -340,6 +340,9 @@ pub struct TrafficReport {
     /// over TCP.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub truncated_answers: u64,
+    /// Lines of the file of questions that are none, and were not sent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped_lines: u64,
     /// Times at which all 65,536 ids of a connection were taken, in the whole trial.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ids_exhausted: u64,

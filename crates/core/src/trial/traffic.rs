@@ -6,7 +6,7 @@ use crate::trial::sessions::step_name;
 use knee_load::measure::{
     Agreed, EarlyData, Handshakes, PartTimes, Series, Stage, TargetMeasured, Trial, known_keys,
 };
-use knee_load::spec::{HttpVersion, Load, Target, TlsResume, TlsSpec};
+use knee_load::spec::{HttpVersion, Load, Protocol, Target, TlsResume, TlsSpec};
 use knee_load::stats::sample::{batch_means_ci95, design_effect};
 use knee_load::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
 use knee_load::time::Nanos;
@@ -31,6 +31,10 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
         surplus_responses: measured.surplus,
         unmatched_answers: measured.unmatched,
         truncated_answers: measured.diverted,
+        skipped_lines: match trial.spec.target.protocol {
+            Protocol::Dns(settings) => settings.skipped.count.into(),
+            _ => 0,
+        },
         ids_exhausted: measured.exhausted,
         targets: targets(&measured.targets, &trial.spec.target, measured.window.length()),
     }

@@ -13,6 +13,14 @@ pub enum OpEvent {
     /// The whole request is in the outbox. Only of conversations whose requests leave per pass:
     /// others put a request in whole.
     Written(FlightId),
+    /// The request was put out with this length, which is not that of others like it. Only of a
+    /// start.
+    Resized {
+        /// The operation.
+        op: FlightId,
+        /// Bytes of the request as it leaves.
+        bytes: u64,
+    },
     /// Bytes of the response were received, from the first byte of the call on.
     Received {
         /// The operation.

@@ -2,11 +2,13 @@
 //! knee has to know of each.
 
 mod dns;
+mod websocket;
 
 use crate::time::Nanos;
-pub use dns::{DnsQuestion, DnsSettings, parse_names};
+pub use dns::{DnsNames, DnsQuestion, DnsSettings, SkippedLines, parse_names};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+pub use websocket::{DeflateOffer, DeflateParameter, WEBSOCKET_HEADERS};
 
 /// What is spoken with a target, and the settings that only this protocol has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

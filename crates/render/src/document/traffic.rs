@@ -54,12 +54,20 @@ pub(super) fn status_facts(
 /// Counts of answers that did not end the operations they came for.
 pub(super) fn answer_facts(traffic: &TrafficReport) -> Vec<Fact> {
     let rows = [
-        ("truncated answers", traffic.truncated_answers, "asked again over TCP"),
-        ("unmatched answers", traffic.unmatched_answers, "late, repeated or never asked for"),
+        (
+            "truncated answers",
+            traffic.truncated_answers,
+            "in the whole trial, asked again over TCP",
+        ),
+        (
+            "unmatched answers",
+            traffic.unmatched_answers,
+            "in the whole trial, late, repeated or never asked for",
+        ),
+        ("skipped lines", traffic.skipped_lines, "of --targets, which are no questions"),
     ];
     let rows = rows.into_iter().filter(|(_, n, _)| *n > 0);
-    rows.map(|(name, n, what)| fact(name, format!("{} in the whole trial, {what}", count(n))))
-        .collect()
+    rows.map(|(name, n, what)| fact(name, format!("{} {what}", count(n)))).collect()
 }
 
 /// Protocol and handshakes; nothing for HTTP/1.1 in cleartext.

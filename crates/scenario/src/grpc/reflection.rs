@@ -1,9 +1,11 @@
 //! Server reflection (grpc.reflection.v1 and v1alpha, whose messages are the same): what to ask a
 //! server, and the types in its answers.
 
+use super::descriptor;
 use super::types::{GrpcTypes, service_and_method, unknown_name};
 use knee_load::quantity::ParseError;
 use prost::Message as _;
+use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,16 +23,16 @@ const FILES_BYTES_MAX: usize = 32 << 20;
 
 /// A question.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Question {
+pub(super) struct Question {
     /// A name of a file, …
     #[prost(string, optional, tag = "3")]
-    file: Option<String>,
+    pub(super) file: Option<String>,
     /// … of something that a file declares, …
     #[prost(string, optional, tag = "4")]
-    symbol: Option<String>,
+    pub(super) symbol: Option<String>,
     /// … or anything, for all services.
     #[prost(string, optional, tag = "7")]
-    services: Option<String>,
+    pub(super) services: Option<String>,
 }
 
 /// An answer.
@@ -71,13 +73,14 @@ struct ErrorAnswer {
     message: String,
 }
 
-/// Learns the types of the service that `path` names. `ask` sends an encoded question and returns
-/// the encoded answer.
+/// Learns the types of the service that `path` names, and the types named in `any_types`. `ask`
+/// sends an encoded question and returns the encoded answer.
 ///
 /// # Errors
-/// The server does not know the service, or what `ask` fails with.
+/// The server does not know the service or a type, or what `ask` fails with.
 pub fn learn(
     path: &str,
+    any_types: &BTreeSet<String>,
     mut ask: impl FnMut(Vec<u8>) -> Result<Vec<u8>, ParseError>,
 ) -> Result<GrpcTypes, ParseError> {
     let (service, _) = service_and_method(path)?;
@@ -86,23 +89,29 @@ pub fn learn(
         Answer::decode(answer.as_slice())
             .map_err(|e| ParseError(format!("its reflection gives no answer: {e}")))
     };
-    let symbol = Question { symbol: Some(service.to_owned()), ..Question::default() };
-    let answer = put(symbol)?;
-    let Some(found) = answer.files else {
+    let of_symbol = |name: &str| Question { symbol: Some(name.to_owned()), ..Question::default() };
+    let Some(found) = put(of_symbol(service))?.files else {
         let all = put(Question { services: Some(String::new()), ..Question::default() })?;
         let names = all.services.unwrap_or_default().services.into_iter().map(|s| s.name);
         return Err(unknown_name("service", service, names));
     };
+    let well_known = DescriptorPool::global();
+    let mut left = VecDeque::from(found.files);
+    for name in any_types.iter().filter(|name| well_known.get_message_by_name(name).is_none()) {
+        let wrong = || ParseError(format!("its reflection lacks the type {name} of an Any"));
+        left.extend(put(of_symbol(name))?.files.ok_or_else(wrong)?.files);
+    }
     // Files by name, and whether each has come; others are wanted.
     let (mut files, mut names) = (Vec::new(), BTreeMap::new());
-    let mut left = VecDeque::from(found.files);
+    names.extend(well_known.files().map(|file| (file.name().to_owned(), true)));
+    let known = names.len();
     let (mut wanted, mut bytes_left) = (Vec::new(), FILES_BYTES_MAX);
     loop {
         while let Some(bytes) = left.pop_front() {
             bytes_left = bytes_left.checked_sub(bytes.len()).ok_or_else(|| {
                 ParseError(format!("its reflection has over {} MiB", FILES_BYTES_MAX >> 20))
             })?;
-            let file = FileDescriptorProto::decode(bytes.as_slice())
+            let file = descriptor::read_file(&bytes)
                 .map_err(|e| ParseError(format!("its reflection gives no file: {e}")))?;
             for name in &file.dependency {
                 if !names.contains_key(name) {
@@ -113,7 +122,7 @@ pub fn learn(
             if !names.insert(file.name().to_owned(), true).unwrap_or(false) {
                 files.push(file);
             }
-            if names.len() > FILES_MAX {
+            if names.len() - known > FILES_MAX {
                 return Err(ParseError(format!("its reflection has over {FILES_MAX} files")));
             }
         }

@@ -1,5 +1,7 @@
 //! Services and messages, from wherever their descriptions come.
 
+use super::descriptor;
+use super::edition_source::{EditionSource, edition_source};
 use crate::fault::unknown;
 use knee_load::messages::put_grpc_message;
 use knee_load::quantity::ParseError;
@@ -9,6 +11,8 @@ use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageD
 use protox::Compiler;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 
 /// Reads a text file by its path.
@@ -17,6 +21,13 @@ type ReadText = dyn Fn(&str) -> Result<String, String>;
 /// Descriptions of services.
 #[derive(Clone, Debug)]
 pub struct GrpcTypes(DescriptorPool);
+
+/// A descriptor set whose files are still encoded.
+#[derive(Clone, PartialEq, prost::Message)]
+struct EncodedSet {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    files: Vec<Vec<u8>>,
+}
 
 /// A method of a service, and what its messages are.
 #[derive(Clone, Debug)]
@@ -59,7 +70,7 @@ impl GrpcTypes {
                 ParseError(one_line(&text))
             })?;
         }
-        Ok(GrpcTypes(compiler.descriptor_pool()))
+        Ok(GrpcTypes(descriptor::with_well_known(compiler.descriptor_pool())))
     }
 
     /// Reads a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it.
@@ -67,18 +78,19 @@ impl GrpcTypes {
     /// # Errors
     /// Not a descriptor set, or one without a file that others import.
     pub fn from_set(bytes: &[u8]) -> Result<GrpcTypes, ParseError> {
-        let pool = DescriptorPool::decode(bytes);
-        pool.map(GrpcTypes).map_err(|e| ParseError(format!("no descriptor set: {e}")))
+        let wrong = |e: &dyn fmt::Display| ParseError(format!("no descriptor set: {e}"));
+        let set = EncodedSet::decode(bytes).map_err(|e| wrong(&e))?;
+        let files = set.files.iter().map(|file| descriptor::read_file(file));
+        let files = files.collect::<Result<_, _>>().map_err(|e| wrong(&e))?;
+        GrpcTypes::from_files(files).map_err(|e| wrong(&e))
     }
 
-    /// The types in these file descriptors.
+    /// The types in these file descriptors, and the well-known types.
     ///
     /// # Errors
     /// A file that others import is missing, or a type.
-    pub fn from_files(files: Vec<FileDescriptorProto>) -> Result<GrpcTypes, ParseError> {
-        let mut pool = DescriptorPool::new();
-        pool.add_file_descriptor_protos(files).map_err(|e| ParseError(e.to_string()))?;
-        Ok(GrpcTypes(pool))
+    pub(super) fn from_files(files: Vec<FileDescriptorProto>) -> Result<GrpcTypes, ParseError> {
+        descriptor::pool_of(files).map(GrpcTypes)
     }
 
     /// The types as an encoded descriptor set.
@@ -178,10 +190,14 @@ impl FileResolver for ProtoFiles {
     }
 
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        // Features of languages, as in go_features.proto, say nothing of messages.
+        if name.starts_with("google/protobuf/") && name.ends_with("_features.proto") {
+            return File::from_source(name, "");
+        }
         let mut failed = None;
         for folder in &self.folders {
             match (self.read)(&Path::new(folder).join(name).to_string_lossy()) {
-                Ok(source) => return File::from_source(name, &source),
+                Ok(source) => return parse_source(name, &source),
                 Err(why) => failed = Some(why),
             }
         }
@@ -191,6 +207,41 @@ impl FileResolver for ProtoFiles {
             _ => protox::Error::file_not_found(name),
         })
     }
+}
+
+/// Parses a source file, of an edition too.
+fn parse_source(name: &str, source: &str) -> Result<File, protox::Error> {
+    let wrong = |e: &dyn fmt::Display| protox::Error::new(format!("{name}: {e}"));
+    let Some(EditionSource { edition, text }) = edition_source(source).map_err(|e| wrong(&e))?
+    else {
+        return File::from_source(name, source);
+    };
+    let file = File::from_source(name, &text).map_err(|e| {
+        let why = one_line(&format!("{e:?}"));
+        let hint = "editions are read in part: give --descriptor-set FILE where protoc reads it";
+        protox::Error::new(format!("{why} ({hint})"))
+    })?;
+    let mut descriptor = FileDescriptorProto::from(file);
+    descriptor::reduce_parsed(&mut descriptor, edition).map_err(|e| wrong(&e))?;
+    Ok(File::from_file_descriptor_proto(descriptor))
+}
+
+/// Names of the types that the messages of type `Any` in a JSON text hold.
+pub fn any_types(json: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut left: Vec<Value> = serde_json::from_str(json).into_iter().collect();
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => {
+                let url = fields.get("@type").and_then(Value::as_str).unwrap_or_default();
+                names.extend(url.rsplit_once('/').map(|(_, name)| name.to_owned()));
+                left.extend(fields.into_iter().map(|(_, value)| value));
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// Without what a message adds on further lines.

@@ -35,8 +35,7 @@ impl ImportedTarget {
     pub(super) fn target(&self) -> ImportedText {
         match self {
             ImportedTarget::Literal(url) => {
-                let scheme = if url.is_secure() { "https" } else { "http" };
-                format!("{scheme}://{}", url.host()).into()
+                format!("{}://{}", url.scheme().name(), url.host()).into()
             }
             ImportedTarget::Environment(text) => text.clone(),
         }

@@ -12,10 +12,10 @@ use knee_load::messages::{
 };
 use knee_load::spec::{Body, Http2Limits, HttpRequest, ParseError, Part, Protocol, Target};
 use knee_load::time::Nanos;
-use knee_scenario::grpc::{GrpcMethod, GrpcTypes, reflection, service_and_method};
+use knee_scenario::grpc::{GrpcMethod, GrpcTypes, any_types, reflection, service_and_method};
 use serde::Serialize;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 #[derive(Args, Clone, Debug, Serialize)]
@@ -67,6 +67,8 @@ impl GrpcArgs {
         }
         let mut requests = std::mem::take(&mut target.requests);
         let given = self.given_types()?;
+        let bodies = requests.iter().map(|request| String::from_utf8_lossy(&request.body));
+        let any_types = bodies.flat_map(|json| any_types(&json)).collect();
         let mut learnt = HashMap::new();
         for request in &mut requests {
             let names = service_and_method(&request.path);
@@ -74,7 +76,9 @@ impl GrpcArgs {
             let (option, types) = match (&given, learnt.entry(service.to_owned())) {
                 (Some((option, types)), _) => (*option, types),
                 (None, Entry::Occupied(known)) => ("URL", &*known.into_mut()),
-                (None, Entry::Vacant(new)) => ("URL", &*new.insert(reflected(&target, request)?)),
+                (None, Entry::Vacant(new)) => {
+                    ("URL", &*new.insert(reflected(&target, request, &any_types)?))
+                }
             };
             let method = types.method(&request.path).map_err(|e| Failure::argument(option, e))?;
             encode(request, &method, messages)?;
@@ -101,12 +105,17 @@ impl GrpcArgs {
     }
 }
 
-/// The types of the service that a request names, as the target describes them.
-fn reflected(target: &Target, request: &HttpRequest) -> Result<GrpcTypes, Failure> {
+/// The types of the service that a request names and those of `any_types`, as the target describes
+/// them.
+fn reflected(
+    target: &Target,
+    request: &HttpRequest,
+    any_types: &BTreeSet<String>,
+) -> Result<GrpcTypes, Failure> {
     let mut paths = reflection::PATHS.iter();
     let mut path = paths.next().copied().unwrap_or_default();
     let (mut failed, begun) = (None, Instant::now());
-    let types = reflection::learn(&request.path, |question| {
+    let types = reflection::learn(&request.path, any_types, |question| {
         loop {
             let patience = patience_after(begun.elapsed())?;
             let status = match ask(target, request, path, (&question, patience)) {

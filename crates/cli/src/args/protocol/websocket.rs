@@ -2,10 +2,12 @@
 
 use crate::args::first_given;
 use crate::args::values::{Choices, one_of, parse_positive, word_of};
+use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::spec::{
-    Body, Http2Limits, HttpRequest, Matching, Protocol, Target, WebSocketSettings,
+    Body, DeflateOffer, Http2Limits, HttpRequest, Matching, ParseError, Part, Protocol, Target,
+    WEBSOCKET_HEADERS, WebSocketSettings,
 };
 use knee_load::time::Nanos;
 use serde::Serialize;
@@ -57,7 +59,12 @@ impl WebSocketArgs {
     }
 
     /// The same target, spoken with over WebSocket.
-    pub fn apply(&self, mut target: Target, messages_max: Option<u32>) -> Target {
+    pub fn apply(&self, mut target: Target, messages_max: Option<u32>) -> Result<Target, Failure> {
+        let option = if target.sessions.is_some() { "URL" } else { "--header" };
+        for request in &target.requests {
+            DeflateOffer::of(request).map_err(|e| Failure::argument(option, e))?;
+        }
+        check_steps(&target).map_err(|e| Failure::argument("URL", e))?;
         let has_number = |request: &HttpRequest| {
             let place = WebSocketSettings::NUMBER.as_bytes();
             request.body.is_empty() || request.body.windows(place.len()).any(|w| w == place)
@@ -77,8 +84,73 @@ impl WebSocketArgs {
             message_bytes_max: WebSocketSettings::MESSAGE_BYTES_MAX,
             subscribes: self.subscribe,
         });
-        target
+        Ok(target)
     }
+}
+
+/// Checks that the steps of a scenario say what a WebSocket does: all are messages over one, which
+/// is opened as the first of them says.
+fn check_steps(target: &Target) -> Result<(), ParseError> {
+    let (Some(plan), [first, ..]) = (&target.sessions, &target.requests[..]) else {
+        return Ok(());
+    };
+    // Each step has a place for cookies, which a handshake leaves out, and some the type of a body.
+    let is_meant = |(name, value): &&(String, String)| {
+        let is_place = name.eq_ignore_ascii_case("cookie") && value.is_empty();
+        !is_place && !name.eq_ignore_ascii_case("content-type")
+    };
+    let wrong = |what: String| Err(ParseError(what));
+    if plan.requests.iter().any(|step| step.redirects > 0) {
+        return wrong("a WebSocket is not redirected: leave 'redirects' out".to_owned());
+    }
+    for request in &target.requests {
+        let path = &request.path;
+        let is_filled = request.holes.iter().any(|hole| match hole.part {
+            Part::Body => false,
+            Part::Path => true,
+            Part::Header(number) => request.headers.get(usize::from(number)).iter().any(is_meant),
+        });
+        if request.method != "POST" {
+            let method = request.method.to_lowercase();
+            return wrong(format!(
+                "a step of a WebSocket sends a message, and '{method}: {path}' has none: write \
+                 'post: {path}' with a body"
+            ));
+        }
+        if is_filled {
+            return wrong(format!(
+                "each WebSocket is opened in the same way: write no ${{…}} in the path and the \
+                 headers of 'post: {path}'"
+            ));
+        }
+        let mut headers = request.headers.iter().filter(is_meant);
+        if *path != first.path || headers.any(|header| !first.headers.contains(header)) {
+            return wrong(format!(
+                "all steps send over one WebSocket, which is opened at {} with the headers of the \
+                 first step: give 'post: {path}' the same path, and headers to the first step",
+                first.path
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What of the headers is not sent with the handshake of a WebSocket, in a line.
+pub fn left_out(target: &Target) -> Option<String> {
+    let (Protocol::WebSocket(_), Some(request)) = (&target.protocol, target.requests.first())
+    else {
+        return None;
+    };
+    let own = WEBSOCKET_HEADERS.into_iter().filter(|name| request.has_header(name));
+    let mut names: Vec<&str> = own.collect();
+    let offer = DeflateOffer::of(request).ok().flatten();
+    if offer.is_some_and(|offer| offer.leaves_out_window) {
+        names.push("client_max_window_bits");
+    }
+    (!names.is_empty()).then(|| {
+        let names = names.join(", ");
+        format!("note: the handshake of a WebSocket has its own; left out of the given: {names}")
+    })
 }
 
 const MATCHINGS: Choices<Matching> =

@@ -61,15 +61,31 @@ impl DnsHeader {
     }
 }
 
-/// Appends a query that asks for recursion (RD), with the id 0.
-pub fn put_query(question: &DnsQuestion, out: &mut Vec<u8>) {
-    out.extend_from_slice(&[0, 0, 0x01, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+/// Appends a query as `settings` say, with the id 0.
+pub fn put_query(question: &DnsQuestion, settings: &DnsSettings, out: &mut Vec<u8>) {
+    let (recursion, records) = (u8::from(!settings.no_recursion), u8::from(has_opt(settings)));
+    out.extend_from_slice(&[0, 0, recursion, 0, 0, 1, 0, 0, 0, 0, 0, records]);
     out.extend_from_slice(&question.name);
     out.extend_from_slice(&question.kind.to_be_bytes());
     out.extend_from_slice(&CLASS_IN.to_be_bytes());
+    if has_opt(settings) {
+        let bytes = settings.edns_bytes.unwrap_or(EDNS_BYTES).to_be_bytes();
+        let dnssec = if settings.dnssec { 0x80 } else { 0 };
+        out.extend_from_slice(&[0, 0, 41, bytes[0], bytes[1], 0, 0, dnssec, 0, 0, 0]);
+    }
 }
 
-/// Whether a message repeats the question of a query, whose name has no case (RFC 4343).
+/// Length of the OPT record of a query (RFC 6891 §6.1.2).
+const OPT_BYTES: usize = 11;
+
+/// The largest answer that queries with EDNS permit unless another is given (RFC 9715 §3.2).
+const EDNS_BYTES: u16 = 1232;
+
+fn has_opt(settings: &DnsSettings) -> bool {
+    settings.edns_bytes.is_some() || settings.dnssec
+}
+
+/// Whether a message repeats the question at the end of a query, whose name has no case (RFC 4343).
 fn has_question(message: &[u8], query: &[u8]) -> bool {
     let Some((asked, repeated)) =
         query.get(HEADER_BYTES..).zip(message.get(HEADER_BYTES..query.len()))
@@ -216,6 +232,8 @@ pub struct DnsShared {
     settings: DnsSettings,
     /// Each query behind its length, with the id 0.
     queries: Vec<Vec<u8>>,
+    /// Bytes behind the question of each.
+    opt_bytes: usize,
     /// Texts and holes of the questions that are filled in each time; no cuts for others.
     open: Vec<Vec<Cut>>,
     /// First ids.
@@ -227,7 +245,8 @@ impl DnsShared {
     pub fn new(target: &Target, settings: &DnsSettings, (seed, worker): (u64, u64)) -> DnsShared {
         DnsShared {
             settings: *settings,
-            queries: queries_of(target).map(|query| behind_length(&query)).collect(),
+            queries: queries_of(target, settings).map(|query| behind_length(&query)).collect(),
+            opt_bytes: if has_opt(settings) { OPT_BYTES } else { 0 },
             open: target.requests.iter().map(open_question).collect(),
             rng: rng::stream(seed, rng::MASKS + worker),
         }
@@ -242,11 +261,12 @@ fn open_question(request: &HttpRequest) -> Vec<Cut> {
 
 /// The queries of a target, with the id 0. Their names are valid where the target was resolved; one
 /// that is not, and one with holes, asks for the root.
-fn queries_of(target: &Target) -> impl Iterator<Item = Vec<u8>> {
+fn queries_of(target: &Target, settings: &DnsSettings) -> impl Iterator<Item = Vec<u8>> {
     target.requests.iter().map(|request| {
         let root = DnsQuestion { name: vec![0], kind: 1 };
         let mut query = Vec::new();
-        put_query(&DnsQuestion::of_path(&request.path).unwrap_or(root), &mut query);
+        let question = DnsQuestion::of_path(&request.path).unwrap_or(root);
+        put_query(&question, settings, &mut query);
         query
     })
 }
@@ -302,7 +322,7 @@ impl TargetConversation for Dns {
             let bytes = if settings.over_tcp { behind_length(&query) } else { query };
             WireRequest::new(bytes, &Body::default())
         };
-        queries_of(target).map(wire).collect()
+        queries_of(target, settings).map(wire).collect()
     }
 
     fn is_open(&self) -> bool {
@@ -355,7 +375,7 @@ impl Conversation for Dns {
         let open = &cx.shared.open[request.number];
         let filled = if open.is_empty() {
             None
-        } else if let Some(query) = filled_query(open, request.fills) {
+        } else if let Some(query) = filled_query(open, request.fills, &cx.shared.settings) {
             Some(query)
         } else {
             return self.unfit.push(op);
@@ -444,12 +464,12 @@ impl Conversation for Dns {
 }
 
 /// A query behind its length, with the id 0. `None` where its question is none.
-fn filled_query(question: &[Cut], fills: &Fills) -> Option<Vec<u8>> {
+fn filled_query(question: &[Cut], fills: &Fills, settings: &DnsSettings) -> Option<Vec<u8>> {
     let mut path = Vec::new();
     question.iter().for_each(|cut| cut.put(fills, &mut path));
     let question = DnsQuestion::of_path(std::str::from_utf8(&path).ok()?).ok()?;
     let mut query = Vec::new();
-    put_query(&question, &mut query);
+    put_query(&question, settings, &mut query);
     Some(behind_length(&query))
 }
 
@@ -518,7 +538,7 @@ impl Dns {
         let Asked { op, request, id } = self.asked[self.place_of(header.id)];
         let number = (request as usize).checked_sub(1).filter(|_| id == header.id)?;
         let query = self.filled.get(&header.id).unwrap_or(&shared.queries[number]);
-        let query = &query[SocketKind::BORDER_BYTES..];
+        let query = &query[SocketKind::BORDER_BYTES..query.len() - shared.opt_bytes];
         let is_bare = header.counts[0] == 0 && header.rcode != 0 && message.len() == HEADER_BYTES;
         (is_bare || (header.counts[0] == 1 && has_question(message, query))).then_some((op, header))
     }

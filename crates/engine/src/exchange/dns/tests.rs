@@ -19,7 +19,7 @@ struct Bench {
 
 impl Bench {
     fn new(over_tcp: bool, queries_max: u32, paths: &[&str]) -> Bench {
-        let settings = DnsSettings { over_tcp, queries_max };
+        let settings = DnsSettings { over_tcp, queries_max, ..DnsSettings::default() };
         let url = |path: &&str| Url::parse(&format!("dns://h{path}")).unwrap();
         let request =
             |path| HttpRequest::new("GET", &url(path), Vec::new(), Vec::new(), 1).unwrap();

@@ -1,6 +1,7 @@
 //! Frames and the messages that they carry (RFC 6455 §5).
 
 use super::WebSocketViolation;
+use super::deflate::MessageInflater;
 
 /// Kinds of frames (RFC 6455 §5.2).
 pub mod opcode {
@@ -35,6 +36,9 @@ pub mod close_code {
     /// A message is too long.
     pub const TOO_LONG: u16 = 1009;
 }
+
+/// The bit of the first byte that marks a compressed message (RFC 7692 §6).
+pub const COMPRESSED: u8 = 0x40;
 
 /// Most bytes of a control frame's payload (RFC 6455 §5.5).
 const CONTROL_MAX: usize = 125;
@@ -127,6 +131,10 @@ pub struct MessageReader {
     frame: Option<Frame>,
     /// Opcode of the message under way.
     message: Option<u8>,
+    /// It is compressed.
+    is_compressed: bool,
+    /// Reads compressed messages, where both sides agreed on them.
+    inflater: Option<Box<MessageInflater>>,
     /// Payload of the message under way, or of the last one.
     payload: Vec<u8>,
     /// `payload` is of a message that has been returned.
@@ -157,11 +165,18 @@ impl MessageReader {
             head_bytes: 0,
             frame: None,
             message: None,
+            is_compressed: false,
+            inflater: None,
             payload: Vec::new(),
             is_returned: false,
             control: Vec::new(),
             is_closed: false,
         }
+    }
+
+    /// Permits compressed messages.
+    pub fn inflate_with(&mut self, inflater: MessageInflater) {
+        self.inflater = Some(Box::new(inflater));
     }
 
     /// Payload of the last message.
@@ -231,7 +246,7 @@ impl MessageReader {
         if self.is_closed {
             return Err(WebSocketViolation::AfterClose);
         }
-        if first & 0x70 != 0 {
+        if first & 0x70 != 0 && !self.marks_compressed(first) {
             return Err(WebSocketViolation::ReservedBits);
         }
         match opcode {
@@ -248,6 +263,12 @@ impl MessageReader {
             }
             _ => Err(WebSocketViolation::Opcode(opcode)),
         }
+    }
+
+    /// Whether the reserved bits mark a compressed message (RFC 7692 §6).
+    fn marks_compressed(&self, first: u8) -> bool {
+        let begins = matches!(first & 0x0F, opcode::TEXT | opcode::BINARY);
+        self.inflater.is_some() && begins && first & 0x70 == COMPRESSED
     }
 
     fn check_second(&self, first: u8, second: u8) -> Result<(), WebSocketViolation> {
@@ -294,6 +315,7 @@ impl MessageReader {
             self.control.clear();
         } else if opcode != opcode::CONTINUATION {
             self.message = Some(opcode);
+            self.is_compressed = head[0] & COMPRESSED != 0;
         }
         let is_final = head[0] & 0x80 != 0;
         Ok(Frame { opcode, is_final, mask, at: 0, length: length as usize })
@@ -331,6 +353,9 @@ impl MessageReader {
 
     fn end_message(&mut self) -> Result<MessageItem, WebSocketViolation> {
         let is_text = self.message.take() == Some(opcode::TEXT);
+        if let (true, Some(inflater)) = (self.is_compressed, &mut self.inflater) {
+            inflater.inflate(&mut self.payload, self.bytes_max)?;
+        }
         if is_text && std::str::from_utf8(&self.payload).is_err() {
             return Err(WebSocketViolation::NotUtf8);
         }

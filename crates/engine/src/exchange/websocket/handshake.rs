@@ -1,10 +1,11 @@
 //! The opening handshake (RFC 6455 §4).
 
 use super::WebSocketViolation;
+use super::deflate::DeflateAgreement;
 use crate::exchange::http1::{HEAD_BYTES_MAX, HEADERS_MAX};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use knee_load::spec::HttpRequest;
+use knee_load::spec::{DeflateOffer, HttpRequest, Part, WEBSOCKET_HEADERS};
 use sha1::{Digest, Sha1};
 
 /// What the key is joined with (RFC 6455 §1.3).
@@ -21,8 +22,10 @@ pub fn accept_of(key: &str) -> String {
     BASE64.encode(Sha1::digest(&joined))
 }
 
-/// The client's part, but for the key, which follows with [`put_key`].
+/// The client's part, but for the key, which follows with [`put_key`]. Headers of the request that
+/// are the client's own, or whose value is only known to a user, are left out.
 pub fn request_head(request: &HttpRequest) -> Vec<u8> {
+    let offer = offer(request);
     let mut head = format!(
         "GET {} HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Version: 13\r\n",
@@ -33,11 +36,28 @@ pub fn request_head(request: &HttpRequest) -> Vec<u8> {
         ("User-Agent", concat!("knee/", env!("CARGO_PKG_VERSION"))),
     ];
     let implied = implied.into_iter().filter(|(name, _)| !request.has_header(name));
-    let given = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    for (name, value) in implied.chain(given) {
+    let offer = offer.iter().map(|offer| ("Sec-WebSocket-Extensions", offer.sent.as_str()));
+    let is_given = |(number, (name, _)): &(u16, &(String, String))| {
+        let is_own = WEBSOCKET_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
+        let is_filled = request.holes.iter().any(|hole| hole.part == Part::Header(*number));
+        !is_own && !is_filled && !DeflateOffer::is_header(name)
+    };
+    let given = (0u16..).zip(&request.headers).filter(is_given);
+    let given = given.map(|(_, (name, value))| (name.as_str(), value.as_str()));
+    for (name, value) in implied.chain(given).chain(offer) {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.into_bytes()
+}
+
+/// The offer to compress messages. One of other extensions is refused where the target is made.
+fn offer(request: &HttpRequest) -> Option<DeflateOffer> {
+    DeflateOffer::of(request).ok().flatten()
+}
+
+/// Whether a request offers to compress messages.
+pub fn offers_deflate(request: &HttpRequest) -> bool {
+    offer(request).is_some()
 }
 
 /// The list of subprotocols that a request offers.
@@ -67,21 +87,37 @@ fn head_length(bytes: &[u8]) -> Result<Option<usize>, WebSocketViolation> {
     }
 }
 
-/// Reads the server's part. Returns its length; `None` if it goes on. `offered` is the list of
-/// subprotocols that the client offered.
+/// What a server's part begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandshakeAnswer {
+    /// A head that goes on.
+    More,
+    /// An interim response of this length (RFC 9110 §15.2).
+    Interim(usize),
+    /// The answer, of this length.
+    Opened {
+        /// Length of its head.
+        length: usize,
+        /// How messages are compressed, if they are.
+        deflate: Option<DeflateAgreement>,
+    },
+}
+
+/// Reads the server's part. `protocols` is the list of subprotocols that the client offered;
+/// `offers_deflate`: it offered to compress messages.
 ///
 /// # Errors
 /// The rule that the server broke.
 pub fn read_response(
     bytes: &[u8],
     key: &str,
-    offered: Option<&str>,
-) -> Result<Option<usize>, WebSocketViolation> {
+    (protocols, offers_deflate): (Option<&str>, bool),
+) -> Result<HandshakeAnswer, WebSocketViolation> {
     if !b"HTTP/1.1 ".starts_with(&bytes[..bytes.len().min(9)]) && !bytes.starts_with(b"HTTP/1.") {
         return Err(WebSocketViolation::HandshakeNotHttp);
     }
     let Some(length) = head_length(bytes)? else {
-        return Ok(None);
+        return Ok(HandshakeAnswer::More);
     };
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
@@ -89,6 +125,9 @@ pub fn read_response(
         return Err(WebSocketViolation::HandshakeNotHttp);
     }
     let status = response.code.unwrap_or_default();
+    if matches!(status, 100 | 102..200) {
+        return Ok(HandshakeAnswer::Interim(length));
+    }
     if status != 101 {
         return Err(WebSocketViolation::HandshakeStatus(status));
     }
@@ -102,14 +141,23 @@ pub fn read_response(
     if value_of(headers, "sec-websocket-accept") != Some(&accept_of(key)) {
         return Err(WebSocketViolation::HandshakeAccept);
     }
-    if value_of(headers, "sec-websocket-extensions").is_some() {
-        return Err(WebSocketViolation::HandshakeExtension);
-    }
-    let is_offered =
-        |chosen: &str| offered.is_some_and(|list| list.split(',').any(|one| one.trim() == chosen));
+    let extensions = headers.iter().filter(|header| DeflateOffer::is_header(header.name));
+    let extensions: Vec<&[u8]> = extensions.map(|header| header.value).collect();
+    let deflate = match &extensions[..] {
+        [] => None,
+        [_] if !offers_deflate => return Err(WebSocketViolation::HandshakeExtension),
+        [chosen] => {
+            let agreed = std::str::from_utf8(chosen).ok().and_then(DeflateAgreement::read);
+            Some(agreed.ok_or(WebSocketViolation::HandshakeDeflate)?)
+        }
+        _ => return Err(WebSocketViolation::HandshakeExtension),
+    };
+    let is_offered = |chosen: &str| {
+        protocols.is_some_and(|list| list.split(',').any(|one| one.trim() == chosen))
+    };
     match value_of(headers, "sec-websocket-protocol") {
         Some(chosen) if !is_offered(chosen) => Err(WebSocketViolation::HandshakeProtocol),
-        _ => Ok(Some(length)),
+        _ => Ok(HandshakeAnswer::Opened { length, deflate }),
     }
 }
 
@@ -178,20 +226,21 @@ mod tests {
     /// The key of RFC 6455 §1.3.
     const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-    fn answer(change: impl Fn(&str) -> String) -> Result<Option<usize>, WebSocketViolation> {
+    fn answer(change: impl Fn(&str) -> String) -> Result<HandshakeAnswer, WebSocketViolation> {
         let whole = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
             Connection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: \
             s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
-        read_response(change(whole).as_bytes(), KEY, Some("chat, v2"))
+        read_response(change(whole).as_bytes(), KEY, (Some("chat, v2"), false))
     }
 
     #[test]
     fn a_server_that_breaks_a_rule_is_told_which() {
-        assert!(matches!(answer(str::to_owned), Ok(Some(_))));
+        assert!(matches!(answer(str::to_owned), Ok(HandshakeAnswer::Opened { .. })));
         let with = |line: &'static str| {
             move |whole: &str| whole.replace("\r\n\r\n", &format!("\r\n{line}\r\n\r\n"))
         };
-        assert!(matches!(answer(with("Sec-WebSocket-Protocol: v2")), Ok(Some(_))));
+        let chosen = answer(with("Sec-WebSocket-Protocol: v2"));
+        assert!(matches!(chosen, Ok(HandshakeAnswer::Opened { .. })));
         let rows = [
             (answer(|w| w.replace("101", "200")), WebSocketViolation::HandshakeStatus(200)),
             (answer(|w| w.replace("websocket", "h2c")), WebSocketViolation::HandshakeUpgrade),
@@ -211,18 +260,79 @@ mod tests {
     }
 
     #[test]
+    fn headers_of_a_user_are_sent_once_and_those_of_knee_are_its_own() {
+        let url = knee_load::spec::Url::parse("ws://h/chat?a=b").unwrap();
+        let headers = [
+            ("Upgrade", "websocket"),
+            ("connection", "keep-alive, Upgrade"),
+            ("Sec-WebSocket-Key", KEY),
+            ("SEC-WEBSOCKET-VERSION", "13"),
+            ("Sec-WebSocket-Extensions", "permessage-deflate; client_max_window_bits"),
+            ("Origin", "https://a"),
+            ("user-agent", "Mozilla"),
+            ("Sec-WebSocket-Protocol", "chat"),
+            ("X-Upgrade", "yes"),
+        ];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let request = HttpRequest::new("GET", &url, headers.to_vec(), Vec::new(), 1).unwrap();
+        let mut head = request_head(&request);
+        put_key(&mut head, KEY);
+        let want = format!(
+            "GET /chat?a=b HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Version: 13\r\nHost: h\r\nOrigin: https://a\r\nuser-agent: Mozilla\r\n\
+             Sec-WebSocket-Protocol: chat\r\nX-Upgrade: yes\r\n\
+             Sec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Key: {KEY}\r\n\r\n"
+        );
+        assert_eq!(String::from_utf8(head).unwrap(), want);
+    }
+
+    #[test]
+    fn interim_responses_and_extensions_are_read() {
+        let opened = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+            Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n";
+        let read = |text: &str, offers| read_response(text.as_bytes(), KEY, (None, offers));
+        for status in ["100 Continue", "102 Processing", "103 Early Hints", "199 x"] {
+            let interim = format!("HTTP/1.1 {status}\r\nLink: a\r\n\r\n");
+            let length = interim.len();
+            assert_eq!(read(&interim, false), Ok(HandshakeAnswer::Interim(length)));
+            let both = format!("{interim}{opened}\r\n");
+            assert_eq!(read(&both, false), Ok(HandshakeAnswer::Interim(length)));
+        }
+        let with = |lines: &str| format!("{opened}{lines}\r\n");
+        let agreed = with("Sec-WebSocket-Extensions: permessage-deflate\r\n");
+        let deflate = Some(DeflateAgreement::default());
+        assert_eq!(
+            read(&agreed, true),
+            Ok(HandshakeAnswer::Opened { length: agreed.len(), deflate })
+        );
+        let plain = with("");
+        let deflate = None;
+        assert_eq!(
+            read(&plain, true),
+            Ok(HandshakeAnswer::Opened { length: plain.len(), deflate })
+        );
+        assert_eq!(read(&agreed, false), Err(WebSocketViolation::HandshakeExtension));
+        let window = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=10\r\n";
+        assert_eq!(read(&with(window), true), Err(WebSocketViolation::HandshakeDeflate));
+        let twice = "Sec-WebSocket-Extensions: permessage-deflate\r\n".repeat(2);
+        assert_eq!(read(&with(&twice), true), Err(WebSocketViolation::HandshakeExtension));
+    }
+
+    #[test]
     fn a_handshake_may_come_byte_by_byte() {
-        let whole = answer(str::to_owned).unwrap().unwrap();
+        let Ok(HandshakeAnswer::Opened { length: whole, deflate: None }) = answer(str::to_owned)
+        else {
+            panic!("it is an answer");
+        };
         let mut cut = Vec::new();
-        let _ = answer(|w| w.to_owned());
         let text = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
             Connection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: \
             s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
         for byte in text.bytes() {
             assert!(cut.len() < whole);
             cut.push(byte);
-            let read = read_response(&cut, KEY, None);
-            assert_eq!(read, Ok((cut.len() == whole).then_some(whole)));
+            let read = read_response(&cut, KEY, (None, false));
+            assert_eq!(read != Ok(HandshakeAnswer::More), cut.len() == whole);
         }
     }
 
@@ -239,7 +349,8 @@ mod tests {
             panic!("it is a handshake");
         };
         assert_eq!(length, head("GET", KEY).len());
-        assert!(matches!(read_response(&answer, KEY, None), Ok(Some(_))));
+        let read = read_response(&answer, KEY, (None, false));
+        assert!(matches!(read, Ok(HandshakeAnswer::Opened { .. })));
         for other in [head("POST", KEY), head("GET", "short"), "GET / HTTP/1.1\r\n\r\n".into()] {
             let refused = matches!(read_request(other.as_bytes()), UpgradeRequest::Refused(text)
                 if text.starts_with("HTTP/1.1 426"));

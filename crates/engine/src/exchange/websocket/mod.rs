@@ -3,6 +3,7 @@
 //!
 //! The client of a load and the reference server share frames and handshakes.
 
+pub mod deflate;
 pub mod frame;
 pub mod handshake;
 mod messages;
@@ -11,12 +12,14 @@ mod tests;
 mod violation;
 
 use crate::exchange::{
-    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, FlightId, OpEvent, Received,
-    RequestRef, ResponseSink as _, StreamEnd, TargetConversation, WorkerSetup,
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, FlightId, INTERIMS_MAX,
+    OpEvent, Received, RequestRef, ResponseSink as _, StreamEnd, TargetConversation, WorkerSetup,
 };
 use crate::reactor::WireRequest;
+use deflate::{MessageDeflater, MessageInflater};
+use frame::{COMPRESSED, close_code, opcode, put, put_close};
 pub use frame::{MessageItem, MessageReader, ReaderSide};
-use frame::{close_code, opcode, put, put_close};
+use handshake::HandshakeAnswer;
 use knee_load::measure::{Outcome, Status};
 use knee_load::rng::{self, Rng};
 use knee_load::spec::{Matching, Target, WebSocketSettings};
@@ -41,14 +44,17 @@ pub struct WebSocketShared {
     head: Vec<u8>,
     /// Subprotocols that it offers.
     offered: Option<String>,
+    /// Whether it offers to compress messages.
+    offers_deflate: bool,
     messages: Vec<MessageTemplate>,
     settings: WebSocketSettings,
     /// Longest wait for the answer to the opening handshake.
     open_timeout: Nanos,
     /// Keys and masks.
     rng: Rng,
-    /// Scratch space for a payload.
+    /// Scratch space for a payload, and for a compressed one.
     payload: Vec<u8>,
+    compressed: Vec<u8>,
     /// CLOCK_REALTIME of time zero, in nanoseconds.
     epoch_ns: u64,
 }
@@ -65,11 +71,13 @@ impl WebSocketShared {
         WebSocketShared {
             head: first.map(handshake::request_head).unwrap_or_default(),
             offered: first.and_then(handshake::offered).map(str::to_owned),
+            offers_deflate: first.is_some_and(handshake::offers_deflate),
             messages: MessageTemplate::all(target, settings),
             settings: *settings,
             open_timeout,
             rng: rng::stream(seed, rng::MASKS + worker),
             payload: Vec::new(),
+            compressed: Vec::new(),
             epoch_ns: 0,
         }
     }
@@ -85,6 +93,8 @@ pub struct WebSocket {
     phase: WebSocketPhase,
     state: ConnectionState,
     reader: MessageReader,
+    /// Compresses messages, where both sides agreed on that.
+    deflater: Option<Box<MessageDeflater>>,
     /// Messages under way, the oldest first.
     pending: VecDeque<Pending>,
     /// Messages of the server that no operation has taken yet.
@@ -120,8 +130,10 @@ enum WebSocketPhase {
 #[derive(Debug)]
 struct Opening {
     key: String,
-    /// The answer so far.
+    /// The answer so far, interim responses left out.
     answer: Vec<u8>,
+    /// Number of interim responses.
+    interims: u8,
 }
 
 /// A message under way.
@@ -171,9 +183,14 @@ impl Conversation for WebSocket {
         handshake::put_key(out, &key);
         let settings = &cx.shared.settings;
         WebSocket {
-            phase: WebSocketPhase::Opening(Box::new(Opening { key, answer: Vec::new() })),
+            phase: WebSocketPhase::Opening(Box::new(Opening {
+                key,
+                answer: Vec::new(),
+                interims: 0,
+            })),
             state: ConnectionState::Open,
             reader: MessageReader::new(ReaderSide::Client, settings.message_bytes_max as usize),
+            deflater: None,
             pending: VecDeque::new(),
             arrived: VecDeque::new(),
             is_flooded: false,
@@ -220,7 +237,16 @@ impl Conversation for WebSocket {
         let time_ns = shared.epoch_ns + cx.now.0;
         template.put(request, (number, time_ns), &mut shared.payload);
         let kind = if shared.settings.is_binary { opcode::BINARY } else { opcode::TEXT };
-        put(cx.out.bytes(), kind, true, mask, &shared.payload);
+        match &mut self.deflater {
+            None => put(cx.out.bytes(), kind, true, mask, &shared.payload),
+            Some(deflater) => {
+                deflater.deflate(&shared.payload, &mut shared.compressed);
+                let before = cx.out.bytes().len();
+                put(cx.out.bytes(), kind | COMPRESSED, true, mask, &shared.compressed);
+                let bytes = (cx.out.bytes().len() - before) as u64;
+                cx.events.push(OpEvent::Resized { op, bytes });
+            }
+        }
         let number_at = template.number_at as u32;
         self.pending.push_back(Pending { op, number, number_at });
         cx.events.push(OpEvent::Written(op));
@@ -340,10 +366,24 @@ impl WebSocket {
         let WebSocketPhase::Opening(opening) = &mut self.phase else {
             return Ok(());
         };
-        let offered = cx.shared.offered.as_deref();
-        let Some(length) = handshake::read_response(&opening.answer, &opening.key, offered)? else {
-            return Ok(());
+        let offered = (cx.shared.offered.as_deref(), cx.shared.offers_deflate);
+        let (length, deflate) = loop {
+            match handshake::read_response(&opening.answer, &opening.key, offered)? {
+                HandshakeAnswer::More => return Ok(()),
+                HandshakeAnswer::Interim(_) if opening.interims == INTERIMS_MAX => {
+                    return Err(WebSocketViolation::HandshakeNotHttp);
+                }
+                HandshakeAnswer::Interim(length) => {
+                    opening.interims += 1;
+                    opening.answer.drain(..length);
+                }
+                HandshakeAnswer::Opened { length, deflate } => break (length, deflate),
+            }
         };
+        if let Some(agreed) = deflate {
+            self.deflater = Some(Box::new(MessageDeflater::new(agreed.client_resets)));
+            self.reader.inflate_with(MessageInflater::new(agreed.server_resets));
+        }
         let answer = std::mem::take(&mut opening.answer);
         self.phase = WebSocketPhase::Open;
         self.next_timer = match self.ping_every {

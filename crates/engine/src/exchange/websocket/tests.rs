@@ -26,8 +26,14 @@ fn settings(matching: Matching) -> WebSocketSettings {
 
 impl Rig {
     fn new(matching: Matching, content: &str) -> Rig {
+        Rig::with(matching, content, &[])
+    }
+
+    fn with(matching: Matching, content: &str, headers: &[(&str, &str)]) -> Rig {
         let url = Url::parse("ws://h:81/chat").unwrap();
-        let request = HttpRequest::new("GET", &url, Vec::new(), content.as_bytes().to_vec(), 1);
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let content = content.as_bytes().to_vec();
+        let request = HttpRequest::new("GET", &url, headers.collect(), content, 1);
         let endpoint = url.endpoint().clone();
         let mut target =
             Target::new(endpoint, vec![request.unwrap()], Pick::InOrder, true).unwrap();
@@ -56,14 +62,32 @@ impl Rig {
     /// The same, upgraded.
     fn open(matching: Matching, content: &str) -> Rig {
         let mut rig = Rig::new(matching, content);
-        let asked = handshake::read_request(&rig.sent());
-        let handshake::UpgradeRequest::Upgrade(_, answer) = asked else {
-            panic!("{asked:?}");
-        };
+        let answer = rig.answer("");
         assert_eq!(rig.capacity(), 0);
         rig.receive(&answer);
         assert_eq!(rig.told(), [OpEvent::Opened]);
         assert_eq!(rig.capacity(), 8);
+        rig
+    }
+
+    /// The answer to the handshake, with further lines.
+    fn answer(&mut self, lines: &str) -> Vec<u8> {
+        let asked = handshake::read_request(&self.sent());
+        let handshake::UpgradeRequest::Upgrade(_, answer) = asked else {
+            panic!("{asked:?}");
+        };
+        let answer = String::from_utf8(answer).unwrap();
+        answer.replace("\r\n\r\n", &format!("\r\n{lines}\r\n")).into_bytes()
+    }
+
+    /// One that offered to compress, upgraded by an answer with these parameters.
+    fn compressed(parameters: &str) -> Rig {
+        let offer = ("Sec-WebSocket-Extensions", "permessage-deflate");
+        let mut rig = Rig::with(Matching::Number, "a {seq} a a a a a a a", &[offer]);
+        let line = format!("Sec-WebSocket-Extensions: permessage-deflate{parameters}\r\n");
+        let answer = rig.answer(&line);
+        rig.receive(&answer);
+        assert_eq!(rig.told(), [OpEvent::Opened]);
         rig
     }
 
@@ -106,7 +130,11 @@ impl Rig {
     /// What was told but for bytes and written messages.
     fn told(&mut self) -> Vec<OpEvent> {
         let mut events = std::mem::take(&mut *self.events);
-        events.retain(|e| !matches!(e, OpEvent::Received { .. } | OpEvent::Written(_)));
+        let is_other = |event: &OpEvent| {
+            let of_bytes = matches!(event, OpEvent::Received { .. } | OpEvent::Resized { .. });
+            !of_bytes && !matches!(event, OpEvent::Written(_))
+        };
+        events.retain(is_other);
         events
     }
 }
@@ -309,6 +337,104 @@ fn a_server_that_does_not_upgrade_ends_one_operation() {
     let (socket, mut cx) = gone.call();
     socket.ended(StreamEnd::Fin, &mut cx);
     assert_eq!(gone.told(), [OpEvent::NotOpened(Outcome::Closed)]);
+}
+
+#[test]
+fn interim_responses_come_before_the_upgrade() {
+    for (before, piece) in [(1, 1), (1, 1000), (2, 7), (100, 1000)] {
+        let mut rig = Rig::new(Matching::Number, "a");
+        let interim = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(before);
+        let answer = [interim, rig.answer(""), text("news")].concat();
+        answer.chunks(piece).for_each(|piece| rig.receive(piece));
+        assert_eq!(rig.told(), [OpEvent::Opened], "{before} in pieces of {piece}");
+        assert_eq!(rig.capacity(), 8);
+    }
+    let mut endless = Rig::new(Matching::Number, "a");
+    endless.receive(&b"HTTP/1.1 100 Continue\r\n\r\n".repeat(101));
+    assert_eq!(endless.told()[0], OpEvent::NotOpened(Outcome::Malformed));
+    let mut refused = Rig::new(Matching::Number, "a");
+    refused.receive(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 403 No\r\n\r\n");
+    assert_eq!(refused.told()[0], OpEvent::NotOpened(Outcome::HTTP_4XX));
+}
+
+/// A frame as a server compresses it.
+fn compressed_frame(deflater: &mut MessageDeflater, payload: &[u8]) -> Vec<u8> {
+    let (mut out, mut compressed) = (Vec::new(), Vec::new());
+    deflater.deflate(payload, &mut compressed);
+    put(&mut out, opcode::TEXT | COMPRESSED, true, None, &compressed);
+    out
+}
+
+#[test]
+fn messages_are_compressed_in_both_directions() {
+    for (parameters, client_resets, server_resets) in [
+        ("", false, false),
+        ("; client_no_context_takeover", true, false),
+        ("; server_no_context_takeover", false, true),
+        ("; server_no_context_takeover; client_no_context_takeover", true, true),
+        ("; server_max_window_bits=9", false, false),
+    ] {
+        let mut rig = Rig::compressed(parameters);
+        let mut server = MessageReader::new(ReaderSide::Server, 1 << 20);
+        server.inflate_with(MessageInflater::new(client_resets));
+        let mut deflater = MessageDeflater::new(server_resets);
+        let mut lengths = Vec::new();
+        for op in 0..4 {
+            rig.start(op);
+            let sent = rig.sent();
+            lengths.push(sent.len());
+            let item = server.read(&mut &sent[..]);
+            assert_eq!(item, Ok(Some(MessageItem::Message { is_text: true })));
+            let echo = server.payload().to_vec();
+            assert_eq!(echo, format!("a knee-000000000{op} a a a a a a a").into_bytes());
+            let mut frame = compressed_frame(&mut deflater, &echo);
+            if op == 2 {
+                // A message that is not compressed may come between.
+                frame = text(std::str::from_utf8(&echo).unwrap());
+            }
+            frame.chunks(3).for_each(|piece| rig.receive(piece));
+            assert_eq!(rig.told(), [answered(op)], "{parameters}");
+        }
+        assert_eq!(lengths[3] < lengths[0], !client_resets, "{parameters}: {lengths:?}");
+    }
+}
+
+#[test]
+fn fragments_of_a_compressed_message_are_one() {
+    let mut rig = Rig::compressed("");
+    rig.start(0);
+    let mut compressed = Vec::new();
+    MessageDeflater::new(false).deflate(b"knee-0000000000, compressed", &mut compressed);
+    let (first, second) = compressed.split_at(5);
+    let mut frames = Vec::new();
+    put(&mut frames, opcode::TEXT | COMPRESSED, false, None, first);
+    put(&mut frames, opcode::PING, true, None, b"between");
+    put(&mut frames, opcode::CONTINUATION, true, None, second);
+    rig.receive(&frames);
+    assert_eq!(rig.told(), [answered(0)]);
+}
+
+#[test]
+fn bits_and_bytes_that_no_compression_has_are_violations() {
+    let offered: &[(&[u8], WebSocketViolation)] = &[
+        (b"\xC9\x00", WebSocketViolation::ReservedBits),
+        (b"\x41\x00\xC0\x00", WebSocketViolation::ReservedBits),
+        (b"\xE1\x00", WebSocketViolation::ReservedBits),
+        (b"\x91\x00", WebSocketViolation::ReservedBits),
+        (b"\xC1\x01\x07", WebSocketViolation::NotDeflate),
+        // "\xff", whole, which is no text.
+        (b"\xC1\x07\x00\x01\x00\xfe\xff\xff\x00", WebSocketViolation::NotUtf8),
+    ];
+    for (frame, want) in offered {
+        let mut rig = Rig::compressed("");
+        rig.receive(frame);
+        assert_eq!(rig.told(), [OpEvent::Violated(want.to_string())], "{}", frame.escape_ascii());
+        let closed = server_reads(&rig.sent())[0].0;
+        assert_eq!(closed, MessageItem::Close(want.close_code()));
+    }
+    let mut plain = Rig::open(Matching::Number, "a");
+    plain.receive(b"\xC1\x00");
+    assert_eq!(plain.told(), [OpEvent::Violated(WebSocketViolation::ReservedBits.to_string())]);
 }
 
 /// Bytes between a server of another implementation and this client.

@@ -26,6 +26,8 @@ pub enum WebSocketViolation {
     ContinuationAlone,
     /// A new message before the last fragment of the one before.
     Interleaved,
+    /// A compressed message that is no DEFLATE.
+    NotDeflate,
     /// A text that is not UTF-8.
     NotUtf8,
     /// A close frame of one byte.
@@ -52,6 +54,8 @@ pub enum WebSocketViolation {
     HandshakeAccept,
     /// An extension that was not offered.
     HandshakeExtension,
+    /// Parameters of permessage-deflate that are not permitted.
+    HandshakeDeflate,
     /// A subprotocol that was not offered.
     HandshakeProtocol,
 }
@@ -60,7 +64,9 @@ impl WebSocketViolation {
     /// The code to close the connection with (RFC 6455 §7.4.1).
     pub fn close_code(&self) -> u16 {
         match self {
-            WebSocketViolation::NotUtf8 | WebSocketViolation::CloseReason => close_code::NOT_UTF8,
+            WebSocketViolation::NotUtf8
+            | WebSocketViolation::NotDeflate
+            | WebSocketViolation::CloseReason => close_code::NOT_UTF8,
             WebSocketViolation::MessageTooLong(_) => close_code::TOO_LONG,
             WebSocketViolation::MessageFlood(_) => close_code::POLICY,
             _ => close_code::PROTOCOL_ERROR,
@@ -92,6 +98,9 @@ impl fmt::Display for WebSocketViolation {
             }
             WebSocketViolation::Interleaved => {
                 "a message begins before the one before has ended (RFC 6455 §5.4)"
+            }
+            WebSocketViolation::NotDeflate => {
+                "a compressed message is no DEFLATE (RFC 7692 §7.2.2)"
             }
             WebSocketViolation::NotUtf8 => "a text message is not UTF-8 (RFC 6455 §8.1)",
             WebSocketViolation::CloseCut => "a close frame has one byte (RFC 6455 §5.5.1)",
@@ -128,6 +137,10 @@ impl fmt::Display for WebSocketViolation {
             }
             WebSocketViolation::HandshakeExtension => {
                 "the server chose an extension that was not offered (RFC 6455 §4.1)"
+            }
+            WebSocketViolation::HandshakeDeflate => {
+                "the server chose permessage-deflate with parameters that were not offered \
+                 (RFC 7692 §7.1)"
             }
             WebSocketViolation::HandshakeProtocol => {
                 "the server chose a subprotocol that was not offered (RFC 6455 §4.1)"

@@ -19,7 +19,7 @@ impl Bench {
     fn new() -> Bench {
         let (config, requests, mut target) = parts(1, 0, "GET");
         target.requests[0].path = "/a.b?type=A".to_owned();
-        let udp = DnsSettings { over_tcp: false, queries_max: 100 };
+        let udp = DnsSettings { queries_max: 100, ..DnsSettings::default() };
         let tcp = udp.after_truncation().unwrap();
         let kinds = [udp, tcp].map(|settings| {
             let wire = WireRequests::new(Dns::wire_requests(&settings, &target));

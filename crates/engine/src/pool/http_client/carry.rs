@@ -83,10 +83,10 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         self.set_timer(slot);
     }
 
-    /// Notes requests that are in the outbox to their end, and messages of requests.
+    /// Notes requests that are in the outbox to their end, their lengths, and messages of requests.
     fn note_leaving(&mut self, slot: u32, how: SendProgress) {
         let leaving = &mut self.connections[slot as usize].leaving;
-        let streams = &mut self.streams;
+        let (streams, flights) = (&mut self.streams, &mut self.flights);
         self.events.retain(|event| match event {
             OpEvent::Written(op) => {
                 leaving.push((*op, how));
@@ -94,6 +94,10 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             }
             OpEvent::MessageLeft { intended, at } => {
                 streams.left(*intended, *at);
+                false
+            }
+            OpEvent::Resized { op, bytes } => {
+                flights.get_mut(*op).bytes_sent = *bytes;
                 false
             }
             _ => true,

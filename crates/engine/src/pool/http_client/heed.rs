@@ -48,6 +48,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 OpEvent::Written(op) => {
                     self.connections[slot as usize].leaving.push((op, SendProgress::End));
                 }
+                OpEvent::Resized { op, bytes } => self.flights.get_mut(op).bytes_sent = bytes,
                 OpEvent::Violated(rule) => {
                     self.violation.get_or_insert(rule);
                 }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use knee_load::percent;
 use knee_load::quantity::ParseError;
 use knee_load::session::remove_dot_segments;
-use knee_load::spec::{Endpoint, Url};
+use knee_load::spec::{Endpoint, Scheme, Url};
 
 /// The redirections that curl follows where it is asked to.
 const REDIRECTS: u32 = 50;
@@ -103,7 +103,11 @@ impl Transfer {
         let is_host = |header: &(String, String)| header.0.eq_ignore_ascii_case("host");
         let names_host = !request.headers.iter().any(is_host);
         let mut options = self.connection(&request.url, names_host)?;
-        options.push(format!("--method={}", request.method));
+        let scheme = Url::parse(&request.url)?.scheme();
+        // A WebSocket opens with GET, which is no option of it.
+        if request.method != "GET" || !matches!(scheme, Scheme::Ws | Scheme::Wss) {
+            options.push(format!("--method={}", request.method));
+        }
         options.extend(request.headers.iter().map(|(name, value)| {
             let sign = if value.is_empty() { ";" } else { ": " };
             format!("--header={name}{sign}{value}")
@@ -348,7 +352,7 @@ impl Transfer {
         let parsed = Url::parse(url)?;
         let mut options = match self.other_server(&parsed) {
             Some(server) => {
-                let scheme = if parsed.is_secure() { "https" } else { "http" };
+                let scheme = parsed.scheme().name();
                 let mut options = vec![format!("--url={scheme}://{server}{}", parsed.path())];
                 options.extend(names_host.then(|| format!("--header=Host: {}", parsed.host())));
                 if let (true, Endpoint::Tcp { host, .. }) = (parsed.is_secure(), parsed.endpoint())

@@ -55,7 +55,13 @@ fn answer() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn queries_are_read_as_they_are_meant(labels in labels(), kind: u16) {
+    fn queries_are_read_as_they_are_meant(
+        labels in labels(),
+        kind: u16,
+        edns_bytes: Option<u16>,
+        dnssec: bool,
+        no_recursion: bool,
+    ) {
         let mut wire = Vec::new();
         for label in &labels {
             wire.push(label.len() as u8);
@@ -63,10 +69,18 @@ proptest! {
         }
         wire.push(0);
         let mut query = Vec::new();
-        put_query(&DnsQuestion { name: wire, kind }, &mut query);
+        let settings =
+            DnsSettings { edns_bytes, dnssec, no_recursion, ..DnsSettings::default() };
+        put_query(&DnsQuestion { name: wire, kind }, &settings, &mut query);
         let read = Message::from_vec(&query).unwrap();
         prop_assert_eq!(read.metadata.message_type, MessageType::Query);
-        prop_assert!(read.metadata.recursion_desired && !read.metadata.truncation);
+        prop_assert!(read.metadata.recursion_desired != no_recursion && !read.metadata.truncation);
+        prop_assert_eq!(read.edns.is_some(), dnssec || edns_bytes.is_some());
+        if let Some(edns) = &read.edns {
+            // Less than 512 means 512 (RFC 6891 §6.2.3).
+            prop_assert_eq!(edns.max_payload(), edns_bytes.unwrap_or(1232).max(512));
+            prop_assert_eq!((edns.version(), edns.flags().dnssec_ok), (0, dnssec));
+        }
         let [asked] = &read.queries[..] else {
             return Err(TestCaseError::fail("one question"));
         };
@@ -74,7 +88,9 @@ proptest! {
         prop_assert_eq!(their, labels);
         prop_assert_eq!(u16::from(asked.query_type()), kind);
         prop_assert_eq!(asked.query_class(), DNSClass::IN);
-        prop_assert_eq!(read.to_vec().unwrap(), query);
+        if edns_bytes.is_none_or(|bytes| bytes >= 512) {
+            prop_assert_eq!(read.to_vec().unwrap(), query);
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 use super::*;
 use crate::exchange::dns::{check_answer, put_query};
 use hickory_proto::op::Message;
-use knee_load::spec::DnsQuestion;
+use knee_load::spec::{DnsQuestion, DnsSettings};
 use proptest::prelude::*;
 
 fn query(name: &str, kind: &str) -> Vec<u8> {
     let mut query = Vec::new();
-    put_query(&DnsQuestion::parse(name, kind).unwrap(), &mut query);
+    put_query(&DnsQuestion::parse(name, kind).unwrap(), &DnsSettings::default(), &mut query);
     query[..2].copy_from_slice(&[7, 9]);
     query
 }
