@@ -1,6 +1,6 @@
 //! Any body, however it is cut, has the same messages, and nothing panics.
 
-use knee_load::messages::{CountMode, MessageFormat, MessageReaders, MessageRules};
+use knee_load::messages::{CountMode, MessageFormat, MessageReaders, MessageRules, StreamEnding};
 
 /// The first byte says how the body is split; the rest is the body.
 pub fn check(data: &[u8]) {
@@ -27,7 +27,7 @@ pub fn check(data: &[u8]) {
 fn read<'a>(
     rules: &MessageRules,
     pieces: impl Iterator<Item = &'a [u8]>,
-) -> (Vec<Option<u64>>, Option<Option<String>>) {
+) -> (Vec<Option<u64>>, Option<StreamEnding>) {
     let mut readers = MessageReaders::new([Some(rules)].into_iter());
     readers.begin(0, 0);
     let mut units = Vec::new();

@@ -322,7 +322,7 @@ impl<K: Clock> WorkerLoop<K> {
         measurement.malformed_because = summary.violation;
         measurement.stream_reset_because = summary.reset;
         if let Some(messages) = &mut measurement.messages {
-            messages.fault = summary.stream_fault;
+            messages.set_faults(summary.stream_faults);
         }
         measurement.handshakes = summary.handshakes;
         measurement.sessions = summary.sessions;

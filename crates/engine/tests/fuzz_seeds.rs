@@ -74,6 +74,11 @@ fn scenario_file() {
 }
 
 #[test]
+fn stream_api() {
+    run("stream_api", 4_000, checks::stream_api::check);
+}
+
+#[test]
 fn sweep_csv() {
     run("sweep_csv", 1_000, checks::sweep_csv::check);
 }

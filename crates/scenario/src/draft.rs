@@ -19,7 +19,7 @@ pub(super) const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", 
 /// The keys that only a request has.
 pub(super) const OF_REQUESTS: &str = "name exec gives headers json form multipart body body_file \
                                       expect extract redirects timeout on_failure messages \
-                                      message_count end_message message_timeout";
+                                      message_count end_message message_timeout stream_api";
 
 /// The largest weight.
 pub(super) const WEIGHT_MAX: u64 = 1_000_000;

@@ -1,11 +1,11 @@
 //! Responses: what is expected of them, and streams of messages.
 
 use super::first_given;
-use super::values::{Choices, parse_positive, word_of};
+use super::values::{Choices, one_of, parse_positive, word_of};
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, displayed, typed};
 use clap::Args;
-use knee_load::messages::{CountMode, MessageFormat, MessageRules, StreamBounds};
+use knee_load::messages::{CountMode, MessageFormat, MessageRules, StreamApi, StreamBounds};
 use knee_load::quantity::{Rate, parse_rate};
 use knee_load::spec::{ParseError, Target};
 use knee_load::time::Nanos;
@@ -88,8 +88,8 @@ const FORMATS: Choices<MessageFormat> = &MessageFormat::NAMES;
 pub struct MessageArgs {
     /// How responses are split into messages [default: sse for text/event-stream]
     ///
-    /// sse: server-sent events. ndjson: lines of JSON. lines: lines of text, without empty ones.
-    /// chunks: chunks of the transfer coding, or DATA frames of HTTP/2. none: no messages. A number
+    /// sse: server-sent events. ndjson: lines of JSON. array: elements of a JSON array. lines: lines
+    /// of text, without empty ones. chunks: chunks of the transfer coding, or DATA frames of HTTP/2. none: no messages. A number
     /// is of gRPC: how many messages each call sends, of a method that takes a stream. They are
     /// those of --body, from the first one again after the last.
     #[arg(long, value_name = "FORMAT|N", value_parser = parse_messages, hide_short_help = true)]
@@ -113,10 +113,20 @@ pub struct MessageArgs {
     #[serde(serialize_with = "typed")]
     message_count: Option<MessageCount>,
 
-    /// End message of a stream, not counted; '' for none. Of sse by default that of OpenAI
+    /// API of a language model whose streams are read [default: auto, by the first messages]
     ///
-    /// With this option or with --messages sse, a stream without it is incomplete.
-    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    /// It says which messages have output (text, reasoning, a call of a tool), are errors, end the
+    /// stream or have the number of tokens. Times are of messages with output, others are counted
+    /// apart. A stream with an error ends as stream_error. none: each message is output.
+    #[arg(long, value_name = "API", value_parser = one_of(APIS), hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
+    stream_api: Option<StreamApi>,
+
+    /// End message of a stream: its text, or /POINTER=VALUE of JSON such as /done=true; '' for none
+    ///
+    /// It is not counted. By default it is that of the API, and [DONE] of sse. With this option or
+    /// with --messages sse, a stream without it is incomplete.
+    #[arg(long, value_name = "TEXT", value_parser = MessageRules::parse_end, hide_short_help = true)]
     end_message: Option<String>,
 
     /// Longest time without a message
@@ -127,8 +137,9 @@ pub struct MessageArgs {
     /// What a stream has to meet to count in goodput: 'first_message<500ms, gap_p95<50ms'
     ///
     /// Of each stream by itself: first_message, from the intended time; gap_p50 or another
-    /// percentile, and gap_max; per_message; stream, up to the last message. A stream that is not
-    /// whole is never good.
+    /// percentile, and gap_max; per_message; per_token, which is per_message where a stream does not
+    /// say how many it has; stream, up to the last message. A stream that is not whole or has an
+    /// error is never good.
     #[arg(long, value_name = "BOUNDS", value_parser = StreamBounds::parse, hide_short_help = true)]
     #[serde(serialize_with = "displayed")]
     slo: Option<StreamBounds>,
@@ -171,6 +182,8 @@ struct MessageCount {
     pointer: String,
 }
 
+const APIS: Choices<StreamApi> = &StreamApi::NAMES;
+
 fn parse_count(text: &str) -> Result<MessageCount, ParseError> {
     let (mode, pointer) = MessageRules::parse_count(text)?;
     Ok(MessageCount { mode, pointer })
@@ -182,6 +195,7 @@ impl MessageArgs {
         first_given(&[
             (self.format().is_some(), "--messages"),
             (self.message_count.is_some(), "--message-count"),
+            (self.stream_api.is_some(), "--stream-api"),
             (self.end_message.is_some(), "--end-message"),
             (self.message_timeout.is_some(), "--message-timeout"),
         ])
@@ -223,6 +237,7 @@ impl MessageArgs {
             format: self.format(),
             count: count.map(|count| count.pointer.clone()),
             count_mode: count.map_or(CountMode::Each, |count| count.mode),
+            api: self.stream_api.unwrap_or_default(),
             end: self.end_message.clone(),
             timeout: self.message_timeout,
         };
@@ -244,6 +259,12 @@ impl Typed for MessagesAsked {
             MessagesAsked::Format(format) => word_of(FORMATS, *format).into(),
             MessagesAsked::Number(number) => number.to_string().into(),
         }
+    }
+}
+
+impl Typed for StreamApi {
+    fn typed(&self) -> Value {
+        word_of(APIS, *self).into()
     }
 }
 

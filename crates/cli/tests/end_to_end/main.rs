@@ -55,6 +55,7 @@ mod several_targets;
 mod signals;
 mod silence;
 mod stalls;
+mod stream_apis;
 mod support;
 mod sweep_faults;
 mod sweeps;

@@ -5,6 +5,7 @@ use crate::trial::report::TimesReport;
 use knee_load::measure::{Histogram, MessagesMeasured, Trial};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The share of good streams that `--slo` asks for, in percent.
 pub const GOOD_STREAMS_PERCENT: f64 = 99.0;
@@ -13,9 +14,12 @@ pub const GOOD_STREAMS_PERCENT: f64 = 99.0;
 /// the other times of the streams intended in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MessagesReport {
-    /// Messages.
+    /// Messages with output.
     pub count: u64,
-    /// What they count as.
+    /// Messages without output, such as signs of life and counts of tokens; absent without any.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub others: u64,
+    /// What all of them count as.
     pub units: u64,
     /// Messages per second.
     pub per_s: f64,
@@ -23,6 +27,12 @@ pub struct MessagesReport {
     pub units_per_s: f64,
     /// Streams.
     pub streams: u64,
+    /// Those of them of a known API, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub apis: BTreeMap<String, u64>,
+    /// Whether that API was asked for; otherwise it was found by the first messages.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub api_is_asked: bool,
     /// Whole streams.
     pub whole: u64,
     /// Whole streams that meet all bounds; `None` without bounds.
@@ -37,6 +47,10 @@ pub struct MessagesReport {
     pub gap_ns: TimesReport,
     /// Mean time from message to message, once per stream.
     pub per_message_ns: TimesReport,
+    /// Mean time from token to token, once per stream that says how many tokens it has; absent
+    /// where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_token_ns: Option<TimesReport>,
     /// Time from the intended time to the last message.
     pub stream_ns: TimesReport,
     /// Time from the intended time of a message to the one that answers it; `None` where streams
@@ -60,6 +74,13 @@ pub struct MessagesReport {
     /// Why a response was no whole stream, for the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_because: Option<String>,
+    /// The text of the first error within a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Messages of requests that left at times of their own.
@@ -117,6 +138,8 @@ pub enum TimesOf {
     Gap,
     /// Times per message.
     PerMessage,
+    /// Times per token.
+    PerToken,
     /// Stream times.
     Stream,
     /// Times from message to answer.
@@ -125,10 +148,11 @@ pub enum TimesOf {
 
 impl TimesOf {
     /// All kinds but response times: key and title.
-    pub const MESSAGES: [(TimesOf, &'static str, &'static str); 5] = [
+    pub const MESSAGES: [(TimesOf, &'static str, &'static str); 6] = [
         (TimesOf::FirstMessage, "first_message", "time to first message"),
         (TimesOf::Gap, "gap", "gap between messages"),
         (TimesOf::PerMessage, "per_message", "time per message"),
+        (TimesOf::PerToken, "per_token", "time per token"),
         (TimesOf::Stream, "stream", "stream time"),
         (TimesOf::Answer, "answer", "time to the answer of a message"),
     ];
@@ -150,6 +174,7 @@ impl TimesOf {
             TimesOf::FirstMessage => &messages?.first_message_ns,
             TimesOf::Gap => &messages?.gap_ns,
             TimesOf::PerMessage => &messages?.per_message_ns,
+            TimesOf::PerToken => messages?.per_token_ns.as_ref()?,
             TimesOf::Stream => &messages?.stream_ns,
             TimesOf::Answer => messages?.answer_ns.as_ref()?,
         })
@@ -168,14 +193,18 @@ pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<Mess
     let window_s = trial.measurement.window.length().as_secs_f64();
     let per_s = |count: u64| if window_s > 0.0 { count as f64 / window_s } else { 0.0 };
     let percent = |n: u64, of: u64| n as f64 * 100.0 / of.max(1) as f64;
-    let counts = trial.spec.target.requests.iter();
-    let mut counts = counts.filter_map(|request| request.messages.as_ref()?.count.as_ref());
+    let rules = || trial.spec.target.requests.iter().filter_map(|r| r.messages.as_deref());
+    let mut counts = rules().filter_map(|rules| rules.count.as_ref());
+    let per_token = &measured.per_token;
     Some(MessagesReport {
         count: measured.count,
+        others: measured.others,
         units: measured.units,
         per_s: per_s(measured.count),
         units_per_s: per_s(measured.units),
         streams: measured.streams,
+        apis: measured.apis.iter().map(|(api, &n)| (api.name().to_owned(), n)).collect(),
+        api_is_asked: rules().any(|rules| rules.api.is_known()),
         whole: measured.whole,
         good: trial.spec.target.stream_bounds.map(|_| measured.good),
         good_percent: (trial.spec.target.stream_bounds)
@@ -183,6 +212,7 @@ pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<Mess
         first_message_ns: times_report(&measured.first_message, effect),
         gap_ns: times_report(&measured.gap, None),
         per_message_ns: times_report(&measured.per_message, effect),
+        per_token_ns: (per_token.count() > 0).then(|| times_report(per_token, effect)),
         stream_ns: times_report(&measured.stream, effect),
         answer_ns: (measured.answer.count() > 0 && measured.unpaired == 0)
             .then(|| times_report(&measured.answer, None)),
@@ -201,6 +231,7 @@ pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<Mess
         },
         numbers: counts.next().map(|_| measured.numbers),
         incomplete_because: measured.fault.clone(),
+        first_error: measured.error.clone(),
     })
 }
 

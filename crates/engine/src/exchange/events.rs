@@ -2,7 +2,7 @@
 
 use super::FlightId;
 use knee_load::measure::{Outcome, Status};
-use knee_load::messages::{MessageReaders, ReadMessage};
+use knee_load::messages::{MessagePiece, MessageReaders, ReadMessage};
 use knee_load::session::ResponseReaders;
 use knee_load::time::Nanos;
 use std::ops::{Deref, DerefMut};
@@ -181,11 +181,23 @@ impl ResponseSink for OperationSink<'_> {
     }
 
     fn body(&mut self, bytes: &[u8]) {
-        if let Some(readings) = &mut self.readings {
-            readings.body(self.op, bytes);
-        }
-        if let Some(messages) = &mut self.messages {
-            messages.on_body(self.op, bytes, |message| self.events.push(OpEvent::Message(message)));
+        let op = self.op;
+        let event = |message| self.events.push(OpEvent::Message(message));
+        match (&mut self.readings, &mut self.messages) {
+            (Some(readings), Some(messages)) => {
+                if messages.is_of_json(op) {
+                    readings.split(op);
+                }
+                readings.body(op, bytes);
+                messages.on_pieces(op, bytes, event, |piece| match piece {
+                    MessagePiece::Data(data) => readings.message(op, Some(data)),
+                    MessagePiece::End => readings.message(op, None),
+                    MessagePiece::Name(_) | MessagePiece::Error(_) => {}
+                });
+            }
+            (Some(readings), None) => readings.body(op, bytes),
+            (None, Some(messages)) => messages.on_body(op, bytes, event),
+            (None, None) => {}
         }
     }
 

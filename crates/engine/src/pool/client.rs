@@ -6,6 +6,7 @@ use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
 use knee_load::measure::{AttemptsMeasured, Completion};
 use knee_load::measure::{Handshakes, MessageEvent, Op, SessionsMeasured};
+use knee_load::messages::StreamFaults;
 use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
 
@@ -124,8 +125,8 @@ pub(crate) struct ClientSummary {
     pub attempts: Option<AttemptsMeasured>,
     /// Fault of the first malformed response.
     pub violation: Option<String>,
-    /// Why a stream of messages was not whole, for the first time.
-    pub stream_fault: Option<String>,
+    /// What was wrong with streams of messages, for the first time.
+    pub stream_faults: StreamFaults,
     /// The target's first message that it ended operations.
     pub reset: Option<String>,
     /// Positions of operations in the connections that an observer follows.
@@ -141,7 +142,7 @@ impl ClientSummary {
             sessions: self.sessions.or(other.sessions),
             attempts: self.attempts.or(other.attempts),
             violation: self.violation.or(other.violation),
-            stream_fault: self.stream_fault.or(other.stream_fault),
+            stream_faults: self.stream_faults.or(other.stream_faults),
             reset: self.reset.or(other.reset),
             sampler: self.sampler.or(other.sampler),
         }

@@ -4,6 +4,7 @@ use crate::exchange::FlightId;
 use crate::reactor::EventTime;
 use knee_load::measure::Op;
 use knee_load::measure::{Completion, Outcome, Status};
+use knee_load::messages::StreamEnding;
 use knee_load::time::Nanos;
 use std::io;
 
@@ -37,8 +38,8 @@ pub(crate) struct Flight {
     pub last_message: Nanos,
     /// The number of its stream of messages, once that has ended; [`Completion::NO_STREAM`] before.
     stream: FlightId,
-    /// Whether that stream was not whole.
-    is_stream_broken: bool,
+    /// How it ends if that stream was not whole, or had an error.
+    stream_fault: Option<Outcome>,
     /// Bytes received.
     pub bytes: u64,
     /// Bytes of its request, once passed to the kernel.
@@ -82,8 +83,13 @@ impl Flight {
     }
 
     /// Notes that its stream of messages has ended.
-    pub(super) fn set_stream(&mut self, op: FlightId, is_whole: bool) {
-        (self.stream, self.is_stream_broken) = (op, !is_whole);
+    pub(super) fn set_stream(&mut self, op: FlightId, ending: &StreamEnding) {
+        self.stream = op;
+        self.stream_fault = match ending {
+            StreamEnding::Whole => None,
+            StreamEnding::Incomplete(_) => Some(Outcome::Incomplete),
+            StreamEnding::Error(_) => Some(Outcome::StreamError),
+        };
     }
 
     /// Counts a refusal. Returns whether the operation is sent again. Each connection without a
@@ -145,8 +151,15 @@ impl Flight {
             bytes_sent: self.bytes_sent,
             status: 0,
             target: self.request as u32,
-            outcome: match outcome {
-                Outcome::Truncated if self.stream != Completion::NO_STREAM => Outcome::Incomplete,
+            outcome: match (outcome, self.stream_fault) {
+                // What was said within the stream is why it broke off.
+                (
+                    Outcome::Truncated | Outcome::Reset | Outcome::StreamReset,
+                    Some(Outcome::StreamError),
+                ) => Outcome::StreamError,
+                (Outcome::Truncated, _) if self.stream != Completion::NO_STREAM => {
+                    Outcome::Incomplete
+                }
                 _ => outcome,
             },
             lane: self.lane,
@@ -178,8 +191,8 @@ impl Flight {
         // A redirection has a body of its own kind.
         let is_success = matches!(outcome, Outcome::Ok | Outcome::Served)
             && !matches!(status, Status::Http(300..));
-        let outcome =
-            if is_success && self.is_stream_broken { Outcome::Incomplete } else { outcome };
+        let fault = self.stream_fault.filter(|_| is_success);
+        let outcome = fault.unwrap_or(outcome);
         Completion { status: status.code(), ..self.ended(outcome, time) }
     }
 

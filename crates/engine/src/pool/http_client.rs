@@ -27,6 +27,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::socket::RawAddress;
 use knee_load::driver::{Gate, RateLimit};
 use knee_load::measure::{Completion, Handshakes, MessageEvent, Op, Outcome};
+use knee_load::messages::StreamFaults;
 use knee_load::pool::ConnectionQueue;
 use knee_load::session::{Fills, ResponseReaders, SessionPlan};
 use knee_load::time::Nanos;
@@ -377,7 +378,8 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         ClientSummary {
             handshakes: std::mem::take(&mut self.handshakes),
             violation: self.violation.take(),
-            stream_fault: self.events.messages.as_ref().and_then(|messages| messages.first_fault()),
+            stream_faults: (self.events.messages.as_ref())
+                .map_or_else(StreamFaults::default, |messages| messages.first_faults()),
             reset: self.reset.take(),
             sampler: self.followed.take(),
             ..ClientSummary::default()
@@ -458,7 +460,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     #[inline]
     fn complete(&mut self, completion: Completion) {
         self.tally.in_flight -= 1;
-        if completion.outcome == Outcome::Incomplete {
+        if matches!(completion.outcome, Outcome::Incomplete | Outcome::StreamError) {
             self.note_stream_fault();
         }
         self.completed.push(completion);

@@ -5,9 +5,10 @@
 //! **intended** within the window, as response times are.
 
 use super::{Completion, Histogram, Window};
-use crate::messages::{GAP_BOUNDS_MAX, StreamBounds, TimedMessages};
+use crate::messages::{GAP_BOUNDS_MAX, StreamApi, StreamBounds, StreamFaults, TimedMessages};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A message of an operation, as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,12 @@ pub struct StreamMessage {
     pub at: Nanos,
     /// What it counts as; `None` where it has no number.
     pub units: Option<u64>,
+    /// Tokens of output of the stream so far; 0 where it does not say.
+    pub tokens: u32,
+    /// The API of the stream, as far as that is known.
+    pub api: StreamApi,
+    /// It has output: all others count apart, and no time ends with them.
+    pub is_output: bool,
     /// It began in an earlier piece of the stream than it ended in.
     pub is_cut: bool,
 }
@@ -44,9 +51,11 @@ pub enum MessageEvent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MessagesMeasured {
-    /// Messages that came within the window.
+    /// Messages with output that came within the window.
     pub count: u64,
-    /// What they count as.
+    /// Messages without output that came within the window.
+    pub others: u64,
+    /// What all of them count as.
     pub units: u64,
     /// Messages with a number to count as.
     pub numbers: u64,
@@ -59,6 +68,8 @@ pub struct MessagesMeasured {
     pub cut_bursts: u64,
     /// Streams intended in the window.
     pub streams: u64,
+    /// Those of them of a known API.
+    pub apis: BTreeMap<StreamApi, u64>,
     /// Whole streams among them.
     pub whole: u64,
     /// Whole streams that meet all bounds.
@@ -73,6 +84,8 @@ pub struct MessagesMeasured {
     pub gap: Histogram,
     /// Times per message of whole streams.
     pub per_message: Histogram,
+    /// Times per token of whole streams that say how many they have.
+    pub per_token: Histogram,
     /// Stream times of whole streams, with the time waited of those that were cut off.
     pub stream: Histogram,
     /// The longest gap of each stream.
@@ -88,6 +101,8 @@ pub struct MessagesMeasured {
     pub unpaired: u64,
     /// Why a stream was not whole, for the first time, in words.
     pub fault: Option<String>,
+    /// The text of the first error in a stream.
+    pub error: Option<String>,
 }
 
 /// The least time before a burst.
@@ -103,6 +118,7 @@ impl MessagesMeasured {
             first_message: Histogram::ready(),
             gap: Histogram::ready(),
             per_message: Histogram::ready(),
+            per_token: Histogram::ready(),
             stream: Histogram::ready(),
             longest_gap: Histogram::ready(),
             sent_late: Histogram::ready(),
@@ -111,10 +127,16 @@ impl MessagesMeasured {
         }
     }
 
+    /// Takes what was wrong with its streams.
+    pub fn set_faults(&mut self, faults: StreamFaults) {
+        (self.fault, self.error) = (faults.incomplete, faults.error);
+    }
+
     /// Adds another worker's, exactly.
     pub fn merge(&mut self, other: MessagesMeasured) {
         let counts = [
             (&mut self.count, other.count),
+            (&mut self.others, other.others),
             (&mut self.units, other.units),
             (&mut self.numbers, other.numbers),
             (&mut self.shared, other.shared),
@@ -134,11 +156,16 @@ impl MessagesMeasured {
         self.first_message.merge(&other.first_message);
         self.gap.merge(&other.gap);
         self.per_message.merge(&other.per_message);
+        self.per_token.merge(&other.per_token);
+        for (api, streams) in other.apis {
+            *self.apis.entry(api).or_default() += streams;
+        }
         self.stream.merge(&other.stream);
         self.longest_gap.merge(&other.longest_gap);
         self.sent_late.merge(&other.sent_late);
         self.answer.merge(&other.answer);
         self.fault = self.fault.take().or(other.fault);
+        self.error = self.error.take().or(other.error);
     }
 }
 
@@ -162,7 +189,12 @@ struct StreamState {
     first: Nanos,
     last: Nanos,
     longest_gap: Nanos,
+    /// Messages with output.
     messages: u32,
+    api: StreamApi,
+    /// Tokens of output as of the first message with output, at least 1, and as of the last word.
+    first_tokens: u32,
+    tokens: u32,
     /// Messages with the time of the last one.
     at_once: u32,
     /// Of the group of these: the first had begun before.
@@ -213,15 +245,37 @@ impl MessageRecorder {
         }
     }
 
-    /// Records a message. Returns what it counts as, where it came within the window.
+    /// Records a message. Returns how many messages with output it is and what it counts as, where
+    /// it came within the window.
     #[inline]
-    pub(super) fn on_message(&mut self, message: &StreamMessage) -> Option<u64> {
+    pub(super) fn on_message(&mut self, message: &StreamMessage) -> Option<(u64, u64)> {
         let index = message.stream as usize;
         if self.streams.len() <= index {
             self.streams.resize(index + 1, StreamState::default());
         }
-        let stream = &mut self.streams[index];
         let is_counted = self.window.contains(message.at);
+        if message.is_output {
+            self.on_output(message, is_counted);
+        }
+        let stream = &mut self.streams[index];
+        stream.has_number |= message.units.is_some();
+        stream.api = message.api;
+        stream.tokens = stream.tokens.max(message.tokens);
+        let units = message.units.unwrap_or(0);
+        let outputs = u64::from(message.is_output);
+        is_counted.then(|| {
+            self.measured.count += outputs;
+            self.measured.others += 1 - outputs;
+            self.measured.units += units;
+            self.measured.numbers += u64::from(message.units.is_some());
+            (outputs, units)
+        })
+    }
+
+    /// Records when a message with output came.
+    #[inline]
+    fn on_output(&mut self, message: &StreamMessage, is_counted: bool) {
+        let stream = &mut self.streams[message.stream as usize];
         if let Some(Some(timed)) = self.answered.get(message.request as usize)
             && let Some(time) = stream.answer_time(message, timed)
             && is_counted
@@ -230,6 +284,7 @@ impl MessageRecorder {
         }
         if stream.messages == 0 {
             stream.first = message.at;
+            stream.first_tokens = message.tokens.max(1);
             stream.begin_group(message, BURST_GAP <= message.at - message.intended);
         } else {
             let gap = message.at - stream.last;
@@ -257,14 +312,6 @@ impl MessageRecorder {
         }
         stream.last = message.at;
         stream.messages += 1;
-        stream.has_number |= message.units.is_some();
-        let units = message.units.unwrap_or(0);
-        is_counted.then(|| {
-            self.measured.count += 1;
-            self.measured.units += units;
-            self.measured.numbers += u64::from(message.units.is_some());
-            units
-        })
     }
 
     /// Counts an operation that is of the window, if it is a stream.
@@ -287,6 +334,9 @@ impl MessageRecorder {
         let stream = self.streams.get(completion.stream as usize).copied().unwrap_or_default();
         let measured = &mut self.measured;
         measured.streams += 1;
+        if stream.api.is_known() {
+            *measured.apis.entry(stream.api).or_default() += 1;
+        }
         if stream.messages > 0 {
             measured.first_message.record(stream.first - completion.intended);
         } else if is_censored {
@@ -307,6 +357,9 @@ impl MessageRecorder {
         let per_message = stream.per_message();
         if let Some(time) = per_message {
             measured.per_message.record(time);
+        }
+        if let Some(time) = stream.per_token() {
+            measured.per_token.record(time);
         }
         if stream.messages >= BURST_MIN {
             measured.long += 1;
@@ -367,6 +420,13 @@ impl StreamState {
         Some(Nanos((self.last - self.first).0 / gaps))
     }
 
+    /// The mean time from token to token, where the stream says how many it has. What came with the
+    /// first message was not waited for.
+    fn per_token(&self) -> Option<Nanos> {
+        let waited = self.tokens.checked_sub(self.first_tokens).filter(|tokens| *tokens > 0)?;
+        (self.messages > 1).then(|| Nanos((self.last - self.first).0 / u64::from(waited)))
+    }
+
     /// Whether it meets all bounds.
     fn meets(&self, bounds: &StreamBounds, intended: Nanos) -> bool {
         let is_below = |bound: Option<Nanos>, time: Nanos| bound.is_none_or(|bound| time < bound);
@@ -375,6 +435,8 @@ impl StreamState {
         is_below(bounds.first_message, self.first - intended)
             && is_below(bounds.stream, self.last - intended)
             && self.per_message().is_none_or(|time| is_below(bounds.per_message, time))
+            && (self.per_token().or(self.per_message()))
+                .is_none_or(|time| is_below(bounds.per_token, time))
             && pairs
                 .all(|(bound, over)| bound.is_none_or(|bound| bound.is_met(gaps, u64::from(over))))
     }

@@ -124,6 +124,8 @@ outcomes! {
     MessageTimeout "message_timeout" "no further message in time";
     /// Its stream ended without its end message or in the middle of a message, or was none.
     Incomplete "incomplete" "the stream ended before its end";
+    /// A message of its stream is an error, whatever else came.
+    StreamError "stream_error" "an error within the stream";
 }
 
 /// All outcomes in the order of the variants, each with its name and meaning.

@@ -180,10 +180,10 @@ impl Recorder {
             MessageEvent::Left { intended, at } => return self.messages.on_left(*intended, *at),
         };
         self.timeline.add_message(message.at);
-        if let Some(units) = self.messages.on_message(message)
+        if let Some((outputs, units)) = self.messages.on_message(message)
             && let Some(part) = self.parts.at(message.at)
         {
-            part.messages += 1;
+            part.messages += outputs;
             part.units += units;
         }
     }

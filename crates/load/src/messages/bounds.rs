@@ -17,6 +17,9 @@ pub struct StreamBounds {
     /// On its time per message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_message: Option<Nanos>,
+    /// On its time per token, or per message where it does not say how many tokens it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_token: Option<Nanos>,
     /// On its stream time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Nanos>,
@@ -67,6 +70,7 @@ impl StreamBounds {
         let place = match name {
             "first_message" => &mut self.first_message,
             "per_message" => &mut self.per_message,
+            "per_token" => &mut self.per_token,
             "stream" => &mut self.stream,
             _ => return self.add_gap(name, below),
         };
@@ -114,7 +118,8 @@ fn percentile(kind: &str) -> Option<f64> {
     (number > 0.0 && number < 100.0).then_some(number)
 }
 
-const NAMES: &str = "first_message, gap_p50 (or another percentile), gap_max, per_message, stream";
+const NAMES: &str = "first_message, gap_p50 (or another percentile), gap_max, per_message, \
+                     per_token, stream";
 
 const EXAMPLE: &str = "'first_message<500ms'";
 
@@ -129,7 +134,11 @@ impl fmt::Display for StreamBounds {
         };
         let first = named("first_message", self.first_message);
         let gaps = self.gaps.iter().flatten().map(gap);
-        let others = [named("per_message", self.per_message), named("stream", self.stream)];
+        let others = [
+            named("per_message", self.per_message),
+            named("per_token", self.per_token),
+            named("stream", self.stream),
+        ];
         let all: Vec<String> =
             first.into_iter().chain(gaps).chain(others.into_iter().flatten()).collect();
         f.write_str(&all.join(","))

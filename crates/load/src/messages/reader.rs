@@ -1,6 +1,7 @@
 //! Readers of the messages in responses, by operation.
 
-use super::{CountMode, MessageFormat, MessagePiece, MessageRules, Splitter};
+use super::stream_api::MessageMeaning;
+use super::{CountMode, MessageFormat, MessagePiece, MessageRules, Splitter, StreamApi};
 use crate::session::json::{JsonScan, Pointer, ValueCapture};
 use crate::time::Nanos;
 
@@ -15,8 +16,37 @@ pub struct MessageReaders {
     is_plain: bool,
     /// Readers by operation.
     readers: Vec<BodyReader>,
-    /// Why a response is no whole stream of its kind, for the first time.
-    fault: Option<String>,
+    faults: StreamFaults,
+}
+
+/// How a stream ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamEnding {
+    /// It is whole.
+    Whole,
+    /// It is no whole stream of its kind: why, in words.
+    Incomplete(String),
+    /// A message of it is an error: the text of the first.
+    Error(String),
+}
+
+/// What was wrong with streams, for the first time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamFaults {
+    /// Why one was not whole, in words.
+    pub incomplete: Option<String>,
+    /// The text of an error in one.
+    pub error: Option<String>,
+}
+
+impl StreamFaults {
+    /// Of each kind that of `self`, or else that of `other`.
+    pub fn or(self, other: StreamFaults) -> StreamFaults {
+        StreamFaults {
+            incomplete: self.incomplete.or(other.incomplete),
+            error: self.error.or(other.error),
+        }
+    }
 }
 
 /// A complete message.
@@ -26,6 +56,12 @@ pub struct ReadMessage {
     pub op: u32,
     /// The number that it counts as; `None` where it has none.
     pub units: Option<u64>,
+    /// Tokens of output of its stream so far; 0 where it does not say.
+    pub tokens: u32,
+    /// The API of its stream, as far as that is known.
+    pub api: StreamApi,
+    /// It has output. All messages have, unless an API says otherwise.
+    pub is_output: bool,
     /// It began in an earlier piece of the body than it ended in.
     pub is_cut: bool,
 }
@@ -34,7 +70,10 @@ pub struct ReadMessage {
 #[derive(Debug)]
 struct RequestMessages {
     rules: MessageRules,
-    pointer: Vec<Pointer>,
+    /// The place of the count and that of the end, each if any.
+    pointers: Vec<Pointer>,
+    /// The value at the last of them that ends a stream.
+    end_value: Option<String>,
 }
 
 /// What the responses to a request are known to be.
@@ -58,10 +97,24 @@ struct BodyReader {
     /// Bytes of the end message that agree so far; `None`: the message is another.
     matched: Option<usize>,
     json: JsonScan,
-    number: [ValueCapture; 1],
-    /// The last count of the stream so far.
+    found: Vec<ValueCapture>,
+    /// The API of the stream, as far as that is known.
+    api: StreamApi,
+    /// Whether messages are looked at.
+    is_looked_at: bool,
+    /// Of the message that is coming: the name of its event and its text, as far as they are kept.
+    event: Vec<u8>,
+    text: Vec<u8>,
+    /// The count of the stream so far.
     counted: u64,
+    /// Messages with output.
     messages: u64,
+    /// The text of the first error in a message.
+    error: Option<String>,
+    /// What a field `error` says, as far as it is kept.
+    error_field: Vec<u8>,
+    /// The output is complete, by the word of the API.
+    has_finished: bool,
     /// The end message has come.
     has_ended: bool,
     /// The head says that the body is compressed.
@@ -79,8 +132,10 @@ impl MessageReaders {
         let each = |rules: Option<&MessageRules>| {
             is_plain &= rules.is_none();
             let rules = rules.cloned().unwrap_or_default();
-            let pointer = rules.count.iter().map(|text| Pointer::new(text)).collect();
-            RequestMessages { rules, pointer }
+            let end = rules.end.as_deref().and_then(MessageRules::end_value);
+            let pointers = rules.count.as_deref().into_iter().chain(end.map(|(at, _)| at));
+            let pointers = pointers.map(Pointer::new).collect();
+            RequestMessages { end_value: end.map(|(_, value)| value.to_owned()), pointers, rules }
         };
         let rules = rules.map(each).collect();
         MessageReaders { rules, is_plain, ..MessageReaders::default() }
@@ -110,9 +165,6 @@ impl MessageReaders {
         };
         let reader = &mut self.readers[op as usize];
         reader.begin(request, of);
-        if of.rules.format.is_none() {
-            reader.reading = Reading::Waits;
-        }
     }
 
     /// The response of an operation turns out to be a stream of server-sent events.
@@ -120,10 +172,10 @@ impl MessageReaders {
         if self.is_plain {
             self.prepare(op, 0);
         }
-        if let Some(reader) = self.readers.get_mut(op as usize)
+        if let Some((reader, of)) = self.of(op)
             && reader.reading == Reading::Waits
         {
-            reader.open(MessageFormat::Sse);
+            reader.open(MessageFormat::Sse, of.rules.api);
         }
     }
 
@@ -157,21 +209,31 @@ impl MessageReaders {
         if name.eq_ignore_ascii_case(b"content-encoding") {
             reader.is_encoded = !value.eq_ignore_ascii_case(b"identity");
         } else if name.eq_ignore_ascii_case(b"content-type") {
-            let is_events = is_event_stream(value);
-            if reader.reading == Reading::Waits && is_events {
-                reader.open(MessageFormat::Sse);
-            } else if of.rules.format == Some(MessageFormat::Sse) && !is_events {
-                let shown = &value[..value.len().min(TYPE_SHOWN)];
-                reader.other_type = Some(String::from_utf8_lossy(shown).into());
-            }
+            reader.on_content_type(value, &of.rules);
         }
     }
 
     /// Bytes of the body of an operation's response. `each` is given the messages that they
     /// complete.
-    pub fn on_body(&mut self, op: u32, bytes: &[u8], mut each: impl FnMut(ReadMessage)) {
+    pub fn on_body(&mut self, op: u32, bytes: &[u8], each: impl FnMut(ReadMessage)) {
+        self.on_pieces(op, bytes, each, |_| {});
+    }
+
+    /// The same, where others are given the pieces of messages too.
+    pub fn on_pieces(
+        &mut self,
+        op: u32,
+        bytes: &[u8],
+        mut each: impl FnMut(ReadMessage),
+        mut pieces: impl FnMut(MessagePiece<'_>),
+    ) {
         if let Some((reader, of)) = self.of(op) {
-            reader.take(op, of, &mut each, |splitter, each| splitter.feed(bytes, each));
+            reader.take(op, of, &mut each, |splitter, each| {
+                splitter.feed(bytes, |piece| {
+                    pieces(piece);
+                    each(piece);
+                });
+            });
         }
     }
 
@@ -190,30 +252,47 @@ impl MessageReaders {
         }
     }
 
-    /// Ends the reading of an operation's response: why it is no whole stream, if it is none.
-    /// `None` where it was not read.
+    /// Whether the response of an operation is split into messages that may each be JSON.
     #[inline]
-    pub fn finish(&mut self, op: u32) -> Option<Option<String>> {
+    pub fn is_of_json(&self, op: u32) -> bool {
+        let reader = self.readers.get(op as usize);
+        let reader = reader.filter(|reader| reader.reading == Reading::On);
+        let splitter = reader.and_then(|reader| reader.splitter.as_ref());
+        splitter.is_some_and(|splitter| splitter.format().may_be_of_api())
+    }
+
+    /// Ends the reading of an operation's response: how its stream ended. `None` where it was not
+    /// read.
+    #[inline]
+    pub fn finish(&mut self, op: u32) -> Option<StreamEnding> {
         let (reader, of) = self.of(op)?;
         let reading = std::mem::take(&mut reader.reading);
         if reading != Reading::On {
             return None;
         }
-        let fault = reader.fault(&of.rules);
-        if let (None, Some(no_number)) = (&fault, reader.count_fault(&of.rules)) {
-            self.note_fault(no_number);
+        let ending = match (reader.take_error(), reader.fault(&of.rules)) {
+            (Some(error), _) => StreamEnding::Error(error),
+            (None, Some(fault)) => StreamEnding::Incomplete(fault),
+            (None, None) => StreamEnding::Whole,
+        };
+        if let (StreamEnding::Whole, Some(no_number)) = (&ending, reader.count_fault(&of.rules)) {
+            self.note_fault(StreamEnding::Incomplete(no_number));
         }
-        Some(fault)
+        Some(ending)
     }
 
-    /// Keeps the first fault of a stream.
-    pub fn note_fault(&mut self, fault: String) {
-        self.fault.get_or_insert(fault);
+    /// Keeps what was wrong with a stream, for the first time.
+    pub fn note_fault(&mut self, ending: StreamEnding) {
+        match ending {
+            StreamEnding::Whole => {}
+            StreamEnding::Incomplete(why) => drop(self.faults.incomplete.get_or_insert(why)),
+            StreamEnding::Error(text) => drop(self.faults.error.get_or_insert(text)),
+        }
     }
 
-    /// Why a response was no whole stream of its kind, for the first time.
-    pub fn first_fault(&self) -> Option<String> {
-        self.fault.clone()
+    /// What was wrong with streams, for the first time.
+    pub fn first_faults(&self) -> StreamFaults {
+        self.faults.clone()
     }
 
     fn of(&mut self, op: u32) -> Option<(&mut BodyReader, &RequestMessages)> {
@@ -226,10 +305,33 @@ impl MessageReaders {
 /// Bytes of a content type that are shown.
 const TYPE_SHOWN: usize = 60;
 
+/// Bytes of a message that are kept to look at it; of a longer one its begin is looked at.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of the name of an event that are kept.
+const EVENT_BYTES_MAX: usize = 64;
+
+/// Bytes of a field `error` that are kept.
+const ERROR_BYTES_MAX: usize = 4 << 10;
+
+/// Memory for a message beyond which it is given back.
+const TEXT_BYTES_KEPT: usize = 16 << 10;
+
 /// Whether a content type is that of server-sent events.
 pub fn is_event_stream(value: &[u8]) -> bool {
-    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+    MessageFormat::of_content_type(value) == Some(MessageFormat::Sse)
+}
+
+/// Whether a content type is that of JSON.
+fn is_json(value: &[u8]) -> bool {
+    const JSON: &[u8] = b"application/json";
+    value.get(..JSON.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(JSON))
+}
+
+/// Appends as many bytes as there is room for.
+fn put_within(room: usize, bytes: &[u8], out: &mut Vec<u8>) {
+    let room = room.saturating_sub(out.len());
+    out.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
 impl BodyReader {
@@ -238,24 +340,58 @@ impl BodyReader {
             request: request as u32,
             matched: Some(0),
             json: std::mem::take(&mut self.json),
-            number: std::mem::take(&mut self.number),
+            found: std::mem::take(&mut self.found),
+            event: std::mem::take(&mut self.event),
+            text: std::mem::take(&mut self.text),
             ..BodyReader::default()
         };
-        if let Some(format) = of.rules.format.filter(|format| *format != MessageFormat::None) {
-            self.open(format);
+        self.event.clear();
+        self.text.clear();
+        self.found.resize_with(of.pointers.len(), ValueCapture::default);
+        self.begin_values(of);
+        let MessageRules { format, api, .. } = of.rules;
+        match format.or(api.rules().map(|rules| rules.format)) {
+            None => self.reading = Reading::Waits,
+            Some(MessageFormat::None) => {}
+            Some(format) => self.open(format, api),
         }
-        self.begin_number(of);
     }
 
-    fn open(&mut self, format: MessageFormat) {
+    fn open(&mut self, format: MessageFormat, api: StreamApi) {
         self.reading = Reading::On;
         self.splitter = Some(Splitter::new(format));
+        let is_possible = format.may_be_of_api() || api != StreamApi::Auto;
+        self.api = if is_possible { api } else { StreamApi::None };
+        self.is_looked_at = self.api != StreamApi::None;
     }
 
-    fn begin_number(&mut self, of: &RequestMessages) {
-        if !of.pointer.is_empty() {
-            self.json.begin(&of.pointer);
-            self.number[0].reset();
+    fn on_content_type(&mut self, value: &[u8], rules: &MessageRules) {
+        let named = MessageFormat::of_content_type(value);
+        let is_events = named == Some(MessageFormat::Sse);
+        if self.reading == Reading::Waits {
+            if is_events {
+                self.open(MessageFormat::Sse, rules.api);
+            }
+            return;
+        }
+        let of_api = rules.api.rules();
+        if let (None, Some(of_api)) = (rules.format, of_api) {
+            let is_array = rules.api == StreamApi::Gemini && is_json(value);
+            let format = named.unwrap_or(of_api.format);
+            self.open(if is_array { MessageFormat::Array } else { format }, rules.api);
+        }
+        let format = self.splitter.map(|splitter| splitter.format());
+        let is_asked = rules.format.is_some() || of_api.is_some();
+        if is_asked && format == Some(MessageFormat::Sse) && !is_events {
+            let shown = &value[..value.len().min(TYPE_SHOWN)];
+            self.other_type = Some(String::from_utf8_lossy(shown).into());
+        }
+    }
+
+    fn begin_values(&mut self, of: &RequestMessages) {
+        if !of.pointers.is_empty() {
+            self.json.begin(&of.pointers);
+            self.found.iter_mut().for_each(ValueCapture::reset);
         }
     }
 
@@ -278,9 +414,11 @@ impl BodyReader {
         let mut is_cut = splitter.is_within();
         part(&mut splitter, &mut |piece| match piece {
             MessagePiece::Data(data) => self.put(data, end, of),
+            MessagePiece::Name(name) => self.put_name(name),
+            MessagePiece::Error(text) => self.put_error(text),
             MessagePiece::End => {
-                if let Some(units) = self.complete(end, of) {
-                    each(ReadMessage { op, units, is_cut });
+                if let Some(message) = self.complete(end, of) {
+                    each(ReadMessage { op, is_cut, ..message });
                 }
                 is_cut = false;
             }
@@ -292,33 +430,92 @@ impl BodyReader {
     fn put(&mut self, data: &[u8], end: &[u8], of: &RequestMessages) {
         self.matched = self.matched.filter(|&at| end[at..].starts_with(data));
         self.matched = self.matched.map(|at| at + data.len());
-        if !of.pointer.is_empty() {
-            self.json.feed(data, &of.pointer, &mut self.number);
+        if !of.pointers.is_empty() {
+            self.json.feed(data, &of.pointers, &mut self.found);
+        }
+        if self.is_looked_at {
+            put_within(TEXT_BYTES_MAX, data, &mut self.text);
         }
     }
 
-    /// Completes a message. Returns what it counts as, unless it is the end message or comes after
-    /// it.
+    fn put_name(&mut self, name: &[u8]) {
+        if name.is_empty() {
+            self.event.clear();
+        } else if self.is_looked_at {
+            put_within(EVENT_BYTES_MAX, name, &mut self.event);
+        }
+    }
+
+    fn put_error(&mut self, text: &[u8]) {
+        if self.is_looked_at && !self.has_ended {
+            put_within(ERROR_BYTES_MAX, text, &mut self.error_field);
+        }
+    }
+
+    /// The text of the first error, if there is one.
+    fn take_error(&mut self) -> Option<String> {
+        let field = std::mem::take(&mut self.error_field);
+        let of_field = || StreamApi::error_of(&field).filter(|_| !field.is_empty());
+        self.error.take().or_else(of_field)
+    }
+
+    /// Completes a message, unless it is the end message or comes after it.
     #[inline]
-    fn complete(&mut self, end: &[u8], of: &RequestMessages) -> Option<Option<u64>> {
+    fn complete(&mut self, end: &[u8], of: &RequestMessages) -> Option<ReadMessage> {
         let matched = self.matched.replace(0);
         self.has_ended |= !end.is_empty() && matched == Some(end.len());
-        if self.has_ended {
-            return None;
+        let message = (!self.has_ended).then(|| self.read(of));
+        if self.is_looked_at {
+            self.event.clear();
+            self.text.clear();
+            if self.text.capacity() > TEXT_BYTES_KEPT {
+                self.text = Vec::new();
+            }
         }
-        self.messages += 1;
-        if of.pointer.is_empty() {
-            return Some(Some(1));
+        if !of.pointers.is_empty() {
+            self.begin_values(of);
         }
-        self.json.end(&mut self.number);
-        let units = self.number(of.rules.count_mode);
-        self.begin_number(of);
-        Some(units)
+        message
+    }
+
+    /// What the message says that is complete.
+    #[inline]
+    fn read(&mut self, of: &RequestMessages) -> ReadMessage {
+        let MessageMeaning { mut is_output, error, is_finish, is_end, tokens } =
+            if self.is_looked_at {
+                self.api.meaning(&self.event, &self.text)
+            } else {
+                MessageMeaning { is_output: true, ..MessageMeaning::default() }
+            };
+        self.error = self.error.take().or(error);
+        self.has_finished |= is_finish;
+        self.has_ended |= is_end;
+        if !of.pointers.is_empty() {
+            self.json.end(&mut self.found);
+        }
+        if of.end_value.is_some()
+            && self.found.last().and_then(ValueCapture::value)
+                == of.end_value.as_deref().map(str::as_bytes)
+        {
+            self.has_ended = true;
+            // Without an API nobody knows whether it has output beside.
+            is_output &= self.api.rules().is_some();
+        }
+        self.messages += u64::from(is_output);
+        let units = match &of.rules.count {
+            Some(_) => self.number(of.rules.count_mode),
+            None => {
+                let counted = self.messages.max(tokens.unwrap_or(0).into()).max(self.counted);
+                Some(counted - std::mem::replace(&mut self.counted, counted))
+            }
+        };
+        let tokens = tokens.unwrap_or(0);
+        ReadMessage { op: 0, units, tokens, api: self.api, is_output, is_cut: false }
     }
 
     /// The count that was found in the message.
     fn number(&mut self, mode: CountMode) -> Option<u64> {
-        let text = self.number[0].value().filter(|text| *text != b"null")?;
+        let text = self.found[0].value().filter(|text| *text != b"null")?;
         let text = std::str::from_utf8(text).ok();
         let number = text.and_then(|text| text.parse::<f64>().ok());
         let Some(number) = number.filter(|number| number.is_finite() && *number >= 0.0) else {
@@ -339,28 +536,45 @@ impl BodyReader {
     fn fault(&self, rules: &MessageRules) -> Option<String> {
         let splitter = self.splitter?;
         let format = splitter.format();
-        let end = rules.end_of(format);
         if self.is_encoded {
             return Some("the body is compressed, so that no message can be read".to_owned());
         }
         if splitter.is_other() {
-            return Some("a line is no JSON".to_owned());
+            let wrong = if format == MessageFormat::Array { "the body" } else { "a line" };
+            return Some(format!("{wrong} is no JSON"));
+        }
+        let has_output = self.messages > 0;
+        if !has_output && self.api.rules().is_some() && (self.has_ended || self.has_finished) {
+            return Some(format!("no message has output of the API {}", self.api.name()));
         }
         if self.has_ended {
             return None;
         }
-        if let (Some(other), 0) = (&self.other_type, self.messages) {
+        if let (Some(other), false) = (&self.other_type, has_output) {
             return Some(format!("the content type is {other}, not text/event-stream"));
         }
         if splitter.is_within() {
             return Some("the response ended in the middle of a message".to_owned());
         }
-        if !end.is_empty() && rules.needs_end() {
+        if let Some(end) = self.missing_end(rules, format) {
             return Some(format!("the response ended without the message {end}"));
         }
         // A server of gRPC may have nothing to send.
-        (self.messages == 0 && format != MessageFormat::Grpc)
+        (!has_output && format != MessageFormat::Grpc)
             .then(|| "the response has no message".to_owned())
+    }
+
+    /// The end that a stream needed and did not have. Where the API is known, it is enough that the
+    /// output is complete, unless the format was asked for.
+    fn missing_end<'a>(&self, rules: &'a MessageRules, format: MessageFormat) -> Option<&'a str> {
+        let end = rules.end_of(format);
+        match self.api.rules() {
+            Some(api) if rules.end.is_none() => {
+                let is_strict = rules.format.is_some() && api.has_end_message;
+                (!self.has_finished || is_strict).then_some(api.end)
+            }
+            _ => (!end.is_empty() && rules.needs_end()).then_some(end),
+        }
     }
 
     /// What is wrong with the counts of a whole stream, in words.

@@ -1,5 +1,6 @@
 //! What the messages of a response are, by request.
 
+use super::StreamApi;
 use crate::quantity::ParseError;
 use crate::session::json::parse_pointer;
 use crate::time::Nanos;
@@ -15,6 +16,8 @@ pub enum MessageFormat {
     Ndjson,
     /// Lines of any text; empty ones are none.
     Lines,
+    /// Elements of a JSON array; a body that is one object is one message.
+    Array,
     /// Chunks of the transfer coding, or DATA frames.
     Chunks,
     /// Messages of gRPC, each after its length.
@@ -25,9 +28,10 @@ pub enum MessageFormat {
 
 impl MessageFormat {
     /// All formats that can be asked for, with their names.
-    pub const NAMES: [(&'static str, MessageFormat); 5] = [
+    pub const NAMES: [(&'static str, MessageFormat); 6] = [
         ("sse", MessageFormat::Sse),
         ("ndjson", MessageFormat::Ndjson),
+        ("array", MessageFormat::Array),
         ("lines", MessageFormat::Lines),
         ("chunks", MessageFormat::Chunks),
         ("none", MessageFormat::None),
@@ -37,6 +41,23 @@ impl MessageFormat {
     pub fn name(self) -> &'static str {
         let mut all = MessageFormat::NAMES.iter();
         all.find(|(_, format)| *format == self).map_or("", |(name, _)| name)
+    }
+
+    /// Whether its messages may be of the API of a language model.
+    pub(crate) fn may_be_of_api(self) -> bool {
+        matches!(self, MessageFormat::Sse | MessageFormat::Ndjson | MessageFormat::Array)
+    }
+
+    /// The format that a content type names, of a stream of an API.
+    pub(crate) fn of_content_type(value: &[u8]) -> Option<MessageFormat> {
+        let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
+        let essence = essence.trim_ascii();
+        let is = |name: &str| essence.eq_ignore_ascii_case(name.as_bytes());
+        if is("text/event-stream") {
+            return Some(MessageFormat::Sse);
+        }
+        let lines = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
+        lines.iter().any(|name| is(name)).then_some(MessageFormat::Ndjson)
     }
 }
 
@@ -63,7 +84,11 @@ pub struct MessageRules {
     /// How these numbers add up.
     #[serde(default)]
     pub count_mode: CountMode,
-    /// The message that ends a stream; empty: none does. `None`: `[DONE]` of server-sent events.
+    /// The API whose streams are read.
+    #[serde(default)]
+    pub api: StreamApi,
+    /// The message that ends a stream: its text, or a JSON Pointer with the value there, such as
+    /// `/done=true`; empty: none does. `None`: that of the API, `[DONE]` of server-sent events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
     /// The longest time without a message.
@@ -87,15 +112,35 @@ impl MessageRules {
         }
     }
 
-    /// Whether a stream without its end message is incomplete: where the format or the message was
-    /// asked for. A response that only says `text/event-stream` may be of any server.
+    /// Whether a stream of no known API is incomplete without its end message: where the format or
+    /// the message was asked for. A response that only says `text/event-stream` may be of any
+    /// server.
     pub fn needs_end(&self) -> bool {
         self.end.is_some() || self.format.is_some()
     }
 
     /// Whether responses are split whatever they say of themselves.
     pub fn always_split(&self) -> bool {
-        !matches!(self.format, None | Some(MessageFormat::None))
+        match self.format {
+            Some(format) => format != MessageFormat::None,
+            None => self.api.rules().is_some(),
+        }
+    }
+
+    /// Reads an end message.
+    ///
+    /// # Errors
+    /// A pointer with a value that is no JSON Pointer.
+    pub fn parse_end(text: &str) -> Result<String, ParseError> {
+        if let Some((pointer, _)) = MessageRules::end_value(text) {
+            parse_pointer(pointer)?;
+        }
+        Ok(text.to_owned())
+    }
+
+    /// The pointer and the value of an end message that is written as these: `/done=true`.
+    pub(crate) fn end_value(text: &str) -> Option<(&str, &str)> {
+        text.split_once('=').filter(|_| text.starts_with('/'))
     }
 
     /// Reads the place of counts: `/usage/completion_tokens`, or `last:/usage/completion_tokens`.

@@ -6,16 +6,56 @@ use memchr::{memchr, memchr2};
 /// The byte order mark that a stream of server-sent events may begin with.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// The name of the field that holds the data of an event.
-const DATA: &[u8] = b"data";
-
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessagePiece<'a> {
     /// Bytes of the message that is coming.
     Data(&'a [u8]),
+    /// Bytes of the name of the event that is coming. Without any, the name begins anew.
+    Name(&'a [u8]),
+    /// Bytes of a field `error`, in which llama.cpp sent errors until September 2025. No standard
+    /// knows it.
+    Error(&'a [u8]),
     /// That message is complete.
     End,
+}
+
+/// A field of server-sent events that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EventField {
+    Data,
+    Name,
+    Error,
+}
+
+impl EventField {
+    /// The fields with their names. A set of them has a bit for each.
+    const NAMES: [(EventField, &'static [u8]); 3] =
+        [(EventField::Data, b"data"), (EventField::Name, b"event"), (EventField::Error, b"error")];
+
+    const ALL: u8 = 0b111;
+
+    /// Those of a set whose names have `byte` at a place.
+    fn with_byte(set: u8, at: u8, byte: u8) -> u8 {
+        let all = EventField::NAMES.iter().enumerate();
+        all.filter(|(_, (_, name))| name.get(usize::from(at)) == Some(&byte))
+            .fold(0, |found, (bit, _)| found | set & 1 << bit)
+    }
+
+    /// The one of a set whose name has this length.
+    fn whole(set: u8, length: u8) -> Option<EventField> {
+        let mut all = EventField::NAMES.iter().enumerate();
+        all.find(|(bit, (_, name))| set & 1 << bit != 0 && name.len() == usize::from(length))
+            .map(|(_, (field, _))| *field)
+    }
+
+    fn piece(self, bytes: &[u8]) -> MessagePiece<'_> {
+        match self {
+            EventField::Data => MessagePiece::Data(bytes),
+            EventField::Name => MessagePiece::Name(bytes),
+            EventField::Error => MessagePiece::Error(bytes),
+        }
+    }
 }
 
 /// Splits one body into messages.
@@ -27,8 +67,9 @@ pub struct Splitter {
     after_cr: bool,
     /// The message that is coming has data.
     has_data: bool,
-    /// A line of JSON began with what no JSON value begins with.
+    /// A line of JSON, or an array, began with what none begins with.
     is_other: bool,
+    array: ArrayPlace,
     grpc: GrpcFraming,
 }
 
@@ -94,33 +135,51 @@ impl GrpcFraming {
     }
 }
 
+/// Where in a JSON array the bytes so far have led.
+#[derive(Clone, Copy, Debug, Default)]
+struct ArrayPlace {
+    /// Arrays and objects that are open.
+    depth: u32,
+    /// Of which the first is the array of messages; 0 where the body is one object.
+    base: u32,
+    in_text: bool,
+    is_escaped: bool,
+}
+
 /// Where in a line the bytes so far have led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinePlace {
     /// In the byte order mark, or before it.
     Bom(u8),
-    /// In the name of a field, which agrees with `data` so far.
-    Name(u8),
-    /// After the colon of a field `data`, before a blank that is no part of its value.
-    Colon,
-    /// In the value of a field `data`, or in a line of text.
-    Value,
-    /// In a field that is no data.
+    /// In the name of a field: its bytes so far, and the fields that agree with them.
+    Name(u8, u8),
+    /// After the colon of a field, before a blank that is no part of its value.
+    Colon(EventField),
+    /// In the value of a field, or in a line of text.
+    Value(EventField),
+    /// In a field that is not read.
     Other,
     /// In a comment.
     Comment,
 }
 
+/// The begin of a line of an event.
+const LINE_START: LinePlace = LinePlace::Name(0, EventField::ALL);
+
 impl Splitter {
     /// A splitter at the begin of a body.
     pub fn new(format: MessageFormat) -> Splitter {
-        let place = if format == MessageFormat::Sse { LinePlace::Bom(0) } else { LinePlace::Value };
+        let place = match format {
+            MessageFormat::Sse => LinePlace::Bom(0),
+            _ => LinePlace::Value(EventField::Data),
+        };
         Splitter {
             format,
             place,
             after_cr: false,
             has_data: false,
             is_other: false,
+            array: ArrayPlace::default(),
             grpc: GrpcFraming::default(),
         }
     }
@@ -136,6 +195,7 @@ impl Splitter {
         match self.format {
             MessageFormat::Sse => self.feed_events(bytes, &mut each),
             MessageFormat::Ndjson | MessageFormat::Lines => self.feed_lines(bytes, &mut each),
+            MessageFormat::Array => self.feed_array(bytes, &mut each),
             MessageFormat::Grpc => self.grpc.feed(bytes, each),
             MessageFormat::Chunks if !bytes.is_empty() => {
                 self.has_data = true;
@@ -165,12 +225,12 @@ impl Splitter {
     #[inline]
     pub fn is_within(&self) -> bool {
         let is_between =
-            matches!(self.place, LinePlace::Bom(0) | LinePlace::Name(0) | LinePlace::Comment);
+            matches!(self.place, LinePlace::Bom(0) | LinePlace::Name(0, _) | LinePlace::Comment);
         let is_within_event = self.format == MessageFormat::Sse && !is_between;
-        self.has_data || self.grpc.is_within() || is_within_event
+        self.has_data || self.array.depth > 0 || self.grpc.is_within() || is_within_event
     }
 
-    /// Whether a line was no JSON, where all are to be.
+    /// Whether something was no JSON that is to be.
     pub fn is_other(&self) -> bool {
         self.is_other
     }
@@ -182,16 +242,18 @@ impl Splitter {
                 at += 1;
                 continue;
             }
-            if matches!(self.place, LinePlace::Value | LinePlace::Other | LinePlace::Comment) {
+            if matches!(self.place, LinePlace::Value(_) | LinePlace::Other | LinePlace::Comment) {
                 let rest = &bytes[at..];
                 let length = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
-                if self.place == LinePlace::Value && length > 0 {
-                    each(MessagePiece::Data(&rest[..length]));
+                if let LinePlace::Value(field) = self.place
+                    && length > 0
+                {
+                    each(field.piece(&rest[..length]));
                 }
                 at += length;
                 if length < rest.len() {
                     self.after_cr = rest[length] == b'\r';
-                    self.place = LinePlace::Name(0);
+                    self.place = LINE_START;
                     at += 1;
                 }
                 continue;
@@ -204,44 +266,108 @@ impl Splitter {
     fn step(&mut self, byte: u8, each: &mut impl FnMut(MessagePiece<'_>)) -> usize {
         match (self.place, byte) {
             (LinePlace::Bom(n), _) if BOM.get(usize::from(n)) == Some(&byte) => {
-                self.place = if n == 2 { LinePlace::Name(0) } else { LinePlace::Bom(n + 1) };
+                self.place = if n == 2 { LINE_START } else { LinePlace::Bom(n + 1) };
                 return 1;
             }
             (LinePlace::Bom(n), _) => {
                 // A part of the mark alone is the name of some field.
-                self.place = if n == 0 { LinePlace::Name(0) } else { LinePlace::Other };
+                self.place = if n == 0 { LINE_START } else { LinePlace::Other };
                 return 0;
             }
-            (LinePlace::Name(n), b'\r' | b'\n') => {
+            (LinePlace::Name(n, fields), b'\r' | b'\n') => {
                 self.after_cr = byte == b'\r';
-                self.place = LinePlace::Name(0);
-                if n == 0 && std::mem::take(&mut self.has_data) {
+                self.place = LINE_START;
+                if n > 0 {
+                    self.begin_field(EventField::whole(fields, n), each);
+                } else if std::mem::take(&mut self.has_data) {
                     each(MessagePiece::End);
-                } else if usize::from(n) == DATA.len() {
-                    self.begin_data(each);
+                } else {
+                    // An event without data is none, whatever its name.
+                    each(MessagePiece::Name(b""));
                 }
             }
-            (LinePlace::Name(0), b':') => self.place = LinePlace::Comment,
-            (LinePlace::Name(n), b':') if usize::from(n) == DATA.len() => {
-                self.begin_data(each);
-                self.place = LinePlace::Colon;
+            (LinePlace::Name(0, _), b':') => self.place = LinePlace::Comment,
+            (LinePlace::Name(n, fields), b':') => {
+                let field = EventField::whole(fields, n);
+                self.begin_field(field, each);
+                self.place = field.map_or(LinePlace::Other, LinePlace::Colon);
             }
-            (LinePlace::Name(n), _) if DATA.get(usize::from(n)) == Some(&byte) => {
-                self.place = LinePlace::Name(n + 1);
+            (LinePlace::Name(n, fields), _) => {
+                self.place = match EventField::with_byte(fields, n, byte) {
+                    0 => LinePlace::Other,
+                    fields => LinePlace::Name(n + 1, fields),
+                };
             }
-            (LinePlace::Name(_), _) => self.place = LinePlace::Other,
-            _ => {
-                self.place = LinePlace::Value;
+            (LinePlace::Colon(field), _) => {
+                self.place = LinePlace::Value(field);
                 return usize::from(byte == b' ');
             }
+            (LinePlace::Value(_) | LinePlace::Other | LinePlace::Comment, _) => {}
         }
         1
     }
 
-    /// A line of data begins: a further one is set off by a newline.
-    fn begin_data(&mut self, each: &mut impl FnMut(MessagePiece<'_>)) {
-        if std::mem::replace(&mut self.has_data, true) {
-            each(MessagePiece::Data(b"\n"));
+    /// A line of a field begins. Further data is set off by a newline, a further name replaces the
+    /// one before.
+    fn begin_field(&mut self, field: Option<EventField>, each: &mut impl FnMut(MessagePiece<'_>)) {
+        match field {
+            Some(EventField::Data) => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    each(MessagePiece::Data(b"\n"));
+                }
+            }
+            Some(EventField::Name) => each(MessagePiece::Name(b"")),
+            Some(EventField::Error) | None => {}
+        }
+    }
+
+    fn feed_array(&mut self, bytes: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {
+        let mut from = 0;
+        for (at, &byte) in bytes.iter().enumerate() {
+            let is_between = !self.has_data;
+            if is_between && (byte.is_ascii_whitespace() || matches!(byte, b',' | b']')) {
+                if byte == b']' {
+                    self.array.depth = 0;
+                }
+                continue;
+            }
+            let place = &mut self.array;
+            if is_between && place.depth == 0 {
+                self.is_other |= !matches!(byte, b'[' | b'{') || place.base > 0;
+                if byte == b'[' {
+                    (place.depth, place.base) = (1, 1);
+                    continue;
+                }
+            }
+            if is_between {
+                (self.has_data, from) = (true, at);
+            }
+            let mut end = None;
+            if place.in_text {
+                place.in_text = byte != b'"' || place.is_escaped;
+                place.is_escaped = byte == b'\\' && !place.is_escaped;
+            } else {
+                match byte {
+                    b'"' => place.in_text = true,
+                    b'{' | b'[' => place.depth += 1,
+                    b'}' | b']' if place.depth > place.base => {
+                        place.depth -= 1;
+                        end = (place.depth == place.base).then_some(at + 1);
+                    }
+                    // A number or word ends where something else begins.
+                    b'}' | b']' => (end, place.depth) = (Some(at), 0),
+                    b',' if place.depth == place.base => end = Some(at),
+                    _ => {}
+                }
+            }
+            if let Some(end) = end {
+                each(MessagePiece::Data(&bytes[from..end]));
+                each(MessagePiece::End);
+                self.has_data = false;
+            }
+        }
+        if self.has_data {
+            each(MessagePiece::Data(&bytes[from..]));
         }
     }
 

@@ -64,6 +64,7 @@ fn split<'a>(
     let mut each = |piece: MessagePiece<'_>| match piece {
         MessagePiece::Data(bytes) => data.extend_from_slice(bytes),
         MessagePiece::End => messages.push(std::mem::take(&mut data)),
+        MessagePiece::Name(_) | MessagePiece::Error(_) => {}
     };
     for piece in pieces {
         splitter.feed(piece, &mut each);
@@ -75,7 +76,21 @@ fn split<'a>(
 
 /// A text of the characters that matter.
 fn text() -> impl Strategy<Value = Vec<u8>> {
-    let words = ["data", ":", " ", "\n", "\r", "\r\n", "\n\n", "x", "dat", "data: y\n\n", "id: 1"];
+    let words = [
+        "data",
+        "event: a\n",
+        "error",
+        ":",
+        " ",
+        "\n",
+        "\r",
+        "\r\n",
+        "\n\n",
+        "x",
+        "dat",
+        "data: y\n\n",
+        "id: 1",
+    ];
     let words = prop::sample::select(words.map(str::as_bytes).to_vec());
     let text = prop::collection::vec(words, 0..24).prop_map(|words| words.concat());
     (any::<bool>(), text).prop_map(|(has_bom, text)| {
@@ -170,8 +185,12 @@ fn read(rules: &MessageRules, fields: &[(&str, &str)], body: &str) -> (Vec<Optio
     let mut each = |message: ReadMessage| units.push(message.units);
     readers.on_body(3, body.as_bytes(), &mut each);
     readers.on_end(3, &mut each);
-    let fault = readers.finish(3).expect("it was read").or_else(|| readers.first_fault());
-    (units, fault.unwrap_or_default())
+    let fault = match readers.finish(3).expect("it was read") {
+        StreamEnding::Whole => readers.first_faults().incomplete.unwrap_or_default(),
+        StreamEnding::Incomplete(why) => why,
+        StreamEnding::Error(text) => format!("error: {text}"),
+    };
+    (units, fault)
 }
 
 fn sse() -> MessageRules {
@@ -243,6 +262,8 @@ fn bounds_of_a_stream_are_read_and_written() {
     let text = "first_message<500ms,gap_p95<50ms,gap_max<2s,stream<20s";
     let bounds = StreamBounds::parse(text).unwrap();
     assert_eq!(bounds.to_string(), text);
+    let times = "per_message<20ms,per_token<15ms,stream<20s";
+    assert_eq!(StreamBounds::parse(times).unwrap().to_string(), times);
     assert_eq!(bounds.first_message, Some(Nanos::from_millis(500)));
     let p999 = StreamBounds::parse("gap_p999 < 1s").unwrap();
     assert_eq!(p999.gaps[0].unwrap().percentile, 99.9);
@@ -267,4 +288,402 @@ fn a_percentile_of_gaps_is_met_by_counting() {
     assert!(p95.is_met(0, 0) && p95.is_met(20, 1) && !p95.is_met(20, 2) && !p95.is_met(19, 1));
     let max = GapBound { percentile: 100.0, below: Nanos(1) };
     assert!(max.is_met(9, 0) && !max.is_met(9, 1));
+}
+
+/// The data and the name of each event.
+fn named<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(String, String)> {
+    let mut splitter = Splitter::new(MessageFormat::Sse);
+    let (mut events, mut name, mut data) = (Vec::new(), Vec::new(), Vec::new());
+    let text = |bytes: &mut Vec<u8>| String::from_utf8(std::mem::take(bytes)).unwrap();
+    for piece in pieces {
+        splitter.feed(piece, |piece| match piece {
+            MessagePiece::Name(b"") => name.clear(),
+            MessagePiece::Name(bytes) => name.extend_from_slice(bytes),
+            MessagePiece::Data(bytes) => data.extend_from_slice(bytes),
+            MessagePiece::Error(bytes) => name.extend([&b"error "[..], bytes].concat()),
+            MessagePiece::End => events.push((text(&mut name), text(&mut data))),
+        });
+    }
+    events
+}
+
+#[test]
+fn events_have_the_name_that_is_said_last_and_only_their_own() {
+    for (body, name) in [
+        ("event: a\ndata: x\n\n", "a"),
+        ("data: x\nevent: a\n\n", "a"),
+        ("event:a\r\ndata: x\r\n\r\n", "a"),
+        ("event: a\nevent: b\ndata: x\n\n", "b"),
+        ("event: a\nevent\ndata: x\n\n", ""),
+        ("event: a\n\ndata: x\n\n", ""),
+        ("events: a\neven: b\ndata: x\n\n", ""),
+        (": event: a\ndata: x\n\n", ""),
+        ("data: x\n\n", ""),
+        ("error: a\n\ndata: x\n\n", ""),
+    ] {
+        for size in 1..=body.len() {
+            let events = named(body.as_bytes().chunks(size));
+            let data = events.first().map(|(_, data)| data.as_str());
+            assert_eq!((events.len(), data), (1, Some("x")), "{body:?} {size}");
+            assert_eq!(events[0].0, name, "{body:?} {size}");
+        }
+    }
+}
+
+#[test]
+fn elements_of_an_array_are_messages() {
+    for (body, messages, is_whole) in [
+        ("[{\"a\":1}\n,\r\n{\"b\":[2,\"]\"]}]", &["{\"a\":1}", "{\"b\":[2,\"]\"]}"][..], true),
+        ("[{\"a\":\"}\\\"{\"}]\n", &["{\"a\":\"}\\\"{\"}"], true),
+        ("[]", &[], true),
+        (" [ 1 , \"a,b\", null ] ", &["1 ", "\"a,b\"", "null "], true),
+        ("[[1],[]]", &["[1]", "[]"], true),
+        ("{\"error\":{}}", &["{\"error\":{}}"], true),
+        ("[{\"a\":1}", &["{\"a\":1}"], false),
+        ("[{\"a\":1},{\"b\"", &["{\"a\":1}"], false),
+    ] {
+        for size in 1..=body.len() {
+            let split = split(MessageFormat::Array, body.as_bytes().chunks(size));
+            let expected = messages.iter().map(|message| message.as_bytes().to_vec());
+            assert_eq!(split, (expected.collect(), is_whole), "{body} {size}");
+        }
+    }
+    let array = MessageRules { format: Some(MessageFormat::Array), ..MessageRules::default() };
+    assert_eq!(read(&array, &[], "<html>").1, "the body is no JSON");
+    assert_eq!(read(&array, &[], "[1] [2]").1, "the body is no JSON");
+    assert_eq!(read(&array, &[], "[1, 2]"), (vec![Some(1); 2], String::new()));
+}
+
+#[test]
+fn an_end_message_may_be_a_pointer_with_a_value() {
+    let ndjson = |end: &str, count: Option<&str>| MessageRules {
+        format: Some(MessageFormat::Ndjson),
+        api: StreamApi::None,
+        end: Some(MessageRules::parse_end(end).unwrap()),
+        count: count.map(str::to_owned),
+        ..MessageRules::default()
+    };
+    let body = "{\"a\":1}\n{\"done\":true,\"n\":7,\"why\":\"stop\"}\n{\"late\":1}\n";
+    for (end, is_end) in [
+        ("/done=true", true),
+        ("/why=stop", true),
+        ("/n=7", true),
+        ("/done=false", false),
+        ("/done=\"true\"", false),
+        ("/why=stopped", false),
+        ("/none=true", false),
+        ("done=true", false),
+    ] {
+        let (units, fault) = read(&ndjson(end, None), &[], body);
+        assert_eq!(units.len(), if is_end { 2 } else { 3 }, "{end}");
+        let expected = format!("the response ended without the message {end}");
+        assert_eq!(fault, if is_end { "" } else { &expected }, "{end}");
+    }
+    let (units, _) = read(&ndjson("/done=true", Some("/n")), &[], body);
+    assert_eq!(units, [None, Some(7)], "the last one may have the number");
+    assert!(MessageRules::parse_end("/a~2=1").is_err());
+    assert!(MessageRules::parse_end("{\"done\":true}").is_ok());
+}
+
+/// What a stream of these messages is: how many have output, how many have none, the units, and how
+/// it ended.
+fn stream(rules: &MessageRules, kind: &str, pieces: &[&[u8]]) -> (usize, usize, u64, String) {
+    let mut readers = MessageReaders::new([Some(rules)].into_iter());
+    readers.begin(0, 0);
+    readers.on_field(0, b"content-type", kind.as_bytes());
+    let (mut outputs, mut others, mut units) = (0, 0, 0);
+    let mut each = |message: ReadMessage| {
+        outputs += usize::from(message.is_output);
+        others += usize::from(!message.is_output);
+        units += message.units.unwrap_or(0);
+    };
+    for piece in pieces {
+        readers.on_body(0, piece, &mut each);
+    }
+    readers.on_end(0, &mut each);
+    let ending = match readers.finish(0) {
+        None => "not read".to_owned(),
+        Some(StreamEnding::Whole) => "whole".to_owned(),
+        Some(StreamEnding::Incomplete(why)) => why,
+        Some(StreamEnding::Error(text)) => format!("error: {text}"),
+    };
+    (outputs, others, units, ending)
+}
+
+const SSE: &str = "text/event-stream";
+
+/// Rules, the content type, the body, and what the stream is.
+type ServerStream = (MessageRules, &'static str, &'static str, (usize, usize, u64, &'static str));
+
+/// Streams as servers send them: rules, content type, body, and what they are.
+fn streams_of_servers() -> Vec<ServerStream> {
+    let auto = MessageRules::default;
+    let of = |api| MessageRules { api, ..auto() };
+    let asked = |format| MessageRules { format: Some(format), ..auto() };
+    vec![
+        // vLLM: a role, content, the end, usage.
+        (
+            auto(),
+            SSE,
+            "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"\"},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":3}}\n\ndata: [DONE]\n\n",
+            (1, 3, 3, "whole"),
+        ),
+        // Azure's empty first choices; no [DONE], but the output is complete.
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[],\"prompt_filter_results\":[{}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+            (1, 2, 1, "whole"),
+        ),
+        // The same where the user asked for events that end.
+        (
+            asked(MessageFormat::Sse),
+            SSE,
+            "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"stop\"}]}\n\n",
+            (1, 0, 1, "the response ended without the message [DONE]"),
+        ),
+        // Cut off by a proxy that ends in order.
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+            (1, 0, 1, "the response ended without the message [DONE]"),
+        ),
+        // OpenRouter's comments.
+        (
+            auto(),
+            SSE,
+            ": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+            (1, 0, 1, "whole"),
+        ),
+        // Errors: alone, after output, before and without an end message.
+        (
+            auto(),
+            SSE,
+            "data: {\"error\":{\"message\":\"CUDA out of memory\",\"code\":500}}\n\ndata: [DONE]\n\n",
+            (0, 1, 0, "error: CUDA out of memory"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"error\":{\"message\":\"gone\"}}\n\n",
+            (1, 1, 1, "error: gone"),
+        ),
+        // llama.cpp until September 2025.
+        (
+            auto(),
+            SSE,
+            "error: {\"code\":400,\"message\":\"too long\"}\n\ndata: [DONE]\n\n",
+            (0, 0, 0, "error: too long"),
+        ),
+        // vLLM before errors were nested.
+        (
+            auto(),
+            SSE,
+            "data: {\"object\":\"error\",\"message\":\"bad\",\"code\":400}\n\ndata: [DONE]\n\n",
+            (0, 1, 0, "error: bad"),
+        ),
+        // A refusal without a word.
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"content_filter\"}]}\n\ndata: [DONE]\n\n",
+            (0, 1, 0, "no message has output of the API openai"),
+        ),
+        // Anthropic.
+        (
+            auto(),
+            SSE,
+            "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"content\":[],\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\nevent: ping\ndata: {\"type\": \"ping\"}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello there\"}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":5}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+            (1, 4, 5, "whole"),
+        ),
+        (
+            auto(),
+            SSE,
+            "event: ping\ndata: {\"type\":\"ping\"}\n\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+            (0, 2, 0, "error: Overloaded"),
+        ),
+        (
+            of(StreamApi::Anthropic),
+            SSE,
+            "event: content_block_delta\ndata: {\"delta\":{\"text\":\"a\"}}\n\n",
+            (1, 0, 1, "the response ended without the message message_stop"),
+        ),
+        // Responses.
+        (
+            auto(),
+            SSE,
+            "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"error\":null}}\n\nevent: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\ndata: {\"type\":\"response.output_text.done\",\"text\":\"a\"}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"output_tokens\":2}}}\n\n",
+            (1, 3, 2, "whole"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"type\":\"response.created\"}\n\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"no\"}}}\n\n",
+            (0, 2, 0, "error: no"),
+        ),
+        // Gemini, as events and as an array.
+        (
+            auto(),
+            SSE,
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}],\"usageMetadata\":{\"candidatesTokenCount\":4}}\n\ndata: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"b\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"candidatesTokenCount\":6,\"thoughtsTokenCount\":3}}\n\n",
+            (2, 0, 9, "whole"),
+        ),
+        (
+            asked(MessageFormat::Sse),
+            SSE,
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]},\"finishReason\":\"STOP\"}]}\n\n",
+            (1, 0, 1, "whole"),
+        ),
+        (
+            of(StreamApi::Gemini),
+            "application/json; charset=UTF-8",
+            "[{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]}\n,\n{\"candidates\":[{\"finishReason\":\"STOP\"}]}\n]",
+            (1, 1, 1, "whole"),
+        ),
+        (
+            of(StreamApi::Gemini),
+            "application/json",
+            "[{\"error\":{\"code\":503,\"message\":\"overloaded\"}}]",
+            (0, 1, 0, "error: overloaded"),
+        ),
+        (
+            of(StreamApi::Gemini),
+            "application/json",
+            "[{\"candidates\":[]}",
+            (0, 1, 0, "the response ended in the middle of a message"),
+        ),
+        // Ollama: the last message may have output.
+        (
+            of(StreamApi::Ollama),
+            "application/x-ndjson",
+            "{\"model\":\"m\",\"response\":\"a\",\"done\":false}\n{\"model\":\"m\",\"response\":\"!\",\"done\":true,\"eval_count\":4}\n",
+            (2, 0, 4, "whole"),
+        ),
+        (
+            asked(MessageFormat::Ndjson),
+            "application/x-ndjson",
+            "{\"model\":\"m\",\"message\":{\"content\":\"a\"},\"done\":false}\n{\"error\":\"runner stopped\"}\n",
+            (1, 1, 1, "error: runner stopped"),
+        ),
+        (
+            of(StreamApi::Ollama),
+            "application/x-ndjson",
+            "{\"model\":\"m\",\"response\":\"a\",\"done\":false}\n",
+            (1, 0, 1, "the response ended without the message that has \"done\": true"),
+        ),
+        // Asked for, and it is another.
+        (
+            of(StreamApi::Openai),
+            "application/json",
+            "{\"id\":1}",
+            (0, 0, 0, "the content type is application/json, not text/event-stream"),
+        ),
+        (
+            of(StreamApi::Anthropic),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n",
+            (0, 1, 0, "no message has output of the API anthropic"),
+        ),
+        // Nearest cases, which nobody takes for any of these.
+        (
+            of(StreamApi::None),
+            SSE,
+            "data: {\"error\":{\"message\":\"x\"}}\n\ndata: [DONE]\n\n",
+            (1, 0, 1, "whole"),
+        ),
+        (of(StreamApi::None), SSE, "event: error\ndata: x\n\nerror: x\n\n", (1, 0, 1, "whole")),
+        (auto(), SSE, "data: {\"n\":1,\"error\":\"none so far\"}\n\n", (1, 0, 1, "whole")),
+        (auto(), SSE, "data: {\"n\":1}\n\ndata: {\"error\":null}\n\n", (2, 0, 2, "whole")),
+        (
+            auto(),
+            SSE,
+            "data: {\"n\":1}\n\ndata: {\"error\":\"gone\"}\n\n",
+            (1, 1, 1, "error: gone"),
+        ),
+        (auto(), SSE, "data: error\n\ndata: {\"done\":false}\n\n", (2, 0, 2, "whole")),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"an error\"},\"finish_reason\":\"stop\"}],\"error\":null}\n\ndata: [DONE]\n\n",
+            (1, 0, 1, "whole"),
+        ),
+        (
+            asked(MessageFormat::Ndjson),
+            "text/plain",
+            "{\"level\":\"error\",\"error\":\"disk full\"}\n",
+            (1, 0, 1, "whole"),
+        ),
+        (auto(), "application/x-ndjson", "{\"n\":1}\n", (0, 0, 0, "not read")),
+        (auto(), SSE, "data: [DONE]\n\n", (0, 0, 0, "whole")),
+    ]
+}
+
+#[test]
+fn streams_of_servers_mean_what_their_apis_say() {
+    for (rules, kind, body, expected) in streams_of_servers() {
+        let (outputs, others, units, ending) = stream(&rules, kind, &[body.as_bytes()]);
+        assert_eq!((outputs, others, units, ending.as_str()), expected, "{body}");
+    }
+}
+
+#[test]
+fn streams_mean_the_same_wherever_they_are_cut() {
+    for (rules, kind, body, _) in streams_of_servers() {
+        let whole = stream(&rules, kind, &[body.as_bytes()]);
+        for at in 0..=body.len() {
+            let (a, b) = body.as_bytes().split_at(at);
+            assert_eq!(stream(&rules, kind, &[a, b]), whole, "{body} cut at {at}");
+        }
+        let bytes: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
+        assert_eq!(stream(&rules, kind, &bytes), whole, "{body}");
+    }
+}
+
+#[test]
+fn a_message_beyond_the_limit_goes_by_its_begin() {
+    let image = "x".repeat(2 << 20);
+    let body = format!(
+        "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"inlineData\":{{\"data\":\"{image}\"}}}}]}}}}]}}\n\n\
+         data: {{\"candidates\":[{{\"finishReason\":\"STOP\"}}]}}\n\n"
+    );
+    let told = stream(&MessageRules::default(), SSE, &[body.as_bytes()]);
+    assert_eq!(told, (1, 1, 1, "whole".to_owned()));
+}
+
+/// Messages of all APIs, and others, in any order.
+fn any_stream() -> impl Strategy<Value = Vec<u8>> {
+    let bodies: Vec<_> = streams_of_servers().into_iter().map(|(_, _, body, _)| body).collect();
+    let words = [
+        "event: error\n",
+        "\n",
+        "data",
+        "error: ",
+        "\"",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        "\\",
+        "\u{1f600}",
+    ];
+    let text = prop_oneof![prop::sample::select(bodies), prop::sample::select(words.to_vec())];
+    prop::collection::vec(text, 1..5).prop_map(|texts| texts.concat().into_bytes())
+}
+
+proptest! {
+    #[test]
+    fn any_stream_means_the_same_however_it_is_cut(
+        body in any_stream(),
+        size in 1_usize..40,
+        api in prop::sample::select(StreamApi::NAMES.to_vec()),
+        format in prop::sample::select(MessageFormat::NAMES.to_vec()),
+    ) {
+        let rules = MessageRules { format: Some(format.1), api: api.1, ..MessageRules::default() };
+        if format.1 != MessageFormat::Chunks {
+            let pieces: Vec<&[u8]> = body.chunks(size).collect();
+            prop_assert_eq!(stream(&rules, SSE, &pieces), stream(&rules, SSE, &[&body[..]]));
+        }
+    }
 }

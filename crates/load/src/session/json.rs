@@ -17,6 +17,8 @@ pub(crate) const POINTERS_MAX: usize = 64;
 pub(crate) struct ValueCapture {
     pub(crate) state: CaptureState,
     pub(crate) bytes: Vec<u8>,
+    /// It is what a string says.
+    pub(crate) is_text: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +37,7 @@ pub(crate) enum CaptureState {
 impl ValueCapture {
     pub(crate) fn reset(&mut self) {
         self.state = CaptureState::Missing;
+        self.is_text = false;
         self.bytes.clear();
     }
 
@@ -58,6 +61,19 @@ impl ValueCapture {
         self.reset();
         self.state = CaptureState::Whole;
         self.put(value);
+    }
+
+    /// Appends a further value; null is none.
+    pub(crate) fn join(&mut self, further: &ValueCapture) {
+        let is_null = !further.is_text && further.bytes == b"null";
+        match further.state {
+            CaptureState::Whole if !is_null && self.state != CaptureState::TooLong => {
+                self.state = CaptureState::Whole;
+                self.put(&further.bytes);
+            }
+            CaptureState::TooLong => self.state = CaptureState::TooLong,
+            _ => {}
+        }
     }
 
     fn end(&mut self) {
@@ -288,6 +304,7 @@ impl JsonScan {
         each(hits, |p| {
             found[p].bytes.clear();
             found[p].state = CaptureState::Coming;
+            found[p].is_text = byte == b'"';
         });
         match byte {
             b'"' => {

@@ -51,6 +51,10 @@ pub struct ResponseReader {
     request: u32,
     json: JsonScan,
     found: Vec<ValueCapture>,
+    /// Of a stream, the values at the pointers in the messages so far, joined.
+    joined: Vec<ValueCapture>,
+    /// The body is a stream of messages: pointers are of each of them.
+    is_split: bool,
     /// For each text that is looked for between two others, what may be a part of them.
     windows: Vec<Vec<u8>>,
     set_cookies: Vec<u8>,
@@ -185,6 +189,20 @@ impl ResponseReaders {
         }
     }
 
+    /// The body is a stream of messages, which come one by one beside it.
+    pub fn split(&mut self, op: u32) {
+        if let Some((reading, _)) = self.of(op) {
+            reading.is_split = true;
+        }
+    }
+
+    /// Bytes of a message of the stream; `None`: it is complete.
+    pub fn message(&mut self, op: u32, bytes: Option<&[u8]>) {
+        if let Some((reading, probes)) = self.of(op) {
+            reading.message(bytes, probes);
+        }
+    }
+
     fn of(&mut self, op: u32) -> Option<(&mut ResponseReader, &Probes)> {
         let session = *self.of_op.get(op as usize)?;
         let reading = self.readings.get_mut(session as usize)?;
@@ -294,6 +312,9 @@ impl ResponseReader {
         let count = probes.pointers.len() + probes.others.len();
         self.found.resize_with(count, ValueCapture::default);
         self.found.iter_mut().for_each(ValueCapture::reset);
+        self.joined.resize_with(probes.pointers.len(), ValueCapture::default);
+        self.joined.iter_mut().for_each(ValueCapture::reset);
+        self.is_split = false;
         self.windows.resize_with(probes.others.len(), Vec::new);
         self.windows.iter_mut().for_each(Vec::clear);
         self.set_cookies.clear();
@@ -308,6 +329,9 @@ impl ResponseReader {
     fn end(&mut self, probes: &Probes) {
         let (json, others) = self.found.split_at_mut(probes.pointers.len());
         self.json.end(json);
+        if std::mem::take(&mut self.is_split) {
+            json.swap_with_slice(&mut self.joined);
+        }
         let mut tree = None;
         for (probe, found) in probes.others.iter().zip(others) {
             probe.end(&self.page, &mut tree, found);
@@ -351,7 +375,7 @@ impl ResponseReader {
             return;
         }
         let (json, others) = self.found.split_at_mut(probes.pointers.len());
-        if !json.is_empty() {
+        if !json.is_empty() && !self.is_split {
             self.json.feed(bytes, &probes.pointers, json);
         }
         if probes.wants_page {
@@ -376,6 +400,21 @@ impl ResponseReader {
                 | Source::Css { .. }
                 | Source::Json(_)
                 | Source::Status => {}
+            }
+        }
+    }
+
+    fn message(&mut self, bytes: Option<&[u8]>, probes: &Probes) {
+        let json = &mut self.found[..probes.pointers.len()];
+        match bytes {
+            Some(bytes) => self.json.feed(bytes, &probes.pointers, json),
+            None => {
+                self.json.end(json);
+                for (joined, found) in self.joined.iter_mut().zip(json) {
+                    joined.join(found);
+                    found.reset();
+                }
+                self.json.begin(&probes.pointers);
             }
         }
     }

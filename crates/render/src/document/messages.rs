@@ -31,15 +31,18 @@ pub(super) fn show_key_figures(doc: &mut Document, messages: Option<&MessagesRep
     if messages.streams > 0 {
         doc.table("Messages", table(messages, |key| KEY_FIGURES.contains(&key)));
     }
-    let shown = FACTS_OF_SCREEN + usize::from(messages.sent.is_some());
+    let others = [messages.sent.is_some(), !messages.apis.is_empty()];
+    let shown = FACTS_OF_SCREEN + others.into_iter().filter(|is_shown| *is_shown).count();
     doc.facts(facts(messages).into_iter().take(shown));
 }
 
 /// The figures of streams in the answer.
 pub(super) fn answer(messages: &MessagesReport) -> Vec<String> {
+    let per_message = ("per message", &messages.per_message_ns);
+    let per_token = messages.per_token_ns.as_ref().map(|times| ("per token", times));
     let kinds = [
-        ("first message", &messages.first_message_ns),
-        ("per message", &messages.per_message_ns),
+        (first_message(messages), &messages.first_message_ns),
+        per_token.unwrap_or(per_message),
         ("stream", &messages.stream_ns),
     ];
     let percentiles = kinds.into_iter().filter_map(|(name, times)| {
@@ -50,13 +53,24 @@ pub(super) fn answer(messages: &MessagesReport) -> Vec<String> {
         (!known.is_empty()).then(|| format!("{name} {}", known.join(", ")))
     });
     let has_units = messages.units != messages.count;
-    let units = has_units.then(|| format!("{} units/s", number(messages.units_per_s)));
+    let units =
+        has_units.then(|| format!("{} {}/s", number(messages.units_per_s), units_of(messages)));
     let good = messages.good_percent.map(|share| format!("{} good", percent(share)));
     percentiles.chain(units).chain(good).collect()
 }
 
-/// Facts on the first screen behind the rate of what is sent: the rate of what comes, and the good
-/// streams.
+/// What the first message with output is called.
+fn first_message(messages: &MessagesReport) -> &'static str {
+    if messages.apis.is_empty() { "first message" } else { "first token" }
+}
+
+/// What the messages count as.
+fn units_of(messages: &MessagesReport) -> &'static str {
+    if messages.per_token_ns.is_some() { "tokens" } else { "units" }
+}
+
+/// Facts on the first screen beside the rate of what is sent and the API of the streams: the rate of
+/// what comes, and the good streams.
 const FACTS_OF_SCREEN: usize = 2;
 
 /// Adds the messages of several trials, a row for each.
@@ -84,7 +98,7 @@ fn table(messages: &MessagesReport, is_shown: impl Fn(&str) -> bool) -> Table {
     let rows: Vec<_> = rows.collect();
     let mut table = TableOf::new(&rows);
     table.left("", |figure| Line::of(Ink::Dim, figure.title));
-    let titles = ["first message", "gap", "per message", "stream", "answer"];
+    let titles = [first_message(messages), "gap", "per message", "per token", "stream", "answer"];
     for ((of, ..), title) in TimesOf::MESSAGES.into_iter().zip(titles) {
         let none = TimesReport::default();
         let Some(times) = of.of(&none, Some(messages)) else {
@@ -98,7 +112,11 @@ fn table(messages: &MessagesReport, is_shown: impl Fn(&str) -> bool) -> Table {
 fn facts(messages: &MessagesReport) -> Vec<Fact> {
     let mut rates = format!("{}, {} in the window", rate(messages.per_s), count(messages.count));
     if messages.units != messages.count {
-        rates += &format!("; units {}, {}", rate(messages.units_per_s), count(messages.units));
+        let units = (units_of(messages), rate(messages.units_per_s), count(messages.units));
+        rates += &format!("; {} {}, {}", units.0, units.1, units.2);
+    }
+    if messages.others > 0 {
+        rates += &format!("; {} without output", count(messages.others));
     }
     let mut facts = Vec::new();
     if let Some(sent) = &messages.sent {
@@ -111,6 +129,7 @@ fn facts(messages: &MessagesReport) -> Vec<Fact> {
         return facts;
     }
     facts.push(fact("messages", rates));
+    facts.extend(api_fact(messages));
     if let (Some(good), Some(share)) = (messages.good, messages.good_percent) {
         let line =
             format!("{} of {} streams ({})", count(good), count(messages.streams), percent(share));
@@ -129,8 +148,22 @@ fn facts(messages: &MessagesReport) -> Vec<Fact> {
     facts.push(fact("stalls", line));
     let shared = percent(messages.shared_arrival_percent);
     facts.push(fact("arrivals", format!("{shared} of the messages came together with another")));
-    if let Some(because) = &messages.incomplete_because {
-        facts.push(fact("not whole", Line::of(Ink::Bad, format!("the first: {because}"))));
+    let faults =
+        [("not whole", &messages.incomplete_because), ("stream errors", &messages.first_error)];
+    for (name, fault) in faults {
+        let line = |fault: &String| Line::of(Ink::Bad, format!("the first: {fault}"));
+        facts.extend(fault.as_ref().map(|fault| fact(name, line(fault))));
     }
     facts
+}
+
+/// The APIs of the streams, and how knee came to them.
+fn api_fact(messages: &MessagesReport) -> Option<Fact> {
+    let named = |(name, streams): (&String, &u64)| match messages.apis.len() {
+        1 => name.clone(),
+        _ => format!("{name} ({} streams)", count(*streams)),
+    };
+    let names: Vec<String> = messages.apis.iter().map(named).collect();
+    let how = if messages.api_is_asked { "as asked" } else { "by the first messages" };
+    (!names.is_empty()).then(|| fact("stream API", format!("{}, {how}", names.join(", "))))
 }

@@ -233,6 +233,9 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
         Outcome::Incomplete => {
             http.messages.as_ref().and_then(|messages| messages.incomplete_because.as_ref())
         }
+        Outcome::StreamError => {
+            http.messages.as_ref().and_then(|messages| messages.first_error.as_ref())
+        }
         Outcome::HandshakeFailed => tls.and_then(|tls| tls.failed_because.as_ref()),
         _ => None,
     };

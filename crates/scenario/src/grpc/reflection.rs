@@ -7,7 +7,7 @@ use knee_load::quantity::ParseError;
 use prost::Message as _;
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Paths of the method that answers, the preferred first.
 pub const PATHS: [&str; 2] = [

@@ -274,8 +274,8 @@ impl FromStr for Bound {
         let wrong = |what: &str| {
             ParseError(format!(
                 "{what}; write FIGURE=TIME, such as p90=50ms (mean, p50, p75, p90, p95, p99, \
-                 p999; of streams first_message_p99, gap_p99, per_message_p99, stream_p99 and \
-                 answer_p99 likewise, or good_streams=99%)"
+                 p999; of streams first_message_p99, gap_p99, per_message_p99, per_token_p99, \
+                 stream_p99 and answer_p99 likewise, or good_streams=99%)"
             ))
         };
         let (name, limit) =

@@ -35,7 +35,15 @@ codes! {
                first reason.",
         remedy "Look at a response: curl -N URL. Where streams end without an end message, say so \
                 with --end-message ''. Where it is another, give it with --end-message TEXT. Where \
-                responses are no streams, give --messages none.";
+                responses are no streams, give --messages none. Where the streams of their API are \
+                something else, give --stream-api none.";
+
+    STREAM_ERRORS = "stream_errors":
+        cause "Streams began with a status of success and had an error within. Servers of language \
+               models report this way what goes wrong after the first byte. The report has the text \
+               of the first.",
+        remedy "Look at the target's log for the time of the errors, or at a response: curl -N URL. \
+                Where such messages are no errors, give --stream-api none.";
 
     MESSAGES_LATE = "messages_late":
         cause "Messages of open streams left later than they were intended. Their answers are \
@@ -123,6 +131,20 @@ pub(super) fn streams_incomplete(trials: &TrialGroup) -> Option<Finding> {
         format!("{place}{} responses were no whole streams: {because}", exact(count as f64)),
         [("incomplete", count as f64)],
         next,
+    ))
+}
+
+pub(super) fn stream_errors(trials: &TrialGroup) -> Option<Finding> {
+    let errors = |t: &TrialReport| {
+        let count = t.outcomes.count(Outcome::StreamError);
+        (count > 0).then(|| (count, t.messages().and_then(|m| m.first_error.clone())))
+    };
+    let (place, (count, first)) = trials.worst(errors, |(count, _)| *count as f64)?;
+    let first = first.unwrap_or_else(|| "the first is not known".to_owned());
+    Some(STREAM_ERRORS.warning(
+        format!("{place}{} streams had an error within: {first}", exact(count as f64)),
+        [("errors", count as f64)],
+        "look at the target's log, or at a response: curl -N URL",
     ))
 }
 

@@ -105,6 +105,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         target::delayed_ack,
         generator::generator_polled,
         messages::streams_incomplete,
+        messages::stream_errors,
         messages::buffered_stream,
         messages::streams_stalled,
         messages::messages_late,

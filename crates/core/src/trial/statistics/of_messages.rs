@@ -32,7 +32,7 @@ const MESSAGE_RATES: &[TrialStatistic] = &[
         key: "units_per_s",
         name: "units",
         title: "units",
-        meaning: "What messages count as, per second (--message-count)",
+        meaning: "Tokens or other units that messages count as, per second (--message-count)",
         has_thresholds: true,
         source: StatisticSource::Rate {
             of_trial: |t| of_messages(t, |messages| messages.units_per_s),

@@ -8,7 +8,7 @@ use crate::pool::deadlines::Deadlines;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime};
 use knee_load::measure::{MessageEvent, Outcome, StreamMessage};
-use knee_load::messages::{MessageReaders, MessageRules, ReadMessage};
+use knee_load::messages::{MessageReaders, MessageRules, ReadMessage, StreamEnding};
 use knee_load::spec::Target;
 use knee_load::time::Nanos;
 
@@ -21,8 +21,8 @@ pub(super) struct MessageStreams {
     pub(super) quiet: Deadlines,
     /// Whether any request has a limit on the time without a message.
     has_timeouts: bool,
-    /// Why the stream that ended last is not whole.
-    fault: Option<String>,
+    /// How the stream ended that ended last.
+    ending: StreamEnding,
 }
 
 impl MessageStreams {
@@ -31,7 +31,7 @@ impl MessageStreams {
             messages: HandoverQueue::new(),
             quiet: Deadlines::new(0),
             has_timeouts: false,
-            fault: None,
+            ending: StreamEnding::Whole,
         }
     }
 
@@ -44,12 +44,12 @@ impl MessageStreams {
     #[inline]
     pub(super) fn end(&mut self, events: &mut EventQueue, op: FlightId, flight: &mut Flight) {
         let finished = events.messages.as_mut().and_then(|messages| messages.finish(op));
-        let Some(fault) = finished else {
+        let Some(ending) = finished else {
             return;
         };
         self.quiet.clear(op);
-        flight.set_stream(op, fault.is_none());
-        self.fault = fault;
+        flight.set_stream(op, &ending);
+        self.ending = ending;
     }
 }
 
@@ -75,13 +75,25 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// A message came.
     #[inline]
     pub(super) fn on_message(&mut self, message: ReadMessage, time: EventTime) {
-        let ReadMessage { op, units, is_cut } = message;
+        let ReadMessage { op, units, tokens, api, is_output, is_cut } = message;
         let flight = self.flights.get_mut(op);
         let at = flight.no_earlier(time).happened;
-        flight.last_message = at;
+        if is_output {
+            flight.last_message = at;
+        }
         let intended = flight.intended;
         let request = flight.request as u32;
-        let message = StreamMessage { stream: op, request, intended, at, units, is_cut };
+        let message = StreamMessage {
+            stream: op,
+            request,
+            intended,
+            at,
+            units,
+            tokens,
+            api,
+            is_output,
+            is_cut,
+        };
         self.streams.messages.push(MessageEvent::Came(message));
         self.await_message(op, time.seen);
     }
@@ -114,13 +126,11 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// Keeps why a stream was not whole.
+    /// Keeps what was wrong with a stream.
     #[cold]
     pub(super) fn note_stream_fault(&mut self) {
-        if let (Some(messages), Some(fault)) =
-            (&mut self.events.messages, self.streams.fault.take())
-        {
-            messages.note_fault(fault);
+        if let Some(messages) = &mut self.events.messages {
+            messages.note_fault(std::mem::replace(&mut self.streams.ending, StreamEnding::Whole));
         }
     }
 }

@@ -3,6 +3,19 @@ use crate::measure::{Op, Outcome};
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
+/// A message with output of a stream whose API is not known.
+const MESSAGE: StreamMessage = StreamMessage {
+    stream: 0,
+    request: 0,
+    intended: Nanos(200_000_000),
+    at: Nanos(200_000_000),
+    units: Some(1),
+    tokens: 0,
+    api: StreamApi::None,
+    is_output: true,
+    is_cut: false,
+};
+
 fn recorder(slo: Option<&str>) -> MessageRecorder {
     let window = Window { start: MS(100), end: MS(10_000) };
     MessageRecorder::new(window, slo.map(|text| StreamBounds::parse(text).unwrap()), vec![true])
@@ -12,14 +25,7 @@ fn recorder(slo: Option<&str>) -> MessageRecorder {
 fn stream(recorder: &mut MessageRecorder, op: u32, intended: u64, at: &[u64], outcome: Outcome) {
     for &ms in at {
         let (stream, intended) = (op, MS(intended));
-        let message = StreamMessage {
-            stream,
-            request: 0,
-            intended,
-            at: MS(ms),
-            units: Some(1),
-            is_cut: false,
-        };
+        let message = StreamMessage { stream, intended, at: MS(ms), ..MESSAGE };
         recorder.on_message(&message);
     }
     let op = Op { intended: MS(intended), lane: 0 };
@@ -51,14 +57,8 @@ fn messages_count_on_arrival_and_streams_by_intention() {
     let mut recorder = recorder(None);
     // Before the window; only the last two messages lie in it.
     for ms in [50, 90, 110, 130] {
-        let message = StreamMessage {
-            stream: 7,
-            request: 0,
-            intended: MS(0),
-            at: MS(ms),
-            units: Some(2),
-            is_cut: false,
-        };
+        let message =
+            StreamMessage { stream: 7, intended: MS(0), at: MS(ms), units: Some(2), ..MESSAGE };
         recorder.on_message(&message);
     }
     let told = recorder.finish().unwrap();
@@ -103,15 +103,8 @@ fn good_streams_meet_every_bound() {
 fn units_of_a_stream_without_numbers_are_its_messages() {
     let mut recorder = recorder(None);
     for ms in [300, 400] {
-        let message = StreamMessage {
-            stream: 0,
-            request: 0,
-            intended: MS(200),
-            at: MS(ms),
-            units: None,
-            is_cut: false,
-        };
-        assert_eq!(recorder.on_message(&message), Some(0));
+        let message = StreamMessage { at: MS(ms), units: None, ..MESSAGE };
+        assert_eq!(recorder.on_message(&message), Some((1, 0)));
     }
     let op = Op { intended: MS(200), lane: 0 };
     let completion = Completion { stream: 0, ..Completion::at_once(op, MS(400), Outcome::Ok) };
@@ -125,9 +118,7 @@ fn units_of_a_stream_without_numbers_are_its_messages() {
 fn bursts_that_begin_in_the_middle_of_a_message_are_counted() {
     let mut recorder = recorder(None);
     let mut send = |at: u64, is_cut: bool| {
-        let (stream, intended, units) = (0, MS(200), Some(1));
-        let message = StreamMessage { stream, request: 0, intended, at: MS(at), units, is_cut };
-        recorder.on_message(&message);
+        recorder.on_message(&StreamMessage { at: MS(at), is_cut, ..MESSAGE });
     };
     for (at, is_cut) in [(300, false), (600, true), (900, false)] {
         (0..4).for_each(|number| send(at, is_cut && number == 0));
@@ -178,4 +169,73 @@ fn answers_count_from_the_message_of_their_number() {
     ] {
         assert_eq!(answer_three(at).unpaired, 1, "{why}");
     }
+}
+
+/// What was measured of one stream of OpenAI, intended at 200 ms: of each message when it came,
+/// whether it has output, and the tokens so far.
+fn of_api(slo: Option<&str>, messages: &[(u64, bool, u32)], outcome: Outcome) -> MessagesMeasured {
+    let mut recorder = recorder(slo);
+    for &(at, is_output, tokens) in messages {
+        let api = StreamApi::Openai;
+        recorder.on_message(&StreamMessage { at: MS(at), is_output, tokens, api, ..MESSAGE });
+    }
+    let end = MS(messages.last().map_or(200, |(at, ..)| *at));
+    let op = Op { intended: MS(200), lane: 0 };
+    let completion = Completion { stream: 0, ..Completion::at_once(op, end, outcome) };
+    recorder.count(&completion);
+    recorder.on_end(&completion);
+    recorder.finish().unwrap()
+}
+
+fn is_about(histogram: &Histogram, ms: f64) -> bool {
+    histogram.count() == 1 && (histogram.max().0 as f64 / (ms * 1e6) - 1.0).abs() < 0.01
+}
+
+#[test]
+fn times_are_of_messages_with_output() {
+    // A role at once, the text after 300 ms.
+    let role = [(202, false, 0), (500, true, 0), (510, true, 0), (511, false, 0)];
+    let told = of_api(None, &role, Outcome::Ok);
+    assert!(is_about(&told.first_message, 300.0), "{:?}", told.first_message.max());
+    assert!(is_about(&told.gap, 10.0) && is_about(&told.longest_gap, 10.0));
+    assert_eq!((told.count, told.others, told.per_token.count()), (2, 2, 0));
+    assert_eq!(told.apis, BTreeMap::from([(StreamApi::Openai, 1)]));
+    // The number of tokens comes 200 ms after the last of them.
+    let usage = [(210, true, 0), (225, true, 0), (240, true, 0), (440, false, 3)];
+    let told = of_api(None, &usage, Outcome::Ok);
+    assert!(is_about(&told.stream, 40.0) && is_about(&told.per_token, 15.0));
+    assert_eq!(told.gap.count(), 2);
+}
+
+#[test]
+fn times_per_token_go_by_the_running_number_of_tokens() {
+    for (messages, per_token) in [
+        // Four tokens with the first message, eight after it.
+        (&[(300, true, 4), (340, true, 8), (380, true, 12)][..], Some(10.0)),
+        // Only the sum is known: the first message counts as one.
+        (&[(300, true, 0), (340, true, 0), (380, true, 0), (381, false, 9)], Some(10.0)),
+        // Nothing was waited for.
+        (&[(300, true, 4)], None),
+        (&[(300, true, 4), (310, true, 4)], None),
+        // No number: per message alone.
+        (&[(300, true, 0), (310, true, 0)], None),
+    ] {
+        let told = of_api(None, messages, Outcome::Ok);
+        match per_token {
+            Some(ms) => assert!(is_about(&told.per_token, ms), "{messages:?}"),
+            None => assert_eq!(told.per_token.count(), 0, "{messages:?}"),
+        }
+    }
+}
+
+#[test]
+fn bounds_per_token_hold_per_message_without_a_number() {
+    let is_good = |messages: &[(u64, bool, u32)], outcome| {
+        of_api(Some("per_token<15ms"), messages, outcome).good == 1
+    };
+    assert!(is_good(&[(300, true, 4), (340, true, 8)], Outcome::Ok));
+    assert!(!is_good(&[(300, true, 0), (340, true, 0)], Outcome::Ok));
+    assert!(is_good(&[(300, true, 0), (310, true, 0)], Outcome::Ok));
+    assert!(!is_good(&[(300, true, 0), (310, true, 0)], Outcome::StreamError));
+    assert!(!is_good(&[(300, false, 0)], Outcome::Ok), "it has no output");
 }

@@ -98,3 +98,46 @@ fn a_compressed_body_is_not_searched() {
     let fields = [("content-encoding", "gzip")];
     assert_eq!(read(&[Source::Json("/a".to_owned())], &fields, &["{\"a\":1}"]), [None]);
 }
+
+#[test]
+fn of_a_stream_the_values_in_its_messages_are_joined() {
+    let chunk =
+        |content: &str| format!("{{\"choices\":[{{\"delta\":{{\"content\":{content}}}}}]}}");
+    let source = |pointer: &str| Source::Json(pointer.to_owned());
+    let sources = [source("/choices/0/delta/content"), source("/usage/n"), source("/none")];
+    for (messages, want) in [
+        (vec![chunk("null"), chunk("\"Hel\""), chunk("\"lo\\n\"")], Some("Hello\n")),
+        (vec![chunk("\"null\"")], Some("null")),
+        (vec![chunk("1"), chunk("[2]")], Some("1[2]")),
+        (vec![chunk("\"\"")], Some("")),
+        (vec!["[DONE]".to_owned(), chunk("\"a\"")], Some("a")),
+        (vec![chunk("null")], None),
+        (vec!["{}".to_owned()], None),
+        (vec![], None),
+    ] {
+        let step = RequestStep {
+            extract: (sources.iter().cloned())
+                .map(|source| Extraction {
+                    name: String::new(),
+                    variable: 0,
+                    source,
+                    otherwise: None,
+                })
+                .collect(),
+            ..RequestStep::default()
+        };
+        let plan = SessionPlan { requests: vec![step], ..SessionPlan::default() };
+        let mut readings = ResponseReaders::new(&plan, 1);
+        readings.begin(0, 0, 0);
+        readings.split(0);
+        for message in messages.iter().chain(&["{\"usage\":{\"n\":7}}".to_owned()]) {
+            readings.body(0, format!("data: {message}\n\n").as_bytes());
+            message.as_bytes().chunks(3).for_each(|part| readings.message(0, Some(part)));
+            readings.message(0, None);
+        }
+        let answer = readings.end(0);
+        let value = |number| answer.value(number).map(|value| String::from_utf8_lossy(value));
+        assert_eq!(value(0).as_deref(), want, "{messages:?}");
+        assert_eq!((value(1).as_deref(), value(2)), (Some("7"), None), "{messages:?}");
+    }
+}
