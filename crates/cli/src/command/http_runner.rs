@@ -68,6 +68,11 @@ pub fn report_setup(
     if sends_what_looks_like_cookies(&base.target) {
         output.note("note: -b gives the body of the request; for a cookie give --cookie");
     }
+    for proxy in base.target.proxies().into_iter().filter(|proxy| proxy.named_by != "--proxy") {
+        output.note(&format!(
+            "note: connections go through the proxy {proxy:?}; --noproxy '*' goes without it"
+        ));
+    }
     FleetArgs::tell(fleet, &mut options);
     base.target.keep_credentials_at_origin(output.secrets.names());
     output.secrets.learn_target(&mut base.target);

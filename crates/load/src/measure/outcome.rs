@@ -124,6 +124,8 @@ outcomes! {
     MessageTimeout "message_timeout" "no further message in time";
     /// Its stream ended without its end message or in the middle of a message, or was none.
     Incomplete "incomplete" "the stream ended before its end";
+    /// The proxy did not connect to the target.
+    ProxyRefused "proxy_refused" "the proxy did not connect to the target";
 }
 
 /// All outcomes in the order of the variants, each with its name and meaning.

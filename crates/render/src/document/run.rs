@@ -233,6 +233,7 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
         Outcome::Incomplete => {
             http.messages.as_ref().and_then(|messages| messages.incomplete_because.as_ref())
         }
+        Outcome::ProxyRefused => http.routed.refused_because.as_ref(),
         Outcome::HandshakeFailed => tls.and_then(|tls| tls.failed_because.as_ref()),
         _ => None,
     };
@@ -275,6 +276,7 @@ fn show_key_figures(doc: &mut Document, report: &Report, c: &RunConclusion) {
     facts.extend(traffic::status_facts(&http.traffic, http.protocol.as_ref()));
     facts.extend(traffic::answer_facts(&http.traffic));
     facts.extend(http.requests.as_ref().map(sessions::request_facts).unwrap_or_default());
+    facts.extend(traffic::proxy_fact(&http.routed));
     doc.facts(facts);
 }
 
