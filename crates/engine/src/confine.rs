@@ -26,6 +26,11 @@ pub fn confine(to: Confinement) {
     let _ = CONFINEMENT.set(to);
 }
 
+/// Whether this process has limits.
+pub(crate) fn is_confined() -> bool {
+    CONFINEMENT.get().is_some()
+}
+
 /// Passes the addresses of a host on if all of them are permitted.
 ///
 /// # Errors

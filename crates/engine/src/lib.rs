@@ -2,6 +2,7 @@
 
 #![warn(unreachable_pub)]
 
+mod addresses;
 pub mod confine;
 mod control;
 pub mod error;

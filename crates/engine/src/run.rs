@@ -6,19 +6,20 @@ mod sentinel;
 
 pub use sentinel::run_sentinels;
 
+use crate::addresses::{AddressBook, NameRefresher};
 use crate::error::RunError;
 use crate::generator::generator_use;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::{self, HostTime};
 use crate::kernel::timestamps::Timestamps;
-use crate::link::{self, TlsTarget};
+use crate::link::{self, TlsTarget, Tunnel};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::reactor::{Backend, COVERED, ReceiveClock, Waiter, WireRequests};
 use crate::resolve;
 use crate::sys::clock::{self, MonotonicClock};
-use crate::sys::socket::{Address, RawAddress};
+use crate::sys::socket::Address;
 use crate::sys::thread as sys_thread;
 use crate::threads;
 use crate::worker::{Worker, WorkerResult};
@@ -27,7 +28,7 @@ use knee_load::both_ends::{ObservedStreams, Sampled, host_times};
 use knee_load::driver::AnyDriver;
 use knee_load::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Observed,
-    Recorder, RecorderConfig, SentinelSample, Trial, WaitUse, Window,
+    Recorder, RecorderConfig, RoutedConnections, SentinelSample, Trial, WaitUse, Window,
 };
 use knee_load::rng;
 use knee_load::spec::{BackendChoice, Load, Share, TimestampsChoice, TrialSpec, WorkerRange};
@@ -36,7 +37,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Barrier, OnceLock};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -136,7 +137,9 @@ fn run_crew(
     mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
     let enough = AtomicBool::new(false);
-    let follows = vantage.as_ref().filter(|v| v.follows());
+    // Connections through a proxy are others at the server.
+    let ends_there = spec.target.proxies().is_empty();
+    let follows = vantage.as_ref().filter(|v| v.follows() && ends_there);
     let plan = RunPlan {
         barrier,
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
@@ -150,7 +153,7 @@ fn run_crew(
     let counters = Counters::now();
     let time = HostTime::now();
     let (done, intervals, sentinels) = plan.run_workers(show, vantage.as_deref_mut())?;
-    let all_are_here = plan.servers.iter().all(|server| is_here(&server.address));
+    let all_are_here = plan.servers.iter().all(|server| server.book.any(is_here));
     let waits_only_for_target = plan.reading_delays() && all_are_here;
     let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
     let observed = vantage.map(Vantage::finish).map(|seen| match spec.target.protocol {
@@ -160,7 +163,9 @@ fn run_crew(
     let steal_percent = HostTime::now().steal_percent_since(time);
     let kernel = Counters::now().moved_since(&counters);
     let done = done.into_iter().collect::<io::Result<Vec<WorkerResult>>>().map_err(not_run)?;
+    let routed = plan.routed();
     let side = SideRecords {
+        routed,
         waits_only_for_target,
         intervals,
         sentinels,
@@ -176,18 +181,17 @@ fn run_crew(
 
 /// Processors that workers may poll on. None on a target's host, as the target may need them.
 fn spare_processors(servers: &[ReachedServer], workers: u32) -> u32 {
-    if servers.iter().any(|server| is_here(&server.address)) {
+    if servers.iter().any(|server| server.book.any(is_here)) {
         return 0;
     }
     processors().saturating_sub(workers)
 }
 
-/// Whether a target is on this host.
-fn is_here(target: &RawAddress) -> bool {
-    match target.decode() {
-        Ok(Address::Tcp(address)) => host::is_own(address.ip()),
-        Ok(Address::Unix(_)) => true,
-        Err(_) => false,
+/// Whether an address is of this host.
+fn is_here(address: &Address) -> bool {
+    match address {
+        Address::Tcp(address) => host::is_own(address.ip()),
+        Address::Unix(_) => true,
     }
 }
 
@@ -203,6 +207,8 @@ struct SideRecords {
     waits_only_for_target: bool,
     intervals: Vec<Interval>,
     sentinels: Vec<SentinelSample>,
+    /// Addresses without connections, lookups and proxies.
+    routed: RoutedConnections,
     kernel: BTreeMap<String, i64>,
     steal_percent: Option<f64>,
     /// Observations on the server's host.
@@ -234,6 +240,7 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
     let mut measurement = merged.unwrap_or_default();
     measurement.intervals = side.intervals;
     measurement.sentinels = side.sentinels;
+    measurement.routed.merge(side.routed);
     let mut observed = side.observed;
     if let (Some(observed), Some(seen)) = (&mut observed, side.seen) {
         let sampled = Sampled::of(samplers.into_iter().flatten().collect());
@@ -255,9 +262,11 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
 
 /// A server that has an address.
 struct ReachedServer {
-    address: RawAddress,
+    book: Arc<AddressBook>,
     /// TLS settings, if any.
     tls: Option<TlsTarget>,
+    /// The tunnel of a proxy that leads to it, if any.
+    tunnel: Option<Tunnel>,
 }
 
 /// State shared by all workers of a run.
@@ -270,7 +279,6 @@ struct RunPlan<'a> {
     backend: BackendChoice,
     /// The servers of the target, by their numbers.
     servers: Vec<ReachedServer>,
-    sources: Vec<RawAddress>,
     requests: WireRequests,
     /// Whether the kernel timestamps received bytes.
     timestamps: Option<Timestamps>,
@@ -299,17 +307,14 @@ impl<'a> RunPlan<'a> {
         host::ensure_files(crew.part(servers * u64::from(connections_of(spec))))?;
         let patience = Duration::from_nanos(spec.connect_timeout.0);
         let reached = spec.target.each_server().map(|target| {
-            let address = match &spec.load {
-                Load::Overload(_) => resolve::overload_address(&target, patience)?,
+            let book = match &spec.load {
+                Load::Overload(_) => resolve::overload_addresses(&target, patience)?,
                 _ => resolve::reach_target(&target, patience)?,
             };
-            Ok(ReachedServer { address, tls: link::tls_target(&target)? })
+            let (tls, tunnel) = (link::tls_target(&target)?, Tunnel::of(&target));
+            Ok(ReachedServer { book: Arc::new(book), tls, tunnel })
         });
         let servers = reached.collect::<Result<Vec<_>, RunError>>()?;
-        let sources = match &spec.load {
-            Load::Overload(load) => resolve::sources(&load.sources, &servers[0].address)?,
-            _ => Vec::new(),
-        };
         Ok(RunPlan {
             spec,
             crew,
@@ -317,7 +322,6 @@ impl<'a> RunPlan<'a> {
             backend: choose_backend(spec.engine.backend)?,
             spare: spare_processors(&servers, crew.workers),
             servers,
-            sources,
             requests: serialise_all(&spec.target),
             timestamps: match spec.engine.timestamps {
                 TimestampsChoice::Auto => Some(Timestamps::keep_on()),
@@ -339,6 +343,10 @@ impl<'a> RunPlan<'a> {
         vantage: Option<&mut Vantage>,
     ) -> Result<RunParts, RunError> {
         let (parts, received) = mpsc::channel();
+        let books = self.servers.iter().map(|server| Arc::clone(&server.book));
+        let patience = Duration::from_nanos(self.spec.connect_timeout.0);
+        let _refresher = NameRefresher::start(books, patience)
+            .map_err(|error| RunError::NotPermitted(threads::error(&error).to_string()))?;
         thread::scope(|scope| {
             let works = (0..self.crew.workers).map(|index| {
                 let parts = parts.clone();
@@ -427,6 +435,18 @@ impl<'a> RunPlan<'a> {
                 soon()
             }
             None => soon(),
+        }
+    }
+
+    /// Addresses without connections, lookups and proxies.
+    fn routed(&self) -> RoutedConnections {
+        let books = self.servers.iter().map(|server| &server.book);
+        let proxies = self.spec.target.proxies().into_iter();
+        RoutedConnections {
+            addresses: books.clone().flat_map(|book| book.left_out()).collect(),
+            lookups: books.map(|book| book.lookups()).sum(),
+            proxies: proxies.map(|proxy| format!("{proxy:?}")).collect(),
+            refused_because: None,
         }
     }
 

@@ -325,6 +325,7 @@ impl<K: Clock> WorkerLoop<K> {
             messages.set_faults(summary.stream_faults);
         }
         measurement.handshakes = summary.handshakes;
+        measurement.routed = summary.routed;
         measurement.sessions = summary.sessions;
         measurement.connections_opened = tally.opened;
         measurement.connections_max = tally.open_max;

@@ -25,7 +25,7 @@ fn s_clients(descriptors: u32) -> ConnectScheme {
 }
 
 fn spec(port: u16, scheme: ConnectScheme, close: CloseKind, duration_ms: u64) -> TrialSpec {
-    let load = Load::Overload(OverloadLoad { scheme, sources: Vec::new(), close });
+    let load = Load::Overload(OverloadLoad { scheme, close });
     TrialSpec {
         label: "overload".to_owned(),
         level: load.level(),
@@ -272,9 +272,7 @@ fn connections_come_from_each_source_in_turn() {
     beside(answer, |port, peers| {
         let mut spec = spec(port, s_clients(4), CloseKind::Rst, 200);
         let sources = ["127.0.0.2", "127.0.0.3", "127.0.0.4"];
-        if let Load::Overload(load) = &mut spec.load {
-            load.sources = sources.map(str::to_owned).to_vec();
-        }
+        spec.target.route.sources = sources.map(str::to_owned).to_vec();
         run(&spec);
         let seen: BTreeSet<String> = peers().iter().map(|p| p.ip().to_string()).collect();
         assert_eq!(seen, BTreeSet::from(sources.map(str::to_owned)));
@@ -285,9 +283,7 @@ fn connections_come_from_each_source_in_turn() {
 fn a_source_that_is_not_of_this_machine_is_refused_in_words() {
     for (source, word) in [("192.0.2.7", "assign"), ("here", "no IP"), ("::1", "kind")] {
         let mut spec = spec(1, s_clients(1), CloseKind::Fin, 100);
-        if let Load::Overload(load) = &mut spec.load {
-            load.sources = vec![source.to_owned()];
-        }
+        spec.target.route.sources = vec![source.to_owned()];
         let error = knee_engine::run(&spec, &mut Quiet, &AtomicBool::new(false)).unwrap_err();
         let text = error.to_string();
         assert!(text.contains(source) && text.contains(word), "{text}");
@@ -381,9 +377,7 @@ fn twice_the_addresses_have_twice_the_ports() {
     let mut spec = spec(port, s_clients(1_200), CloseKind::Fin, 3_000);
     // The kernel searches long for a free port: a slow machine does so 1,200 times in a second.
     (spec.connect_timeout, spec.timeout) = (Nanos::from_secs(1), Nanos::from_secs(10));
-    if let Load::Overload(load) = &mut spec.load {
-        load.sources = ["127.0.0.2", "127.0.0.3"].map(str::to_owned).to_vec();
-    }
+    spec.target.route.sources = ["127.0.0.2", "127.0.0.3"].map(str::to_owned).to_vec();
     // On a host that was stalled, those that are caught up with need more at a time.
     check(&spec, |trial| assert_eq!(count(trial, Outcome::ConnectTimeout), 3_600));
 }

@@ -330,7 +330,7 @@ fn no_run_begins_where_nobody_listens() {
 }
 
 fn overload(scheme: ConnectScheme, close: CloseKind) -> Load {
-    Load::Overload(OverloadLoad { scheme, sources: Vec::new(), close })
+    Load::Overload(OverloadLoad { scheme, close })
 }
 
 fn s_clients(descriptors: u32) -> ConnectScheme {

@@ -2,10 +2,11 @@
 
 use knee_engine::error::RunError;
 use knee_load::spec::{
-    ConnectScheme, Endpoint, Load, OverloadLoad, Target, TlsSpec, TrialSpec, WorkerRange,
+    ConnectScheme, Endpoint, GivenAddresses, Load, OverloadLoad, Proxy, Target, TrialSpec,
+    WorkerRange,
 };
 use std::fmt;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -87,7 +88,7 @@ impl Permit {
     }
 
     /// Checks whether a crew may make its part of a trial. The target's name is looked up once: the
-    /// address that was permitted is loaded, whatever a name server says later.
+    /// addresses that were permitted are loaded, whatever a name server says later.
     pub(crate) fn check(&self, spec: &mut TrialSpec, crew: WorkerRange) -> Result<(), RunError> {
         if let (Some(max), Some(per_s)) = (self.rate_max, least_per_s(spec)) {
             let asked = per_s * crew.weight();
@@ -97,64 +98,39 @@ impl Permit {
                 )));
             }
         }
-        let answers = !matches!(spec.load, Load::Overload(_));
-        let patience = Duration::from_nanos(spec.connect_timeout.0);
-        self.pin(&mut spec.target, answers.then_some(patience))
+        self.pin(&mut spec.target)
     }
 
-    /// Replaces the names of the target's servers by permitted addresses: the first of each that
-    /// answers within `patience`, or the first of all without `patience`.
-    pub(crate) fn pin(
-        &self,
-        target: &mut Target,
-        patience: Option<Duration>,
-    ) -> Result<(), RunError> {
-        self.pin_server((&mut target.endpoint, target.tls.as_deref_mut()), patience)?;
-        target.further.iter_mut().try_for_each(|server| {
-            self.pin_server((&mut server.endpoint, server.tls.as_deref_mut()), patience)
-        })
-    }
-
-    fn pin_server(
-        &self,
-        (endpoint, tls): (&mut Endpoint, Option<&mut TlsSpec>),
-        patience: Option<Duration>,
-    ) -> Result<(), RunError> {
-        let Endpoint::Tcp { host, port } = &*endpoint else {
-            return Ok(());
-        };
-        let found: Vec<SocketAddr> = (host.as_str(), *port)
-            .to_socket_addrs()
-            .map_err(|e| {
-                RunError::Unreachable(format!("{host}: {}", knee_engine::error::reason(&e)))
-            })?
-            .collect();
-        for address in &found {
-            let checked = self.check_address(host, address.ip());
-            checked.map_err(|why| RunError::NotPermitted(format!("it {why}")))?;
-        }
-        let first = match patience {
-            None => found.first().copied(),
-            Some(patience) => {
-                let mut why = String::new();
-                let answers = found.iter().copied().find(|address| {
-                    let connected = TcpStream::connect_timeout(address, patience);
-                    if let Err(e) = &connected {
-                        why = format!("{address}: {}", knee_engine::error::reason(e));
-                    }
-                    connected.is_ok()
-                });
-                if answers.is_none() && !why.is_empty() {
-                    return Err(RunError::Unreachable(format!("cannot connect to {why}")));
-                }
-                answers
+    /// Gives the names of the target's servers, and of their proxies, the addresses that they have
+    /// now, if all of these are permitted.
+    pub(crate) fn pin(&self, target: &mut Target) -> Result<(), RunError> {
+        let proxies = target.proxies().into_iter().map(Proxy::endpoint);
+        let further = target.further.iter().map(|server| server.endpoint.clone());
+        let places: Vec<Endpoint> =
+            std::iter::once(target.endpoint.clone()).chain(further).chain(proxies).collect();
+        for place in places {
+            let Endpoint::Tcp { host, port } = place else {
+                continue;
+            };
+            let addresses: Vec<IpAddr> = match target.route.given_for(&host, port) {
+                Some(given) => given.addresses.clone(),
+                None => (host.as_str(), port)
+                    .to_socket_addrs()
+                    .map_err(|e| {
+                        let why = knee_engine::error::reason(&e);
+                        RunError::Unreachable(format!("{host}: {why}"))
+                    })?
+                    .map(|address| address.ip())
+                    .collect(),
+            };
+            for address in &addresses {
+                let checked = self.check_address(&host, *address);
+                checked.map_err(|why| RunError::NotPermitted(format!("it {why}")))?;
             }
-        };
-        let first = first.ok_or_else(|| RunError::Unreachable(format!("{host} has no address")))?;
-        if let Some(tls) = tls {
-            tls.server_name.get_or_insert_with(|| host.clone());
+            if host.parse::<IpAddr>().is_err() && !host.contains('%') {
+                target.route.given.push(GivenAddresses { host, port, addresses, expires: false });
+            }
         }
-        *endpoint = Endpoint::Tcp { host: first.ip().to_string(), port: *port };
         Ok(())
     }
 }

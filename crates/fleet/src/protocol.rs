@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Version of this protocol. Agents of another one are refused.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// knee's version, which all machines of a fleet have to have.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -20,6 +20,8 @@ pub fn trial(load: Load, duration: Nanos) -> TrialSpec {
             protocol: Default::default(),
             connections_max: None,
             tls: None,
+            proxy: None,
+            route: Default::default(),
             sessions: None,
             recording: None,
             stream_bounds: None,

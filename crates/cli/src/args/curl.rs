@@ -4,15 +4,12 @@
 use super::first_given;
 use crate::failure::Failure;
 use crate::input;
-use crate::resolved_options::{Typed, typed};
 use crate::usage::TAKE_CURL;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
-use knee_load::spec::{Endpoint, HttpRequest, Url};
 use knee_scenario::import::data::{CurlData, DataKind};
 use knee_scenario::import::{curl_as_options, is_curl};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use std::ffi::OsString;
 
 /// The same command line with knee's options in the place of a line of curl.
@@ -87,19 +84,6 @@ pub struct CurlArgs {
     /// Method HEAD instead of GET
     #[arg(short = 'I', long, hide_short_help = true)]
     pub head: bool,
-
-    /// HTTP proxy for http:// targets: http://HOST:PORT
-    #[arg(short = 'x', long, value_name = "URL", value_parser = parse_proxy)]
-    #[arg(hide_short_help = true)]
-    #[serde(serialize_with = "typed")]
-    pub proxy: Option<Proxy>,
-}
-
-/// Where a proxy is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Proxy {
-    text: String,
-    pub endpoint: Endpoint,
 }
 
 impl CurlArgs {
@@ -111,7 +95,6 @@ impl CurlArgs {
             (!self.cookie.is_empty(), "--cookie"),
             (self.get, "--get"),
             (self.head, "--head"),
-            (self.proxy.is_some(), "--proxy"),
         ])
     }
 
@@ -155,35 +138,6 @@ impl CurlArgs {
         };
         Ok(format!("{url}{sign}{query}"))
     }
-}
-
-impl Typed for Proxy {
-    fn typed(&self) -> Value {
-        self.text.as_str().into()
-    }
-}
-
-impl Proxy {
-    /// The same requests as a proxy takes them: with the whole URL (RFC 9112 §3.2.2).
-    pub fn ask(requests: Vec<HttpRequest>) -> Vec<HttpRequest> {
-        let in_full = |request: HttpRequest| HttpRequest {
-            path: format!("http://{}{}", request.host, request.path),
-            ..request
-        };
-        requests.into_iter().map(in_full).collect()
-    }
-}
-
-fn parse_proxy(text: &str) -> Result<Proxy, String> {
-    let wrong = || format!("'{text}' is no HTTP proxy: give http://HOST:PORT");
-    let bare = text.strip_prefix("http://").unwrap_or(text);
-    let bare = bare.strip_suffix('/').unwrap_or(bare);
-    let port = bare.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-    if bare.contains(['/', '?', '#']) || !matches!(port, Some(Ok(1..))) {
-        return Err(wrong());
-    }
-    let url = Url::parse(&format!("http://{bare}")).map_err(|e| format!("{}: {e}", wrong()))?;
-    Ok(Proxy { text: format!("http://{bare}"), endpoint: url.endpoint().clone() })
 }
 
 fn parse_cookies(text: &str) -> Result<String, String> {

@@ -9,6 +9,7 @@ mod observe;
 mod protocol;
 mod responses;
 mod retry;
+mod route;
 mod secret;
 mod target;
 mod threshold;
@@ -16,7 +17,7 @@ mod values;
 
 pub use arrival::{ArrivalArgs, RecordedArrivals, read as read_trace};
 pub use curl::with_curl_line;
-pub use engine::{EngineArgs, SETTLED_WAITS, SourceArgs};
+pub use engine::{EngineArgs, SETTLED_WAITS};
 pub use fleet::{FleetArgs, NatsArgs, PatienceArgs, parse_rate_max};
 pub use load::{ClosedArgs, HttpArgs, OpenArgs, interval};
 pub use observe::ObserveArgs;

@@ -120,9 +120,4 @@ impl ProtocolArgs {
             }
         }
     }
-
-    /// Whether HTTP/2 is asked for.
-    pub fn wants_http2(&self) -> bool {
-        self.secure.wants_http2()
-    }
 }

@@ -6,9 +6,10 @@ mod scenario;
 pub use recording::ReplayArgs;
 use recording::{CheckedRecording, names_recording};
 
-use super::curl::{CurlArgs, Proxy, option_of, parse_header};
+use super::curl::{CurlArgs, option_of, parse_header};
 use super::protocol::{self, ProtocolArgs};
 use super::responses::{ExpectArgs, MessageArgs};
+use super::route::RouteArgs;
 use super::values::{Choices, one_of, word_of};
 use crate::failure::{Failure, of_command_line_and};
 use crate::input;
@@ -95,6 +96,10 @@ pub struct TargetArgs {
 
     #[command(flatten)]
     #[serde(flatten)]
+    pub route: RouteArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
     protocol: ProtocolArgs,
 
     /// The scenario that the URL names, once it is read.
@@ -140,16 +145,11 @@ impl TargetArgs {
                 return Err(Failure::argument("URL", wrong));
             }
         };
-        let (endpoint, requests) = match (&self.unix_socket, &self.curl.proxy) {
-            (Some(path), None) => (Endpoint::Unix { path: path.clone() }, requests),
-            (_, Some(proxy)) => {
-                self.check_proxy(scheme)?;
-                (proxy.endpoint.clone(), Proxy::ask(requests))
-            }
-            (None, None) => (endpoint, requests),
-        };
+        let unix = self.unix_socket.as_ref().map(|path| Endpoint::Unix { path: path.clone() });
+        let endpoint = unix.unwrap_or(endpoint);
         let target = Target::new(endpoint, requests, self.pick, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
+        let target = self.route.apply(target, [scheme])?;
         let mut target = self.speak(target, scheme)?;
         if let Protocol::Dns(settings) = &mut target.protocol {
             settings.skipped = skipped;
@@ -172,19 +172,6 @@ impl TargetArgs {
             first_of(self.messages.given()),
         ];
         self.protocol.apply(target, scheme, &of_requests, &of_http, &self.messages)
-    }
-
-    fn check_proxy(&self, scheme: Scheme) -> Result<(), Failure> {
-        let wrong = if scheme != Scheme::Http {
-            format!("a proxy for {}:// is not supported: leave it out", scheme.name())
-        } else if self.unix_socket.is_some() {
-            "a Unix socket is no proxy: leave one out".to_owned()
-        } else if self.protocol.wants_http2() {
-            "a proxy is asked in HTTP/1.1: leave --http2-prior-knowledge out".to_owned()
-        } else {
-            return Ok(());
-        };
-        Err(Failure::argument("--proxy", wrong))
     }
 
     fn one(&self, url: &str) -> Result<(Endpoint, Scheme, Vec<HttpRequest>), Failure> {
@@ -314,7 +301,7 @@ impl Typed for User {
 
 /// `user:password`; its password is never shown.
 #[derive(Clone)]
-struct User(String);
+pub struct User(pub String);
 
 impl std::fmt::Debug for User {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -323,7 +310,7 @@ impl std::fmt::Debug for User {
     }
 }
 
-fn parse_user(text: &str) -> Result<User, ParseError> {
+pub fn parse_user(text: &str) -> Result<User, ParseError> {
     if text.contains("://") {
         Err(ParseError("expected USER:PASSWORD, not a URL, which needs no option".to_owned()))
     } else if text.contains(':') {

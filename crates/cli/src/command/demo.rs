@@ -113,6 +113,7 @@ impl DemoServer {
         }
         let demo = start()?;
         target.url = Some(demo.url());
+        target.route.goes_straight = true;
         let left = Machine {
             open_files: OpenFiles { per_connection: 2, ..machine.open_files },
             ..*machine

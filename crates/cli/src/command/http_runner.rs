@@ -82,6 +82,11 @@ pub fn report_setup(
              report counts them"
         ));
     }
+    for proxy in base.target.proxies().into_iter().filter(|proxy| proxy.named_by != "--proxy") {
+        output.note(&format!(
+            "note: connections go through the proxy {proxy:?}; --noproxy '*' goes without it"
+        ));
+    }
     FleetArgs::tell(fleet, &mut options);
     base.target.keep_credentials_at_origin(output.secrets.names());
     output.secrets.learn_target(&mut base.target);

@@ -1,6 +1,7 @@
 //! The binary from argv to its exit code: alone, against servers of this machine, and against
 //! itself. Nothing here depends on speed: a tolerance is broken by a wrong implementation alone.
 
+mod addresses;
 mod compare;
 mod connections;
 mod counts;
@@ -37,6 +38,7 @@ mod overload;
 mod overload_protocols;
 mod program_ends;
 mod programs;
+mod proxies;
 mod python;
 mod qotd;
 mod real_http2;

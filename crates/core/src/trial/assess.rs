@@ -128,6 +128,7 @@ fn detail(
         requests: attempts_report(trial),
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
+        routed: measured.routed.clone(),
         observed: trial.observed.clone(),
         agents: trial.agents.clone(),
         slices: measured.slices,

@@ -9,7 +9,7 @@ use crate::trial::sessions::SessionsReport;
 use crate::trial::slice::Slice;
 use crate::trial::timing::TimingReport;
 use crate::trial::traffic::ProtocolReport;
-use knee_load::measure::{AgentMeasured, Direction, Observed};
+use knee_load::measure::{AgentMeasured, Direction, Observed, RoutedConnections};
 use knee_load::stats::gaps::Dispersion;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -74,6 +74,9 @@ pub struct HttpDetail {
     pub connections_opened: u64,
     /// Most connections open at once.
     pub connections_max: u64,
+    /// Where the connections went; absent where that is one address, without a proxy.
+    #[serde(default, skip_serializing_if = "RoutedConnections::is_plain")]
+    pub routed: RoutedConnections,
     /// Observations on the server's host; absent without an observer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,

@@ -5,7 +5,9 @@ use super::tls::TlsTarget;
 use super::verify::Verifier;
 use crate::error::RunError;
 use crate::input;
-use knee_load::spec::{Endpoint, HttpVersion, Target, TlsGroup, TlsResume, TlsSpec, TlsVersion};
+use knee_load::spec::{
+    Endpoint, HttpVersion, Target, TlsGroup, TlsResume, TlsSpec, TlsVersion, without_zone,
+};
 use rustls::client::{ClientConfig, ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
@@ -132,7 +134,7 @@ fn wrong(line: String) -> RunError {
 fn server_name(spec: &TlsSpec, target: &Target) -> Result<ServerName<'static>, RunError> {
     let host = match (&spec.server_name, &target.endpoint) {
         (Some(name), _) => name.clone(),
-        (None, Endpoint::Tcp { host, .. }) => host.clone(),
+        (None, Endpoint::Tcp { host, .. }) => without_zone(host).to_owned(),
         // The URL still gives the host.
         (None, Endpoint::Unix { .. }) => {
             let host = target.requests.first().map_or("", |r| r.host.as_str());

@@ -7,6 +7,7 @@ mod config;
 mod failure;
 mod greet;
 mod tls;
+mod tunnel;
 mod verify;
 
 pub use call::CallResponse;
@@ -15,6 +16,7 @@ pub(crate) use config::{check_system_file, tls_target};
 pub use greet::Greeting;
 pub(crate) use greet::greet;
 pub(crate) use tls::{Tls, TlsTarget};
+pub(crate) use tunnel::{HUNG_UP as PROXY_HUNG_UP, Tunnel};
 
 use knee_load::measure::Handshakes;
 

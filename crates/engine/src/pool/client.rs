@@ -5,7 +5,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
 use knee_load::measure::{AttemptsMeasured, Completion};
-use knee_load::measure::{Handshakes, MessageEvent, Op, SessionsMeasured};
+use knee_load::measure::{Handshakes, MessageEvent, Op, RoutedConnections, SessionsMeasured};
 use knee_load::messages::StreamFaults;
 use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -129,6 +129,8 @@ pub(crate) struct ClientSummary {
     pub stream_faults: StreamFaults,
     /// The target's first message that it ended operations.
     pub reset: Option<String>,
+    /// Where connections went.
+    pub routed: RoutedConnections,
     /// Positions of operations in the connections that an observer follows.
     pub sampler: Option<Sampler>,
 }
@@ -137,6 +139,7 @@ impl ClientSummary {
     /// Two clients as one: of what comes first, that of `self`.
     pub(super) fn and(mut self, other: ClientSummary) -> ClientSummary {
         self.handshakes.merge(other.handshakes);
+        self.routed.merge(other.routed);
         ClientSummary {
             handshakes: self.handshakes,
             sessions: self.sessions.or(other.sessions),
@@ -144,6 +147,7 @@ impl ClientSummary {
             violation: self.violation.or(other.violation),
             stream_faults: self.stream_faults.or(other.stream_faults),
             reset: self.reset.or(other.reset),
+            routed: self.routed,
             sampler: self.sampler.or(other.sampler),
         }
     }

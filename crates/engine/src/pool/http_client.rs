@@ -8,11 +8,13 @@ mod manage;
 mod place;
 mod policy;
 mod streams;
+mod tunnel;
 
 use connection::{Connection, State};
 use followed::Followed;
 pub(crate) use policy::{OnePerOperation, Policy, Pooled};
 use streams::MessageStreams;
+use tunnel::Tunnels;
 
 use super::client::{Client, ClientSummary, HandoverQueue, Tally};
 use super::deadlines::Deadlines;
@@ -21,12 +23,12 @@ use super::flights::{self, Flights};
 use super::ready::Ready;
 use super::requests::RequestSet;
 use super::step_client::StepClient;
+use crate::addresses::AddressTurn;
 use crate::exchange::{Conversation, EventQueue};
-use crate::link::Link;
+use crate::link::{Link, Tunnel};
 use crate::reactor::{Backend, Event, EventTime};
-use crate::sys::socket::RawAddress;
 use knee_load::driver::{Gate, RateLimit};
-use knee_load::measure::{Completion, Handshakes, MessageEvent, Op, Outcome};
+use knee_load::measure::{Completion, Handshakes, MessageEvent, Op, Outcome, RoutedConnections};
 use knee_load::messages::StreamFaults;
 use knee_load::pool::ConnectionQueue;
 use knee_load::session::{Fills, ResponseReaders, SessionPlan};
@@ -40,8 +42,10 @@ const DRAIN_MAX: Nanos = Nanos::from_secs(1);
 /// Settings of a client, fixed before the run.
 #[derive(Clone)]
 pub(crate) struct ClientConfig {
-    /// The target's address.
-    pub address: RawAddress,
+    /// The addresses that connections go to.
+    pub addresses: AddressTurn,
+    /// The tunnel that they need; `None`: they end at the target.
+    pub tunnel: Option<Tunnel>,
     /// The first of its slots: those before it are another client's.
     pub first_slot: u32,
     /// Whether a connection serves more than one request.
@@ -150,6 +154,8 @@ pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     reset: Option<String>,
     handshakes: Handshakes,
     followed: Followed,
+    /// `None` where connections end at the target.
+    tunnels: Option<Tunnels>,
 }
 
 impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
@@ -191,6 +197,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             reset: None,
             handshakes: Handshakes::default(),
             followed: Followed::default(),
+            tunnels: config.tunnel.clone().map(Tunnels::new),
             requests,
             link,
             exchange,
@@ -381,6 +388,11 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
             stream_faults: (self.events.messages.as_ref())
                 .map_or_else(StreamFaults::default, |messages| messages.first_faults()),
             reset: self.reset.take(),
+            routed: RoutedConnections {
+                addresses: self.config.addresses.uses(),
+                refused_because: self.tunnels.take().and_then(|tunnels| tunnels.refused_because),
+                ..RoutedConnections::default()
+            },
             sampler: self.followed.take(),
             ..ClientSummary::default()
         }

@@ -3,6 +3,7 @@
 //! conversation. All else is called through an interface.
 
 use super::{RunPlan, connections_of};
+use crate::addresses::AddressTurn;
 use crate::confine;
 use crate::error::RunError;
 use crate::exchange::{
@@ -71,8 +72,7 @@ impl Dispatch<'_> {
             Some(_) => usize::MAX,
             None => self.plan.requests.length_max(),
         };
-        let sources = self.plan.sources.clone();
-        let policy = OnePerOperation::new(sources, load.close, request_bytes_max);
+        let policy = OnePerOperation::new(load.close, request_bytes_max);
         let config = self.overload_config(load);
         with_conversation(target, PolicyRun { dispatch: self, config, policy, requests })
     }
@@ -90,7 +90,8 @@ impl Dispatch<'_> {
         let (mut clients, mut ends): (Vec<Box<dyn StepClient>>, _) = (Vec::new(), Vec::new());
         for server in &self.plan.servers {
             let config = ClientConfig {
-                address: server.address.clone(),
+                addresses: AddressTurn::new(&server.book, self.share.index),
+                tunnel: server.tunnel.clone(),
                 first_slot: ends.last().copied().unwrap_or(0),
                 ..config.clone()
             };
@@ -214,7 +215,8 @@ impl Dispatch<'_> {
     fn config_of(&self, connections_max: u32) -> ClientConfig {
         let spec = self.plan.spec;
         ClientConfig {
-            address: self.plan.servers[0].address.clone(),
+            addresses: AddressTurn::new(&self.plan.servers[0].book, self.share.index),
+            tunnel: self.plan.servers[0].tunnel.clone(),
             first_slot: 0,
             keep_alive: spec.target.keep_alive,
             connections_max,

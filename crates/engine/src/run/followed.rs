@@ -20,7 +20,12 @@ const TAKEN_PER_S: f64 = 4_000.0;
 /// One of how many connections an observer is to follow; `None` where none can be.
 pub(super) fn one_of(spec: &TrialSpec) -> Option<u16> {
     let keep_alive = spec.target.keep_alive;
-    one_of_connections(&spec.load, connections_of(spec), spec.connect_timeout, keep_alive)
+    // From several addresses the same ports are in use at the same time.
+    if spec.target.route.sources.len() > 1 {
+        return None;
+    }
+    let connections = connections_of(spec);
+    Some(one_of_connections(&spec.load, connections, spec.connect_timeout, keep_alive))
 }
 
 /// Where each carries one operation only, as many as are open tells nothing of how many there will
@@ -30,10 +35,8 @@ fn one_of_connections(
     connections_max: u32,
     connect_timeout: Nanos,
     keep_alive: bool,
-) -> Option<u16> {
+) -> u16 {
     let of = match load {
-        // From several addresses the same ports are in use at the same time.
-        Load::Overload(load) if load.sources.len() > 1 => return None,
         Load::Overload(load) => {
             let given_up_per_s = f64::from(connections_max) / connect_timeout.as_secs_f64();
             let connects_per_s = match &load.scheme {
@@ -51,7 +54,7 @@ fn one_of_connections(
         }
     };
     let of = of.max(1);
-    Some(u16::try_from(of.next_power_of_two()).unwrap_or(u16::MAX))
+    u16::try_from(of.next_power_of_two()).unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]
@@ -73,26 +76,22 @@ mod tests {
             };
             one_of_connections(&Load::Open(open), connections_max, PATIENCE, keep_alive)
         };
-        assert_eq!(followed("1000/s", 10_000, true), Some(1));
-        assert_eq!(followed("20000/s", 10_000, true), Some(1));
-        assert_eq!(followed("50000/s", 10_000, true), Some(4));
-        assert_eq!(followed("50000/s", 16, true), Some(2), "-c 16");
-        assert_eq!(followed("1000/s", 10_000, false), Some(8));
+        assert_eq!(followed("1000/s", 10_000, true), 1);
+        assert_eq!(followed("20000/s", 10_000, true), 1);
+        assert_eq!(followed("50000/s", 10_000, true), 4);
+        assert_eq!(followed("50000/s", 16, true), 2, "-c 16");
+        assert_eq!(followed("1000/s", 10_000, false), 8);
         let closed = Load::Closed { vusers: 256, pause: Pause::NONE, stages: Vec::new() };
-        assert_eq!(one_of_connections(&closed, 256, PATIENCE, true), Some(32));
+        assert_eq!(one_of_connections(&closed, 256, PATIENCE, true), 32);
         let shared = one_of_connections(&closed, 1, PATIENCE, true);
-        assert_eq!(shared, Some(1), "HTTP/2 over -c 1");
+        assert_eq!(shared, 1, "HTTP/2 over -c 1");
     }
 
     #[test]
     fn an_overload_is_followed_by_its_connects() {
-        let followed = |scheme: ConnectScheme, sources: &[&str]| {
+        let followed = |scheme: ConnectScheme| {
             let connecting = scheme.connecting_max();
-            let load = Load::Overload(OverloadLoad {
-                scheme,
-                sources: sources.iter().map(ToString::to_string).collect(),
-                close: CloseKind::Fin,
-            });
+            let load = Load::Overload(OverloadLoad { scheme, close: CloseKind::Fin });
             one_of_connections(&load, connecting, PATIENCE, true)
         };
         let at = |rate| ConnectScheme::Scheduled {
@@ -101,11 +100,10 @@ mod tests {
             descriptors: 10_000,
         };
         let s_clients = |descriptors| ConnectScheme::SClients { sclients: 1, descriptors };
-        assert_eq!(followed(at("100/s"), &[]), Some(1));
-        assert_eq!(followed(at("50000/s"), &["127.0.0.2"]), Some(64));
-        assert_eq!(followed(at("50000/s"), &["127.0.0.2", "127.0.0.3"]), None);
-        assert_eq!(followed(s_clients(2), &[]), Some(4));
-        assert_eq!(followed(s_clients(14_000), &[]), Some(32));
-        assert_eq!(followed(ConnectScheme::Simple { clients: 9 }, &[]), Some(4));
+        assert_eq!(followed(at("100/s")), 1);
+        assert_eq!(followed(at("50000/s")), 64);
+        assert_eq!(followed(s_clients(2)), 4);
+        assert_eq!(followed(s_clients(14_000)), 32);
+        assert_eq!(followed(ConnectScheme::Simple { clients: 9 }), 4);
     }
 }

@@ -9,6 +9,7 @@ mod kernel;
 mod peer;
 
 use super::{Worker, WorkerResult};
+use crate::addresses::{AddressBook, AddressTurn};
 use crate::exchange::dns::Dns;
 use crate::exchange::http1::Http1;
 use crate::exchange::http2::Http2;
@@ -126,7 +127,7 @@ impl World {
         let set = RequestSet::new(&self.spec.target, requests.clone(), 0, picks);
         let protocol = self.spec.target.protocol;
         if let Load::Overload(load) = &self.spec.load {
-            let policy = OnePerOperation::new(Vec::new(), load.close, requests.length_max());
+            let policy = OnePerOperation::new(load.close, requests.length_max());
             let shared = Http1::shared(&protocol.http(), &self.worker_setup());
             let client =
                 HttpClient::<Tls, Http1, _>::new(self.config(0), policy, set, None, shared);
@@ -178,7 +179,8 @@ impl World {
         };
         ClientConfig {
             first_slot,
-            address: address(),
+            addresses: AddressTurn::new(&Arc::new(AddressBook::of(address())), 0),
+            tunnel: None,
             keep_alive: spec.target.keep_alive,
             connections_max,
             lanes,
@@ -335,7 +337,6 @@ fn load(rng: &mut Rng, connections_max: u32) -> Load {
         }),
         _ => Load::Overload(OverloadLoad {
             scheme: ConnectScheme::SClients { descriptors: 1 + pick(rng, 16) as u32, sclients: 1 },
-            sources: Vec::new(),
             close: if chance(rng, 50) { CloseKind::Fin } else { CloseKind::Rst },
         }),
     }
@@ -386,8 +387,8 @@ fn protocol(traits: ServerTraits, rng: &mut Rng) -> Protocol {
 fn send_to_two_servers(target: &mut Target) {
     let Some(plan) = &mut target.sessions else { return };
     Arc::make_mut(plan).requests[1].server = 1;
-    let further =
-        FurtherServer { endpoint: target.endpoint.clone(), host: "other".to_owned(), tls: None };
+    let (endpoint, host) = (target.endpoint.clone(), "other".to_owned());
+    let further = FurtherServer { endpoint, host, tls: None, proxy: None };
     target.further.push(further);
 }
 

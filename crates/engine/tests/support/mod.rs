@@ -39,6 +39,8 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> Target {
         protocol: Default::default(),
         connections_max: None,
         tls: None,
+        proxy: None,
+        route: Default::default(),
         sessions: None,
         recording: None,
         stream_bounds: None,

@@ -42,18 +42,14 @@ pub(super) fn greet(
     permit: &Permit,
     (mut target, patience): (Target, Nanos),
 ) -> Result<TargetGreeting, AgentAnswer> {
-    let limit = Duration::from_nanos(patience.0);
-    permit.pin(&mut target, Some(limit))?;
+    permit.pin(&mut target)?;
     let met = knee_engine::preflight(&target, patience);
     let (address, greeting) = met.map_err(|e| AgentAnswer::Unreachable(e.to_string()))?;
     Ok(TargetGreeting { version: greeting.version, address })
 }
 
-pub(super) fn aim(
-    permit: &Permit,
-    (mut target, sources): (Target, Vec<String>),
-) -> Result<TargetAddress, AgentAnswer> {
-    permit.pin(&mut target, None)?;
-    let (address, answers) = knee_engine::preflight_overload(&target, &sources)?;
+pub(super) fn aim(permit: &Permit, mut target: Target) -> Result<TargetAddress, AgentAnswer> {
+    permit.pin(&mut target)?;
+    let (address, answers) = knee_engine::preflight_overload(&target)?;
     Ok(TargetAddress { address, answers })
 }

@@ -122,8 +122,8 @@ impl Fleet {
     /// # Errors
     /// It refuses, or there is no such host; the agent does not answer; a source is no address of
     /// its host.
-    pub fn aim(&self, target: &Target, sources: &[String]) -> Result<TargetAddress, RunError> {
-        self.ask_first(Verb::Aim, json(&(target, sources)), 2 * QUESTION_PATIENCE)
+    pub fn aim(&self, target: &Target) -> Result<TargetAddress, RunError> {
+        self.ask_first(Verb::Aim, json(target), 2 * QUESTION_PATIENCE)
     }
 
     fn ask_first<A: DeserializeOwned>(

@@ -14,6 +14,7 @@ mod messages;
 mod observed;
 mod outcome;
 mod recorder;
+mod routed;
 mod sentinel;
 mod series;
 mod sessions;
@@ -38,6 +39,7 @@ pub use messages::{BURST_GAP, BURST_MIN, MessageEvent, MessagesMeasured, StreamM
 pub use observed::{BothEnds, HostTimes, Observed, PartTimes, SynSource};
 pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};
+pub use routed::{AddressUse, RoutedConnections};
 pub use sentinel::{SentinelEnd, SentinelSample};
 pub use series::Series;
 pub use sessions::{

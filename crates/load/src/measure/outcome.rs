@@ -126,6 +126,8 @@ outcomes! {
     Incomplete "incomplete" "the stream ended before its end";
     /// A message of its stream is an error, whatever else came.
     StreamError "stream_error" "an error within the stream";
+    /// The proxy did not connect to the target.
+    ProxyRefused "proxy_refused" "the proxy did not connect to the target";
 }
 
 /// All outcomes in the order of the variants, each with its name and meaning.

@@ -4,8 +4,8 @@
 use super::sums::{add_by_name, merge_each, merge_some};
 use super::{
     Anatomy, AttemptsMeasured, BothEnds, GeneratorUse, Handshakes, Histogram, Interval,
-    MessagesMeasured, Observed, Outcomes, RateLimitUse, SentinelSample, Series, SessionsMeasured,
-    Slowest, Split, Stage, StatusCodes, TargetMeasured, Timeline,
+    MessagesMeasured, Observed, Outcomes, RateLimitUse, RoutedConnections, SentinelSample, Series,
+    SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured, Timeline,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -201,6 +201,8 @@ pub struct Measurement {
     pub connections_opened: u64,
     /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
     pub connections_max: u64,
+    /// Where the connections of the whole trial went.
+    pub routed: RoutedConnections,
     /// The longest time by which a worker woke late or was busy past a deadline, its own stall.
     pub stall_ns_max: u64,
     /// The effect of a limit on operations per second; absent without one.
@@ -276,6 +278,7 @@ impl Measurement {
         self.sentinels.extend(other.sentinels);
         self.sentinels.sort_by_key(|sample| sample.began_ns);
         self.connections_max += other.connections_max;
+        self.routed.merge(other.routed);
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
         merge_some(&mut self.rate_limit, other.rate_limit, RateLimitUse::merge);
     }

@@ -115,7 +115,7 @@ impl Secrets {
     /// Learns a secret in the form that goes with its option.
     fn learn_option(&mut self, option: &str, text: &str, found: &FoundSecret) {
         match option {
-            "user" => self.learn_user(text),
+            "user" | "proxy-user" => self.learn_user(text),
             "cookie" => self.learn_cookies(text),
             "header" => self.learn_header(&found.name, &text[found.at.clone()]),
             _ => {}
@@ -133,7 +133,9 @@ impl Secrets {
                 Vec::new()
             }
             "cookie" => all_from(0, "cookie"),
-            "user" => text.find(':').map_or_else(Vec::new, |at| all_from(at + 1, "password")),
+            "user" | "proxy-user" => {
+                text.find(':').map_or_else(Vec::new, |at| all_from(at + 1, "password"))
+            }
             "header" => match text.split_once(':') {
                 Some((name, value)) if names.is_secret(name) => {
                     let blanks = value.len() - value.trim_start().len();

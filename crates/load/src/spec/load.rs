@@ -176,9 +176,6 @@ pub enum PauseKind {
 pub struct OverloadLoad {
     /// Who starts a connection when.
     pub scheme: ConnectScheme,
-    /// Local addresses that connections come from, in turn; empty: the kernel's choice. Each has
-    /// its own range of ports.
-    pub sources: Vec<String>,
     /// How a connection is closed once its response is here.
     pub close: CloseKind,
 }

@@ -10,6 +10,7 @@ mod question;
 mod recording;
 mod request;
 mod retry;
+mod route;
 mod secrets;
 mod sentinel;
 mod target;
@@ -34,6 +35,7 @@ pub(crate) use retry::jitter_rng;
 pub use retry::{
     Backoff, Jitter, RetryBudget, RetryCause, RetryCauses, RetryPolicy, parse_retry_budget,
 };
+pub use route::{GivenAddresses, Proxy, ProxyRules, Route, ascii_host, without_zone};
 pub use sentinel::SentinelSpec;
 pub use target::{Endpoint, FurtherServer, Pick, Target};
 pub use targets::{Targets, parse_targets};

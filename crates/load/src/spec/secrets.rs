@@ -61,6 +61,9 @@ impl Secrets {
         if !self.hides() {
             return;
         }
+        for user in target.proxies().into_iter().filter_map(|proxy| proxy.user.as_ref()) {
+            self.learn_user(user);
+        }
         let shared = target.sessions.clone();
         let plan = shared.as_deref();
         let mut last_body = std::ptr::null();

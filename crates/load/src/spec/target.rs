@@ -1,6 +1,6 @@
 //! The target of a load.
 
-use super::{HttpRequest, HttpVersion, ParseError, Protocol, Recording, TlsSpec};
+use super::{HttpRequest, HttpVersion, ParseError, Protocol, Proxy, Recording, Route, TlsSpec};
 use crate::messages::StreamBounds;
 use crate::session::{Origin, SessionPlan};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,12 @@ pub struct Target {
     /// TLS parameters; `None`: cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Box<TlsSpec>>,
+    /// The proxy that its connections go through; `None`: they go to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Box<Proxy>>,
+    /// How connections to all its servers are made.
+    #[serde(default)]
+    pub route: Route,
     /// The sessions of users; `None`: each operation is one request, chosen by `pick`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Arc<SessionPlan>>,
@@ -65,6 +71,8 @@ impl Target {
             protocol: Protocol::default(),
             connections_max: None,
             tls: None,
+            proxy: None,
+            route: Route::default(),
             sessions: None,
             recording: None,
             stream_bounds: None,
@@ -86,16 +94,57 @@ impl Target {
     /// The target with one of its servers alone, each in turn, by their numbers.
     pub fn each_server(&self) -> impl Iterator<Item = Cow<'_, Target>> {
         let version = self.version();
-        let first = (&self.endpoint, &self.tls);
-        let further = self.further.iter().map(|server| (&server.endpoint, &server.tls));
-        std::iter::once(first).chain(further).map(move |(endpoint, tls)| {
+        let further = self.further.iter().map(Some);
+        std::iter::once(None).chain(further).map(move |server| {
             if self.further.is_empty() {
                 return Cow::Borrowed(self);
             }
-            let (endpoint, tls) = (endpoint.clone(), tls.clone());
-            let alone = Target { endpoint, tls, further: Vec::new(), ..self.clone() };
+            let mut alone = Target { further: Vec::new(), ..self.clone() };
+            if let Some(FurtherServer { endpoint, tls, proxy, .. }) = server.cloned() {
+                (alone.endpoint, alone.tls, alone.proxy) = (endpoint, tls, proxy);
+            }
             Cow::Owned(alone.with_version(version))
         })
+    }
+
+    /// Where the connections to its first server go: to that, or to its proxy.
+    pub fn hop(&self) -> Cow<'_, Endpoint> {
+        match &self.proxy {
+            Some(proxy) => Cow::Owned(proxy.endpoint()),
+            None => Cow::Borrowed(&self.endpoint),
+        }
+    }
+
+    /// The proxies of its servers, each once.
+    pub fn proxies(&self) -> Vec<&Proxy> {
+        let further = self.further.iter().map(|server| &server.proxy);
+        let mut all: Vec<&Proxy> = Vec::new();
+        for proxy in std::iter::once(&self.proxy).chain(further).filter_map(Option::as_deref) {
+            if !all.contains(&proxy) {
+                all.push(proxy);
+            }
+        }
+        all
+    }
+
+    /// Whether a proxy makes a tunnel to its first server (CONNECT, RFC 9110 §9.3.6). Otherwise it
+    /// forwards the requests, which are those of HTTP/1.1 in cleartext.
+    pub fn is_tunnelled(&self) -> bool {
+        self.proxy.is_some() && !(self.tls.is_none() && self.speaks_http1())
+    }
+
+    /// The proxy that forwards a request; `None`: no proxy has to understand it.
+    pub fn forwarder_of(&self, request: usize) -> Option<&Proxy> {
+        let further = usize::from(self.server_of(request)).checked_sub(1);
+        let proxy = match further.and_then(|at| self.further.get(at)) {
+            Some(server) => &server.proxy,
+            None => &self.proxy,
+        };
+        proxy.as_deref().filter(|_| !self.is_secured(request) && self.speaks_http1())
+    }
+
+    fn speaks_http1(&self) -> bool {
+        matches!(self.protocol, Protocol::Http(_)) && self.version() != HttpVersion::Http2
     }
 
     /// The server that a request goes to.
@@ -158,6 +207,9 @@ pub struct FurtherServer {
     pub host: String,
     /// TLS parameters; `None`: cleartext.
     pub tls: Option<Box<TlsSpec>>,
+    /// The proxy that its connections go through; `None`: they go to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Box<Proxy>>,
 }
 
 /// Where a connection goes.

@@ -1,6 +1,6 @@
 //! The URL of a target.
 
-use super::{Endpoint, ParseError, Scheme};
+use super::{Endpoint, ParseError, Scheme, ascii_host, without_zone};
 use crate::quantity::quoted;
 use crate::secrets::MASK;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -16,19 +16,25 @@ pub struct Url {
 
 impl Url {
     /// `scheme://host:port/path?query`. `http://` may be left out, the port is the scheme's unless
-    /// given, a fragment is dropped (it is never sent). An IPv6 address stands in brackets.
+    /// given, a fragment is dropped (it is never sent). An IPv6 address stands in brackets, its zone
+    /// behind `%25` (RFC 6874) or `%`, as in curl. A name in other letters becomes its punycode.
     ///
     /// # Errors
     /// Another scheme, user information, no host, a port out of range, or characters that a URL
     /// cannot hold unescaped.
     pub fn parse(text: &str) -> Result<Url, ParseError> {
         let wrong = |what: &str| ParseError(format!("{} {what}", quoted(&without_user(text))));
-        if let Some(refused) = text.chars().find(|&c| !c.is_ascii_graphic()) {
+        let is_refused = |c: &char| !c.is_ascii_graphic();
+        if let Some(refused) = text.chars().filter(char::is_ascii).find(is_refused) {
             return Err(wrong(&unescaped(refused)));
         }
         let (scheme, rest) = without_scheme(text).map_err(|what| wrong(&what))?;
-        let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
-        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        // A host may have other letters.
+        if let Some(refused) = path.chars().find(is_refused) {
+            return Err(wrong(&unescaped(refused)));
+        }
+        let path = path.split_once('#').map_or(path, |(before, _)| before);
         if authority.contains('@') {
             return Err(wrong(
                 "holds a user name: leave it out and give -H 'Authorization: …' instead",
@@ -36,12 +42,19 @@ impl Url {
         }
         let (name, port) = split_port(authority).map_err(|what| wrong(&what))?;
         let port = port.unwrap_or(scheme.port());
-        let bare = check_host(name).map_err(|what| wrong(&what))?;
-        let host = if port == scheme.port() { name.to_owned() } else { format!("{name}:{port}") };
+        let name = ascii_host(name)?;
+        let bare = check_host(&name).map_err(|what| wrong(&what))?;
+        let mut host = name;
+        if host.contains('%') {
+            host = format!("[{}]", without_zone(&bare));
+        }
+        if port != scheme.port() {
+            host = format!("{host}:{port}");
+        }
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Url {
             scheme,
-            endpoint: Endpoint::Tcp { host: bare.to_owned(), port },
+            endpoint: Endpoint::Tcp { host: bare, port },
             path: format!("{slash}{path}"),
             host,
         })
@@ -86,7 +99,7 @@ impl Url {
 }
 
 /// The text with a mask in the place of user information, with or without a scheme before it.
-fn without_user(text: &str) -> String {
+pub(super) fn without_user(text: &str) -> String {
     let begin = text.find("://").map_or(0, |at| at + "://".len());
     let end = text[begin..].find(['/', '?', '#']);
     let end = end.map_or(text.len(), |end| begin + end);
@@ -123,7 +136,7 @@ fn without_scheme(text: &str) -> Result<(Scheme, &str), String> {
 }
 
 /// The host, an IPv6 address with its brackets, and the port where it is given.
-fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
+pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     let after_host = match authority.find(']') {
         Some(bracket) => bracket + 1,
         None => authority.find(':').unwrap_or(authority.len()),
@@ -143,19 +156,32 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
         .ok_or_else(|| format!("has the port {}: a port is 1 to 65535", quoted(digits)))
 }
 
-/// The host without brackets.
-fn check_host(name: &str) -> Result<&str, String> {
+/// The host without brackets, with the zone of an IPv6 address behind `%`.
+pub(super) fn check_host(name: &str) -> Result<String, String> {
     if name.is_empty() {
         return Err("has no host: write http://HOST:PORT/PATH".to_owned());
     }
+    let is_host_char = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     if let Some(inner) = name.strip_prefix('[') {
         let inner = inner.strip_suffix(']').ok_or("lacks ']' after its IPv6 address")?;
-        return match inner.parse::<Ipv6Addr>() {
-            Ok(_) => Ok(inner),
-            Err(_) => Err(format!("has {} in brackets, which is no IPv6 address", quoted(inner))),
+        let (address, zone) = match inner.split_once('%') {
+            Some((address, zone)) => {
+                let escaped = zone.strip_prefix("25").filter(|zone| !zone.is_empty());
+                (address, Some(escaped.unwrap_or(zone)))
+            }
+            None => (inner, None),
+        };
+        if address.parse::<Ipv6Addr>().is_err() {
+            return Err(format!("has {} in brackets, which is no IPv6 address", quoted(inner)));
+        }
+        return match zone {
+            None => Ok(address.to_owned()),
+            Some(zone) if !zone.is_empty() && zone.chars().all(is_host_char) => {
+                Ok(format!("{address}%{zone}"))
+            }
+            Some(_) => Err("has no zone behind '%': write [fe80::1%25eth0]".to_owned()),
         };
     }
-    let is_host_char = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     if let Some(refused) = name.chars().find(|&c| !is_host_char(c)) {
         return Err(format!(
             "has {refused:?} in its host: letters, digits, '-' and '.' make a host"
@@ -167,7 +193,7 @@ fn check_host(name: &str) -> Result<&str, String> {
     if numeric && name.parse::<Ipv4Addr>().is_err() {
         return Err(format!("has the host {}, which is no IPv4 address", quoted(name)));
     }
-    Ok(name)
+    Ok(name.to_owned())
 }
 
 #[cfg(test)]
@@ -211,6 +237,77 @@ mod tests {
             ),
             ("an IPv6 address with a port", "http://[::1]:8080/", "[::1]:8080", "/", "[::1]:8080"),
             ("an IPv6 address without one", "[fe80::2]/x", "[fe80::2]:80", "/x", "[fe80::2]"),
+            (
+                "a zone is of this host alone",
+                "[fe80::1%25eth0]:81/",
+                "[fe80::1%eth0]:81",
+                "/",
+                "[fe80::1]:81",
+            ),
+            (
+                "a zone as curl takes it",
+                "http://[fe80::1%eth0.5]/",
+                "[fe80::1%eth0.5]:80",
+                "/",
+                "[fe80::1]",
+            ),
+            ("a zone by number", "[fe80::1%253]:81", "[fe80::1%3]:81", "/", "[fe80::1]:81"),
+            (
+                "a zone that begins as an escape",
+                "[fe80::1%25]:81",
+                "[fe80::1%25]:81",
+                "/",
+                "[fe80::1]:81",
+            ),
+            (
+                "an international name",
+                "http://bücher.example:81/a",
+                "xn--bcher-kva.example:81",
+                "/a",
+                "xn--bcher-kva.example:81",
+            ),
+            (
+                "capitals of other letters",
+                "https://BÜCHER.example/",
+                "xn--bcher-kva.example:443",
+                "/",
+                "xn--bcher-kva.example",
+            ),
+            (
+                "a name without a scheme",
+                "münchen.example",
+                "xn--mnchen-3ya.example:80",
+                "/",
+                "xn--mnchen-3ya.example",
+            ),
+            (
+                "the dot of another script",
+                "例え。テスト/",
+                "xn--r8jz45g.xn--zckzah:80",
+                "/",
+                "xn--r8jz45g.xn--zckzah",
+            ),
+            (
+                "sharp s as browsers have it",
+                "http://faß.example/",
+                "xn--fa-hia.example:80",
+                "/",
+                "xn--fa-hia.example",
+            ),
+            (
+                "punycode stays",
+                "http://xn--bcher-kva.example/",
+                "xn--bcher-kva.example:80",
+                "/",
+                "xn--bcher-kva.example",
+            ),
+            (
+                "a name of ASCII keeps its case",
+                "http://H.example/",
+                "H.example:80",
+                "/",
+                "H.example",
+            ),
             ("a fragment is not sent", "http://h/a?b#c?d", "h:80", "/a?b", "h"),
             ("a fragment after the host", "http://h#c/d", "h:80", "/", "h"),
             ("'@' in a path is no user", "http://h/@a:b", "h:80", "/@a:b", "h"),
@@ -247,6 +344,14 @@ mod tests {
             ("a space", "http://h/a b", "a space: write %20"),
             ("a line end", "http://h/\r\nX: y", "a control character: write %0D"),
             ("a letter beyond ASCII", "http://h/ä", "'ä': write %C3%A4"),
+            (
+                "a letter beyond ASCII behind an international name",
+                "http://ü.example/ä",
+                "'ä': write",
+            ),
+            ("a host that is a symbol alone", "http://\u{ad}/", "no international host name"),
+            ("a zone without a name", "[fe80::1%]", "no zone behind '%'"),
+            ("a zone that no interface has", "[fe80::1%25a/b]", "more than one ':'"),
             ("an IPv6 address without brackets", "::1:8080", "more than one ':'"),
             ("brackets never closed", "[::1", "more than one ':'"),
             ("a name in brackets", "[h]:1", "no IPv6 address"),
@@ -267,7 +372,11 @@ mod tests {
         fn any_text_gives_a_request_that_cannot_be_split(
             text in "\\PC{0,40}|[a-h:/?#@\\[\\]. \\r\\n0-9]{0,20}",
         ) {
-            if let Ok(url) = Url::parse(&text) {
+            // A zone is not in Host.
+            if let Ok(url) = Url::parse(&text).map_err(drop).and_then(|url| match &url.endpoint {
+                Endpoint::Tcp { host, .. } if host.contains('%') => Err(()),
+                _ => Ok(url),
+            }) {
                 prop_assert!(url.path().starts_with('/'));
                 prop_assert!(url.path().bytes().all(|b| b.is_ascii_graphic()));
                 prop_assert!(url.host().bytes().all(|b| b.is_ascii_graphic()));

@@ -2,7 +2,7 @@
 
 use super::head::{is_of_others, target};
 use super::line::{Ink, Line};
-use super::{Block, Document, Fact, Medium, fact};
+use super::{Block, Document, Fact, Medium, fact, traffic};
 use crate::number;
 use knee_core::report::{Report, ThresholdReport};
 use knee_core::trial::report::Verdict;
@@ -12,6 +12,11 @@ use std::collections::BTreeSet;
 
 /// Adds the sections at the end.
 pub(super) fn show(doc: &mut Document, report: &Report) {
+    let routed = traffic::routed_facts(&report.trials);
+    if !routed.is_empty() {
+        doc.section("Connections", "of all trials");
+        doc.facts(routed);
+    }
     if !report.thresholds.is_empty() {
         doc.section("Thresholds", "");
         doc.facts(thresholds(report));

@@ -236,6 +236,7 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
         Outcome::StreamError => {
             http.messages.as_ref().and_then(|messages| messages.first_error.as_ref())
         }
+        Outcome::ProxyRefused => http.routed.refused_because.as_ref(),
         Outcome::HandshakeFailed => tls.and_then(|tls| tls.failed_because.as_ref()),
         _ => None,
     };
@@ -278,6 +279,7 @@ fn show_key_figures(doc: &mut Document, report: &Report, c: &RunConclusion) {
     facts.extend(traffic::status_facts(&http.traffic, http.protocol.as_ref()));
     facts.extend(traffic::answer_facts(&http.traffic));
     facts.extend(http.requests.as_ref().map(sessions::request_facts).unwrap_or_default());
+    facts.extend(traffic::proxy_fact(&http.routed));
     doc.facts(facts);
 }
 

@@ -7,7 +7,9 @@ use super::{Document, Fact, fact, first_of_levels};
 use crate::number::{bytes, count, known, percent, plural, signed_count, time, time_short};
 use knee_core::trial::report::{TargetReport, TrafficReport, TrialReport};
 use knee_core::trial::traffic::{OpeningsReport, ProtocolReport, TlsReport};
-use knee_load::measure::{HostTimes, Observed, PartTimes, SynSource, grpc_status_name};
+use knee_load::measure::{
+    AddressUse, HostTimes, Observed, PartTimes, RoutedConnections, SynSource, grpc_status_name,
+};
 
 /// Targets shown of one trial.
 const TARGETS_SHOWN: usize = 20;
@@ -68,6 +70,40 @@ pub(super) fn answer_facts(traffic: &TrafficReport) -> Vec<Fact> {
     ];
     let rows = rows.into_iter().filter(|(_, n, _)| *n > 0);
     rows.map(|(name, n, what)| fact(name, format!("{} {what}", count(n)))).collect()
+}
+
+/// The proxy that connections went through, if any.
+pub(super) fn proxy_fact(routed: &RoutedConnections) -> Option<Fact> {
+    let proxies = routed.proxies.join(", ");
+    (!proxies.is_empty()).then(|| fact("proxy", format!("through the proxy {proxies}")))
+}
+
+/// The addresses and proxies of the connections of all trials; nothing for one address without a
+/// proxy.
+pub(super) fn routed_facts(trials: &[TrialReport]) -> Vec<Fact> {
+    let mut all = RoutedConnections::default();
+    let each = trials.iter().filter_map(TrialReport::http);
+    each.for_each(|http| all.merge(http.routed.clone()));
+    let mut facts = Vec::from_iter(proxy_fact(&all));
+    let (mut used, mut left_out) = (Vec::new(), Vec::new());
+    for AddressUse { address, opened, answered, left_out_because } in &all.addresses {
+        match left_out_because {
+            Some(why) if *opened == 0 => left_out.push(format!("{address}: {why}")),
+            _ => used.push(format!("{address} {} of {}", count(*answered), count(*opened))),
+        }
+    }
+    if !all.is_plain() && !used.is_empty() {
+        let established = format!("{} connections established", used.join(", "));
+        facts.push(fact("addresses", established));
+    }
+    if !left_out.is_empty() {
+        facts.push(fact("addresses left out", left_out.join(", ")));
+    }
+    if all.lookups > 0 {
+        let times = plural(all.lookups, "time");
+        facts.push(fact("names", format!("looked up again {times} for new connections")));
+    }
+    facts
 }
 
 /// Protocol and handshakes; nothing for HTTP/1.1 in cleartext.

@@ -586,6 +586,7 @@ fn target_of(scenario: Scenario) -> Target {
         endpoint: url.endpoint().clone(),
         host: url.host().to_owned(),
         tls: None,
+        proxy: None,
     });
     let target = Target::new(first.endpoint().clone(), scenario.requests, Pick::InOrder, true);
     let sessions = Some(Arc::new(scenario.plan));

@@ -101,13 +101,16 @@ impl TargetArgs {
         let requests = requests.collect::<Result<_, _>>()?;
         let target = Target::new(endpoint, requests, Pick::InOrder, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
+        let schemes = scenario.servers.iter().map(|url| url.scheme());
         let further = further.iter().map(|url| FurtherServer {
+            proxy: None,
             endpoint: url.endpoint().clone(),
             host: url.host().to_owned(),
             tls: url.is_secure().then(Box::default),
         });
         let (sessions, further) = (Some(Arc::new(scenario.plan.clone())), further.collect());
         let target = Target { sessions, further, ..target };
+        let target = self.route.apply(target, schemes)?;
         self.speak(self.messages.apply_bounds(target), first.scheme())
     }
 

@@ -9,8 +9,8 @@ use super::demo::DemoServer;
 use super::http_runner::PreparedHttp;
 use super::laboratory;
 use crate::args::{
-    ArrivalArgs, Choices, HttpArgs, Levels, SourceArgs, TargetArgs, one_of, parse_count,
-    parse_positive, vuser_levels, with_exits,
+    ArrivalArgs, Choices, HttpArgs, Levels, TargetArgs, one_of, parse_count, parse_positive,
+    vuser_levels, with_exits,
 };
 use crate::failure::{Exit, Failure};
 use crate::margins;
@@ -104,10 +104,6 @@ pub struct RawOverload {
     #[arg(long, value_name = "HOW", default_value = "fin", value_parser = one_of(CLOSES))]
     #[arg(hide_possible_values = true, help_heading = "Load")]
     close: CloseKind,
-
-    #[command(flatten)]
-    #[serde(flatten)]
-    source: SourceArgs,
 
     /// Measured time per level, and of the base load after the last
     #[arg(short, long, value_name = "T", default_value = "5s", value_parser = parse_positive)]

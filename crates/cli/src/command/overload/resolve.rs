@@ -104,7 +104,6 @@ impl RawOverload {
                     descriptors: 1,
                 },
             },
-            sources: self.source.addresses(),
             close: self.close,
         });
         let left = machine.beside(&target);

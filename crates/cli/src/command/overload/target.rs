@@ -35,9 +35,9 @@ impl FoundTarget {
     ) -> Result<FoundTarget, RunError> {
         let target = &spec.base.target;
         let (address, answers) = match &fleet {
-            None => knee_engine::preflight_overload(target, sources(spec))?,
+            None => knee_engine::preflight_overload(target)?,
             Some(fleet) => {
-                let aimed = fleet.aim(target, sources(spec))?;
+                let aimed = fleet.aim(target)?;
                 (aimed.address, aimed.answers)
             }
         };
@@ -60,21 +60,13 @@ impl FoundTarget {
         };
         let target = &spec.base.target;
         let facts = PreflightFacts {
-            sources: sources(spec).len().max(1) as u32,
+            sources: target.route.sources.len().max(1) as u32,
             close: Some(close),
             // Only over HTTP/1.1 a request says that its connection is the last.
             closes_first: target.keep_alive || target.shared_by().is_some(),
             ..facts
         };
         Ok(if target.protocol.is_in_datagrams() { facts.of_datagrams() } else { facts })
-    }
-}
-
-/// The addresses that connections come from.
-fn sources(spec: &OverloadSpec) -> &[String] {
-    match &spec.base.load {
-        Load::Overload(load) => &load.sources,
-        Load::Open(_) | Load::Closed { .. } => &[],
     }
 }
 

@@ -42,7 +42,7 @@ fn without_a_list_there_are_both_sweeps() {
     assert_eq!(base.seed, 7);
     assert!(!base.target.keep_alive);
     assert_eq!(load(&spec).close, CloseKind::Fin);
-    assert!(load(&spec).sources.is_empty());
+    assert!(spec.base.target.route.sources.is_empty());
 }
 
 #[test]

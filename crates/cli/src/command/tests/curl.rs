@@ -171,10 +171,6 @@ fn a_line_goes_to_the_server_that_it_names() {
     let of = |line: &[&str]| target(&[&["--", "curl"], line].concat()).unwrap();
     let server = |host: &str, port| Endpoint::Tcp { host: host.to_owned(), port };
     for (option, value, endpoint) in [
-        ("--resolve", "h:443:127.0.0.1", server("127.0.0.1", 443)),
-        ("--resolve", "+*:443:[::1],127.0.0.1", server("::1", 443)),
-        ("--resolve", "other:443:127.0.0.1", server("h", 443)),
-        ("--resolve", "h:80:127.0.0.1", server("h", 443)),
         ("--connect-to", "h:443:g:8443", server("g", 8443)),
         ("--connect-to", "::g:", server("g", 443)),
         ("--connect-to", "other::g:1", server("h", 443)),
@@ -194,7 +190,20 @@ fn a_line_goes_to_the_server_that_it_names() {
     let target = of(&options);
     assert!(target.tls.unwrap().is_insecure && target.sessions.is_some());
     let proxied = of(&["-x", "p:3128", "-k", "--cacert", "f", "http://h/x"]);
-    assert_eq!(proxied.endpoint, server("p", 3128));
+    assert_eq!(proxied.hop().to_string(), "p:3128");
+    for (rule, given) in [
+        ("h:443:127.0.0.1", Some(&["127.0.0.1"][..])),
+        ("+*:443:[::1],127.0.0.1", Some(&["::1", "127.0.0.1"])),
+        ("other:443:127.0.0.1", None),
+        ("h:80:127.0.0.1", None),
+    ] {
+        let route = of(&["--resolve", rule, "--interface", "127.0.0.9", "https://h/x"]).route;
+        let found = route.given_for("h", 443).map(|given| &given.addresses);
+        let found = found.map(|all| Vec::from_iter(all.iter().map(ToString::to_string)));
+        let given = given.map(|all: &[&str]| Vec::from_iter(all.iter().map(ToString::to_string)));
+        assert_eq!(found, given, "{rule}");
+        assert_eq!(route.sources, ["127.0.0.9"]);
+    }
 }
 
 #[test]
@@ -259,13 +268,18 @@ fn options_of_curl_that_make_no_request_are_refused() {
             "--cookie: invalid cookie: expected NAME=VALUE; files of cookies are not read",
         ),
         (
-            &["-x", "socks5://h:1"],
-            "--proxy: 'socks5://h:1' is no HTTP proxy: give http://HOST:PORT",
+            &["-x", "socks5://u:pw@h:1"],
+            "--proxy: 'socks5://***@h:1' is a proxy of the scheme 'socks5', which is not \
+             supported: expected http://[USER:PASSWORD@]HOST:PORT",
         ),
-        (&["-x", "proxy"], "--proxy: 'proxy' is no HTTP proxy: give http://HOST:PORT"),
         (
-            &["-x", "p:3128", "--http2-prior-knowledge"],
-            "--proxy: a proxy is asked in HTTP/1.1: leave --http2-prior-knowledge out",
+            &["-x", "p:3128", "--unix-socket", "/s"],
+            "--proxy: a Unix socket is reached without one: leave one out",
+        ),
+        (&["-x", "http://"], "--proxy: 'http://' has no host: write http://HOST:PORT/PATH"),
+        (
+            &["--resolve", "h:80"],
+            "--resolve: 'h:80' is no rule for a name: expected HOST:PORT:ADDRESS[,ADDRESS]",
         ),
         (&["--form", "a"], "--form: 'a' is no part of a form: write NAME=VALUE"),
         (&["-F", "a=1", "--data", "b"], "--form and --data exclude each other: leave one out"),
@@ -273,8 +287,8 @@ fn options_of_curl_that_make_no_request_are_refused() {
         let line = [&[url], line].concat();
         assert_eq!(target(&line).unwrap_err(), wrong, "{line:?}");
     }
-    let secure = target(&["https://h/", "-x", "p:3128"]).unwrap_err();
-    assert!(secure.starts_with("--proxy: a proxy for https://"), "{secure}");
+    let query = target(&["dns://h/a", "-x", "p:3128"]).unwrap_err();
+    assert_eq!(query, "--proxy: it carries no queries of DNS: leave it out");
 }
 
 #[test]
@@ -313,10 +327,24 @@ fn options_of_knee_mean_one_thing() {
 }
 
 #[test]
-fn a_proxy_is_asked_with_the_whole_url() {
-    let target = target(&["http://shop.test/a?b=1", "-x", "http://127.0.0.1:3128/"]).unwrap();
-    let endpoint = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 3128 };
-    assert_eq!(target.endpoint, endpoint);
-    assert_eq!(target.requests[0].path, "http://shop.test/a?b=1");
-    assert_eq!(target.requests[0].host, "shop.test");
+fn a_proxy_forwards_http_and_makes_tunnels_for_all_else() {
+    for (line, is_tunnelled) in [
+        (&["http://shop.test/a?b=1"][..], false),
+        (&["http://shop.test/", "--http1.1"], false),
+        (&["http://shop.test/", "--http2-prior-knowledge"], true),
+        (&["https://shop.test/"], true),
+        (&["https://shop.test/", "--http2"], true),
+        (&["ws://shop.test/"], true),
+        (&["wss://shop.test/"], true),
+        (&["http://shop.test/", "-X", "POST", "--data", "a"], false),
+    ] {
+        let target = target(&[line, &["-x", "http://u:pw@127.0.0.1:3128/"]].concat()).unwrap();
+        assert_eq!(target.is_tunnelled(), is_tunnelled, "{line:?}");
+        assert_eq!(target.forwarder_of(0).is_some(), !is_tunnelled, "{line:?}");
+        assert_eq!(target.hop().to_string(), "127.0.0.1:3128");
+        assert!(target.endpoint.to_string().starts_with("shop.test:"), "{line:?}");
+        assert_eq!(target.requests[0].host, "shop.test", "{line:?}");
+    }
+    let none = target(&["http://shop.test/", "-x", "p:3128", "--noproxy", ".test"]).unwrap();
+    assert_eq!((none.proxies().len(), none.hop().to_string()), (0, "shop.test:80".to_owned()));
 }

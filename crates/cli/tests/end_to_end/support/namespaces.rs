@@ -110,6 +110,11 @@ impl Link {
         assert!(self.near.set_up(&["ip link set kneea up".to_owned()]));
     }
 
+    /// Runs these commands at this end, one a line; whether all went well.
+    pub fn set_up_here(&self, lines: &[String]) -> bool {
+        self.near.set_up(lines)
+    }
+
     /// Has a command run at this end.
     pub fn here(&self, command: &mut Command) {
         self.near.place(command);

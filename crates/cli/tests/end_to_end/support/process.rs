@@ -21,6 +21,11 @@ pub fn knee(arguments: &[&str]) -> Command {
         .env("LC_ALL", "C.UTF-8")
         .env("XDG_STATE_HOME", STATE)
         .env("XDG_DATA_HOME", STATE)
+        .env_remove("http_proxy")
+        .env_remove("https_proxy")
+        .env_remove("HTTPS_PROXY")
+        .env_remove("all_proxy")
+        .env_remove("ALL_PROXY")
         .env_remove("KNEE_HISTORY")
         .env_remove("NO_COLOR");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

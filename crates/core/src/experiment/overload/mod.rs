@@ -234,11 +234,7 @@ impl OverloadSpec {
     }
 
     fn trial(&self, label: String, scheme: ConnectScheme, trial: usize) -> TrialSpec {
-        let sources = match &self.base.load {
-            Load::Overload(load) => load.sources.clone(),
-            Load::Open(_) | Load::Closed { .. } => Vec::new(),
-        };
-        let load = Load::Overload(OverloadLoad { scheme, sources, close: self.close() });
+        let load = Load::Overload(OverloadLoad { scheme, close: self.close() });
         TrialSpec {
             label,
             level: load.level(),

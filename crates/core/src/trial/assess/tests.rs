@@ -84,6 +84,8 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
             protocol: Default::default(),
             connections_max: None,
             tls: None,
+            proxy: None,
+            route: Default::default(),
             sessions: None,
             recording: None,
             stream_bounds: None,

@@ -16,9 +16,9 @@ use crate::reactor::WireRequest;
 pub use framing::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
 use knee_load::measure::{Outcome, Status};
 use knee_load::spec::{HttpSettings, Target};
-use request::{Segment, put_filled, segments};
+pub use request::serialise;
+use request::{RequestForm, Segment, put_filled, segments};
 pub(super) use request::{put_decimal, wire_requests};
-pub use request::{serialise, serialise_head};
 use response::count_empty;
 pub use response::{Eof, Http1Violation, Progress, ResponseParser};
 
@@ -54,10 +54,11 @@ impl Shared {
             upgrades: (target.requests.iter())
                 .map(|request| request.has_header("upgrade"))
                 .collect(),
-            filled: target
-                .requests
-                .iter()
-                .map(|r| (!r.holes.is_empty()).then(|| segments(r, target.keep_alive)))
+            filled: (target.requests.iter().enumerate())
+                .map(|(n, request)| {
+                    let has_holes = !request.holes.is_empty();
+                    has_holes.then(|| segments(request, RequestForm::of(target, n)))
+                })
                 .collect(),
             cache: HeadCache::default(),
         }

@@ -2,27 +2,52 @@
 
 use crate::reactor::WireRequest;
 use knee_load::session::Fills;
-use knee_load::spec::{Cut, Hole, HttpRequest, Part, Target};
+use knee_load::spec::{Cut, Hole, HttpRequest, Part, Proxy, Target};
+
+/// How a request goes over its connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestForm<'a> {
+    keep_alive: bool,
+    /// The proxy that forwards it. It takes the whole URL (RFC 9112 §3.2.2), and its own
+    /// authorization unless the request has one.
+    forwarder: Option<&'a Proxy>,
+}
+
+impl RequestForm<'_> {
+    /// The form of a request of a target.
+    pub(super) fn of(target: &Target, request: usize) -> RequestForm<'_> {
+        let forwarder = target.forwarder_of(request);
+        RequestForm { keep_alive: target.keep_alive, forwarder }
+    }
+
+    /// What stands before the path in the request line.
+    fn before_path(&self, request: &HttpRequest) -> String {
+        self.forwarder.map_or(String::new(), |_| format!("http://{}", request.host))
+    }
+}
 
 /// The bytes of `request`: the request line, Host, User-Agent and Accept unless given, the given
 /// headers as they are, and the body. Content-Length is added where there is a body or the method
 /// implies one (RFC 9110 §8.6). `Connection: close` is added unless `keep_alive`.
 pub fn serialise(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
-    let mut bytes = serialise_head(request, keep_alive);
+    let mut bytes = serialise_head(request, RequestForm { keep_alive, forwarder: None });
     bytes.extend_from_slice(&request.body);
     bytes
 }
 
 /// The requests of a target.
 pub(in crate::exchange) fn wire_requests(target: &Target) -> Vec<WireRequest> {
-    let one = |r: &HttpRequest| WireRequest::new(serialise_head(r, target.keep_alive), &r.body);
-    target.requests.iter().map(one).collect()
+    let all = target.requests.iter().enumerate();
+    let heads = all.map(|(n, r)| (serialise_head(r, RequestForm::of(target, n)), &r.body));
+    heads.map(|(head, body)| WireRequest::new(head, body)).collect()
 }
 
 /// The same without the body.
-pub fn serialise_head(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
-    let mut bytes = start_line(request).into_bytes();
-    implied_lines(request, keep_alive, |name, value| {
+fn serialise_head(request: &HttpRequest, form: RequestForm<'_>) -> Vec<u8> {
+    let before_path = form.before_path(request);
+    let line = format!("{} {before_path}{} HTTP/1.1\r\n", request.method, request.path);
+    let mut bytes = line.into_bytes();
+    implied_lines(request, form, |name, value| {
         bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
     });
     for (name, value) in &request.headers {
@@ -32,12 +57,8 @@ pub fn serialise_head(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
     bytes
 }
 
-fn start_line(request: &HttpRequest) -> String {
-    format!("{} {} HTTP/1.1\r\n", request.method, request.path)
-}
-
 /// The header lines that a request has without being asked for.
-fn implied_lines(request: &HttpRequest, keep_alive: bool, mut line: impl FnMut(&str, &str)) {
+fn implied_lines(request: &HttpRequest, form: RequestForm<'_>, mut line: impl FnMut(&str, &str)) {
     let mut unless_given = |name: &str, value: &str| {
         if !request.has_header(name) {
             line(name, value);
@@ -50,8 +71,11 @@ fn implied_lines(request: &HttpRequest, keep_alive: bool, mut line: impl FnMut(&
     if implied || !request.body.is_empty() {
         unless_given("Content-Length", &request.body.len().to_string());
     }
-    if !keep_alive {
+    if !form.keep_alive {
         unless_given("Connection", "close");
+    }
+    if let Some(value) = form.forwarder.and_then(Proxy::authorization) {
+        unless_given("Proxy-Authorization", &value);
     }
 }
 
@@ -67,16 +91,17 @@ pub(super) enum Segment {
 }
 
 /// Cuts a request with holes into what is copied when it is sent.
-pub(super) fn segments(request: &HttpRequest, keep_alive: bool) -> Vec<Segment> {
+pub(super) fn segments(request: &HttpRequest, form: RequestForm<'_>) -> Vec<Segment> {
     let mut made = Segments::default();
     made.text(request.method.as_bytes());
     made.text(b" ");
+    made.text(form.before_path(request).as_bytes());
     made.part(request.cut(Part::Path));
     made.text(b" HTTP/1.1\r\n");
     let in_body = |hole: &&Hole| hole.part == Part::Body;
     let first_of_body = request.holes.len() - request.holes.iter().filter(in_body).count();
     let mut length_is_open = first_of_body < request.holes.len();
-    implied_lines(request, keep_alive, |name, value| {
+    implied_lines(request, form, |name, value| {
         made.text(format!("{name}: ").as_bytes());
         if name == "Content-Length" && length_is_open {
             made.all.push(Segment::Length(request.body.len(), first_of_body));
@@ -248,12 +273,54 @@ mod tests {
                 fills.push(value.as_bytes());
             }
             let mut out = Vec::new();
-            put_filled(&segments(&request, true), &fills, &mut out);
+            let form = RequestForm { keep_alive: true, forwarder: None };
+            put_filled(&segments(&request, form), &fills, &mut out);
             let want = format!(
                 "POST /a?q=Q&rR HTTP/1.1\r\nHost: h\r\n{AGENT}Accept: */*\r\n\
                  Content-Length: 11\r\nX: [X]\r\n{line}\r\n{{\"n\":12345}}"
             );
             assert_eq!(String::from_utf8(out).unwrap(), want);
+        }
+    }
+
+    /// Tables of proxied requests as curl sends them, those with holes too.
+    #[test]
+    fn a_proxy_gets_the_whole_url_and_its_authorization() {
+        let proxy = Proxy::parse("u:pw@p", "--proxy").unwrap();
+        let rows = [
+            ("http://h:81/a?b", &[][..], "GET http://h:81/a?b", "Host: h:81", true),
+            ("http://h", &[], "GET http://h/", "Host: h", true),
+            ("http://[::1]:81/", &[], "GET http://[::1]:81/", "Host: [::1]:81", true),
+            ("http://[fe80::1%25eth0]/x", &[], "GET http://[fe80::1]/x", "Host: [fe80::1]", true),
+            ("http://h/a", &["Host: other"], "GET http://h/a", "Host: other", true),
+            (
+                "http://h/a",
+                &["Proxy-Authorization: Basic eA=="],
+                "GET http://h/a",
+                "Host: h",
+                false,
+            ),
+            ("http://h/?u=http://x/", &[], "GET http://h/?u=http://x/", "Host: h", true),
+            (
+                "http://bücher.example/",
+                &[],
+                "GET http://xn--bcher-kva.example/",
+                "Host: xn--",
+                true,
+            ),
+        ];
+        for (url, headers, line, host, has_own) in rows {
+            let url = Url::parse(url).unwrap();
+            let headers = headers.iter().map(|h| parse_header(h).unwrap()).collect();
+            let request = HttpRequest::new("GET", &url, headers, Vec::new(), 1).unwrap();
+            let form = RequestForm { keep_alive: true, forwarder: Some(&proxy) };
+            let head = String::from_utf8(serialise_head(&request, form)).unwrap();
+            assert!(head.starts_with(&format!("{line} HTTP/1.1\r\n")), "{head}");
+            assert!(head.contains(&format!("\r\n{host}")), "{head}");
+            assert_eq!(head.contains("\r\nProxy-Authorization: Basic dTpwdw=="), has_own, "{head}");
+            let mut filled = Vec::new();
+            put_filled(&segments(&request, form), &Fills::new(), &mut filled);
+            assert_eq!(String::from_utf8(filled).unwrap(), head);
         }
     }
 

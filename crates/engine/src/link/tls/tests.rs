@@ -22,6 +22,8 @@ fn client(tls: TlsSpec) -> TlsTarget {
         protocol: Default::default(),
         connections_max: None,
         tls: Some(Box::new(TlsSpec { is_insecure: true, ..tls })),
+        proxy: None,
+        route: Default::default(),
         sessions: None,
         recording: None,
         stream_bounds: None,

@@ -298,8 +298,13 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                     self.followed.came(slot, &self.events, [bytes.len(), 0]);
                 }
                 self.heed(io, slot, time);
+            } else {
+                self.on_tunnel_bytes(io, slot, bytes, time);
             }
             return;
+        }
+        if self.connections[slot as usize].state == State::Tunnelling {
+            return self.on_tunnel_bytes(io, slot, bytes, time);
         }
         let mut rest = bytes;
         while self.connections[slot as usize].state.is_securing()

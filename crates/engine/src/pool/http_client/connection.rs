@@ -26,6 +26,8 @@ pub(super) struct Connection<L, X> {
     pub(super) uses: u32,
     /// Its lane.
     pub(super) lane: u32,
+    /// The number of the address that it goes to.
+    pub(super) address: u16,
     /// Whether the operation under way was begun before the handshake was over.
     pub(super) began_early: bool,
     /// Whether it is to be flushed once all due operations have begun.
@@ -61,6 +63,8 @@ pub(super) enum State {
     #[default]
     Free,
     Connecting,
+    /// Established to a proxy, which is to make a tunnel.
+    Tunnelling,
     /// Established; the handshake goes on.
     Securing,
     /// Established with early data: an operation is under way during the handshake.
@@ -94,6 +98,7 @@ impl<L, X> Default for Connection<L, X> {
             carries: 0,
             uses: 0,
             lane: Op::ANY_LANE,
+            address: 0,
             began_early: false,
             is_dirty: false,
             goes_on: false,

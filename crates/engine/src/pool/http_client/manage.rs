@@ -36,7 +36,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         lane: u32,
         (now, limit): (Nanos, Nanos),
     ) -> io::Result<()> {
-        let opening = self.policy.opening(&self.config.address, X::LEAVES_AT_ONCE);
+        let next = self.config.addresses.take();
+        let address = next.number;
+        let opening = self.policy.opening(next, X::LEAVES_AT_ONCE);
         if let Err(error) = io.open(slot, opening.of_kind(X::socket(&self.exchange))) {
             self.free.push(slot);
             return Err(error);
@@ -50,7 +52,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         self.connecting.set(slot, limit);
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
-        connection.lane = lane;
+        (connection.lane, connection.address) = (lane, address);
         (connection.uses, connection.carries) = (0, 0);
         connection.began_early = false;
         (connection.opened, connection.connected) = (now, Nanos::ZERO);
@@ -80,10 +82,18 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     pub(super) fn on_connected(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
-        let connection = &mut self.connections[slot as usize];
-        if connection.state != State::Connecting {
+        if self.connections[slot as usize].state != State::Connecting {
             return;
         }
+        self.config.addresses.answered(self.connections[slot as usize].address);
+        if !self.asks_for_tunnel(io, slot, now) {
+            self.on_reached(io, slot, now);
+        }
+    }
+
+    /// A connection has come to the target, by itself or through a tunnel.
+    pub(super) fn on_reached(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
         connection.connected = now;
         if !P::WAITS && now >= connection.opened + self.config.connect_timeout {
             return self.fail(io, slot, Outcome::Late, now);
@@ -221,6 +231,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         match self.connections[slot as usize].state {
             State::Open => {}
             State::Connecting => return self.fail(io, slot, Outcome::Closed, now),
+            State::Tunnelling => return self.on_tunnel_end(io, slot, now),
             State::Securing | State::Early => {
                 return self.on_bad_link(io, slot, HUNG_UP.to_owned(), now);
             }
@@ -266,7 +277,11 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 let outcome = P::late_response(|| io.tcp_state(slot));
                 self.fail(io, slot, outcome, now);
             }
-            State::Connecting | State::Securing | State::Early | State::Open => {
+            State::Connecting
+            | State::Tunnelling
+            | State::Securing
+            | State::Early
+            | State::Open => {
                 self.fail(io, slot, P::outcome_of(error), now);
             }
         }
@@ -282,7 +297,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 self.violation.get_or_insert(why);
                 self.fail(io, slot, Outcome::Malformed, now);
             }
-            State::Connecting | State::Securing | State::Early => {
+            State::Connecting | State::Tunnelling | State::Securing | State::Early => {
                 self.handshakes.fail(why);
                 self.fail(io, slot, Outcome::HandshakeFailed, now);
             }
@@ -297,9 +312,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let is_over =
             |first| P::WAITS && first != flights::NONE && self.flights.get(first).until <= now;
         let outcome = match connection.state {
-            State::Connecting | State::Securing | State::Early if is_over(connection.first) => {
+            State::Connecting | State::Tunnelling | State::Securing | State::Early
+                if is_over(connection.first) =>
+            {
                 Outcome::Timeout
             }
+            State::Tunnelling => Outcome::ConnectTimeout,
             State::Connecting => match P::late_connect(|| io.tcp_state(slot)) {
                 Some(outcome) => outcome,
                 None => return self.connecting.set(slot, now + self.config.connect_timeout),

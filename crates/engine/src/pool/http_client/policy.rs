@@ -1,10 +1,11 @@
 //! What depends on whether connections are kept: when one is abandoned, who closes it, and what an
 //! attempt ends as.
 
+use crate::addresses::NextAddress;
 use crate::exchange::ConnectionState;
 use crate::pool::flight::outcome_of;
 use crate::reactor::{Close, ConnectOptions};
-use crate::sys::socket::{RawAddress, TcpPhase, TcpState};
+use crate::sys::socket::{TcpPhase, TcpState};
 use knee_load::measure::{Outcome, Status};
 use knee_load::spec::CloseKind;
 use std::io;
@@ -16,8 +17,8 @@ pub(crate) trait Policy: 'static {
     /// connect.
     const WAITS: bool;
 
-    /// Where the next connection goes, and how, for requests that leave at once or together.
-    fn opening<'a>(&'a mut self, to: &'a RawAddress, leave_at_once: bool) -> ConnectOptions<'a>;
+    /// How a connection is opened, for requests that leave at once or together.
+    fn opening<'a>(&self, to: NextAddress<'a>, leave_at_once: bool) -> ConnectOptions<'a>;
 
     /// What an error of the operating system means.
     fn outcome_of(error: &io::Error) -> Outcome;
@@ -58,8 +59,8 @@ pub(crate) struct Pooled {
 impl Policy for Pooled {
     const WAITS: bool = true;
 
-    fn opening<'a>(&'a mut self, to: &'a RawAddress, _: bool) -> ConnectOptions<'a> {
-        ConnectOptions::to(to)
+    fn opening<'a>(&self, to: NextAddress<'a>, _: bool) -> ConnectOptions<'a> {
+        ConnectOptions { from: to.from, ..ConnectOptions::to(to.to) }
     }
 
     fn outcome_of(error: &io::Error) -> Outcome {
@@ -116,9 +117,6 @@ const SEGMENT_BYTES: usize = 500;
 /// that the target is there.
 #[derive(Clone)]
 pub(crate) struct OnePerOperation {
-    /// Local addresses that connections come from, in turn; empty: the kernel's choice.
-    sources: Vec<RawAddress>,
-    next_source: usize,
     close: CloseKind,
     /// Requests do not fit into a segment.
     is_long: bool,
@@ -126,16 +124,10 @@ pub(crate) struct OnePerOperation {
 }
 
 impl OnePerOperation {
-    /// From these addresses, closed so once an operation has ended; for requests of up to
+    /// Closed so once an operation has ended; for requests of up to
     /// `request_bytes_max`.
-    pub(crate) fn new(
-        sources: Vec<RawAddress>,
-        close: CloseKind,
-        request_bytes_max: usize,
-    ) -> OnePerOperation {
+    pub(crate) fn new(close: CloseKind, request_bytes_max: usize) -> OnePerOperation {
         OnePerOperation {
-            sources,
-            next_source: 0,
             close,
             is_long: request_bytes_max > SEGMENT_BYTES,
             established: Vec::new(),
@@ -146,15 +138,10 @@ impl OnePerOperation {
 impl Policy for OnePerOperation {
     const WAITS: bool = false;
 
-    fn opening<'a>(&'a mut self, to: &'a RawAddress, leave_at_once: bool) -> ConnectOptions<'a> {
-        let from = self.sources.get(self.next_source);
-        self.next_source += 1;
-        if self.next_source >= self.sources.len() {
-            self.next_source = 0;
-        }
-        let opening = ConnectOptions::to(to);
+    fn opening<'a>(&self, to: NextAddress<'a>, leave_at_once: bool) -> ConnectOptions<'a> {
+        let opening = ConnectOptions::to(to.to);
         let has_more_writes = self.is_long || !leave_at_once;
-        ConnectOptions { from, nodelay: has_more_writes && opening.nodelay, ..opening }
+        ConnectOptions { from: to.from, nodelay: has_more_writes && opening.nodelay, ..opening }
     }
 
     fn outcome_of(error: &io::Error) -> Outcome {

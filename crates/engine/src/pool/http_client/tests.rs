@@ -9,6 +9,7 @@ mod secured;
 pub(in crate::pool) use remembers::Remembers;
 
 use super::*;
+use crate::addresses::{AddressBook, NextAddress};
 use crate::exchange::http1::{self, Http1};
 use crate::link::Tls;
 use crate::pool::requests::serialise_all;
@@ -17,6 +18,7 @@ use crate::sys::socket::{Address, RawAddress, TcpState};
 use knee_load::rng;
 use knee_load::spec::{Body, Endpoint, HttpRequest, Pick, Target};
 use std::io;
+use std::sync::Arc;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -53,13 +55,16 @@ pub(in crate::pool) fn parts(
         protocol: Default::default(),
         connections_max: None,
         tls: None,
+        proxy: None,
+        route: Default::default(),
         sessions: None,
         recording: None,
         stream_bounds: None,
     };
-    let address = Address::Tcp("127.0.0.1:1".parse().unwrap());
+    let address = RawAddress::new(&Address::Tcp("127.0.0.1:1".parse().unwrap())).unwrap();
     let config = ClientConfig {
-        address: RawAddress::new(&address).unwrap(),
+        addresses: AddressTurn::new(&Arc::new(AddressBook::of(address)), 0),
+        tunnel: None,
         first_slot: 0,
         keep_alive: true,
         connections_max,

@@ -28,7 +28,7 @@ fn closed(vusers: u32, think: Nanos) -> Load {
 }
 
 fn overload(scheme: ConnectScheme) -> Load {
-    Load::Overload(OverloadLoad { scheme, sources: Vec::new(), close: CloseKind::Fin })
+    Load::Overload(OverloadLoad { scheme, close: CloseKind::Fin })
 }
 
 /// When and for when one worker starts operations that take `service` each.

@@ -38,7 +38,7 @@ enum Happens {
 }
 
 fn spec(scheme: ConnectScheme, patience_ms: u64, duration: Nanos) -> TrialSpec {
-    let load = Load::Overload(OverloadLoad { scheme, sources: Vec::new(), close: CloseKind::Fin });
+    let load = Load::Overload(OverloadLoad { scheme, close: CloseKind::Fin });
     TrialSpec { connect_timeout: Nanos::from_millis(patience_ms), ..trial(load, duration) }
 }
 

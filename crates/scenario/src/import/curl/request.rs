@@ -51,7 +51,7 @@ enum CurlBody {
 impl Transfer {
     /// Makes a step of each URL.
     pub(super) fn add_to(&self, all: &mut Collector, read: ReadFile) -> Result<(), ParseError> {
-        for option in ["--proxy", "--unix-socket"] {
+        for option in ["--proxy", "--unix-socket", "--resolve", "--interface", "--proxy-user"] {
             if let Some(value) = self.last(option) {
                 all.leave_out(format!("option {option} {value}"));
             }
@@ -374,6 +374,10 @@ impl Transfer {
             options.extend(value.map(|value| format!("{name}={value}")));
         };
         put("--proxy", self.last("--proxy"));
+        put("--proxy-user", self.last("--proxy-user"));
+        put("--noproxy", self.last("--noproxy"));
+        put("--source", self.last("--interface"));
+        self.all("--resolve").for_each(|rule| put("--resolve", Some(rule)));
         put("--unix-socket", self.last("--unix-socket"));
         if parsed.is_secure() {
             put("--cacert", self.last("--cacert").filter(|_| !is_insecure));
@@ -387,13 +391,13 @@ impl Transfer {
         Ok(options)
     }
 
-    /// `HOST:PORT` in place of the URL's own, by `--connect-to` or `--resolve`.
+    /// `HOST:PORT` in place of the URL's own, by `--connect-to`.
     fn other_server(&self, url: &Url) -> Option<String> {
         let Endpoint::Tcp { host, port } = url.endpoint() else {
             return None;
         };
         let own = [host.as_str(), &port.to_string()].map(str::to_owned);
-        let connected = self.all("--connect-to").find_map(|to| {
+        self.all("--connect-to").find_map(|to| {
             let parts = parts_of_address(to);
             let [from @ .., host, port] = &parts[..] else {
                 return None;
@@ -405,17 +409,7 @@ impl Transfer {
             };
             let is_it = from.len() == 2 && from.iter().zip(&own).all(is_from);
             is_it.then(|| format!("{}:{}", or_own(host, &own[0]), or_own(port, &own[1])))
-        });
-        let resolved = || {
-            self.all("--resolve").find_map(|rule| {
-                let mut parts = rule.strip_prefix('+').unwrap_or(rule).splitn(3, ':');
-                let (of, at, to) = (parts.next()?, parts.next()?, parts.next()?);
-                let is_it = (of == "*" || of.eq_ignore_ascii_case(host)) && at == own[1];
-                let first = to.split(',').next().filter(|_| is_it)?;
-                Some(format!("{}:{port}", bracketed(first)))
-            })
-        };
-        connected.or_else(resolved)
+        })
     }
 }
 

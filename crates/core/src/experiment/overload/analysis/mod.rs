@@ -72,6 +72,7 @@ pub fn end(how: Outcome) -> Cow<'static, str> {
         Outcome::ConnectTimeout => "received no answer to their SYN",
         Outcome::HandshakeTimeout => "were established, but not secured in time",
         Outcome::HandshakeFailed => "were established, but their TLS handshake failed",
+        Outcome::ProxyRefused => "reached the proxy, which did not connect them to the server",
         Outcome::RefusedStream => "had their stream refused",
         Outcome::StreamReset => "had their stream reset",
         Outcome::Unprocessed => "were not processed before their connection was closed",

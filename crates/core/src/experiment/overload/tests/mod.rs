@@ -19,7 +19,6 @@ use std::ops::ControlFlow;
 pub(crate) fn spec() -> OverloadSpec {
     let load = Load::Overload(OverloadLoad {
         scheme: ConnectScheme::Simple { clients: 1 },
-        sources: Vec::new(),
         close: CloseKind::Fin,
     });
     OverloadSpec {

@@ -210,6 +210,8 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
             protocol: Default::default(),
             connections_max: None,
             tls: None,
+            proxy: None,
+            route: Default::default(),
             sessions: None,
             recording: None,
             stream_bounds: None,

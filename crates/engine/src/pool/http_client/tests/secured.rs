@@ -81,7 +81,7 @@ fn http1(connections_max: u32, method: &str) -> Secured<Http1, Pooled> {
 fn one_each(close: CloseKind) -> Secured<Http1, OnePerOperation> {
     let (config, requests, target) = parts(2, 0, "GET");
     let config = ClientConfig { keep_alive: false, ..config };
-    let policy = OnePerOperation::new(Vec::new(), close, 100);
+    let policy = OnePerOperation::new(close, 100);
     Secured {
         client: HttpClient::new(config, policy, requests, Some(()), http1::Shared::new(&target)),
         io: Remembers::default(),
