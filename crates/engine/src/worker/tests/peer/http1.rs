@@ -26,11 +26,12 @@ pub(in super::super) struct Peer {
     head: Vec<u8>,
     /// Bytes of a body that are still to come.
     body_left: usize,
+    is_answered: bool,
 }
 
 impl Peer {
     pub(super) fn new(traits: ServerTraits) -> Peer {
-        Peer { traits, head: Vec::new(), body_left: 0 }
+        Peer { traits, head: Vec::new(), body_left: 0, is_answered: false }
     }
 
     pub(super) fn receive(&mut self, bytes: &[u8], rng: &mut Rng) -> Acts {
@@ -42,7 +43,7 @@ impl Peer {
                 let here = self.body_left.min(rest.len());
                 self.body_left -= here;
                 rest = &rest[here..];
-                if self.body_left == 0 {
+                if self.body_left == 0 && !self.is_answered {
                     acts.extend(self.traits.draw(rng, |rng| answer(streams, rng)));
                 }
                 continue;
@@ -52,7 +53,9 @@ impl Peer {
             if self.head.ends_with(b"\r\n\r\n") {
                 self.body_left = if self.head.starts_with(b"POST") { 90_000 } else { 0 };
                 self.head.clear();
-                if self.body_left == 0 || chance(rng, 10) {
+                // Before the body has come, or once it has. Two would make a whole of each other.
+                self.is_answered = self.body_left == 0 || chance(rng, 10);
+                if self.is_answered {
                     acts.extend(self.traits.draw(rng, |rng| answer(streams, rng)));
                 }
             }
