@@ -379,6 +379,7 @@ fn protocol(traits: ServerTraits, rng: &mut Rng) -> Protocol {
         Spoken::Dns => Protocol::Dns(DnsSettings {
             over_tcp: chance(rng, 50),
             queries_max: 1 + pick(rng, 20) as u32,
+            ..DnsSettings::default()
         }),
     }
 }
