@@ -111,7 +111,8 @@ impl Peer {
             let mode = &self.modes[pick(rng, self.modes.len() as u64) as usize];
             let is_ok = mode.is_ok[usize::from(self.traits.streams)];
             out.extend_from_slice(&mode.bytes(id));
-            return answers(&out, u32::from(is_ok), rng);
+            // In pieces it would be whole before the last of them, which may be RST_STREAM.
+            return if is_ok { vec![(soon(rng), Act::Sends(out, 1))] } else { sends(&out, rng) };
         }
         if self.traits.streams && self.modes.is_empty() && chance(rng, 60) {
             let (body, is_whole) = events(rng);
