@@ -40,6 +40,7 @@ pub const SUCCESS: &[SuccessRules] = &[
             ("The response is a success of its own protocol", ""),
             ("It has a message and does not end within one", "WHATWG HTML §9.2.6"),
             ("The end message came, where one was asked for", "`--end-message`, `--messages`"),
+            ("No message is an error of its API, and the output of a known API is complete", ""),
             ("Each line is JSON, where lines of JSON were asked for", "`--messages ndjson`"),
         ],
     },
