@@ -79,6 +79,7 @@ fn check_order(events: &[OpEvent]) {
             OpEvent::Delivered { .. }
             | OpEvent::Opened
             | OpEvent::NotOpened(_)
+            | OpEvent::Resized { .. }
             | OpEvent::Surplus
             | OpEvent::Diverted(_)
             | OpEvent::Exhausted
