@@ -102,6 +102,7 @@ fn check_order(events: &[OpEvent]) {
             OpEvent::Violated(_) | OpEvent::Reset(_) => continue,
             OpEvent::Delivered { .. }
             | OpEvent::MessageLeft { .. }
+            | OpEvent::Resized { .. }
             | OpEvent::Opened
             | OpEvent::NotOpened(_)
             | OpEvent::Surplus
