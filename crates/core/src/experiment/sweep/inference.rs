@@ -36,8 +36,9 @@ const PENDING_ROUNDS: usize = 1;
 /// Smallest drift and amplitude of a cycle, as logarithms.
 const DRIFT_MIN: f64 = 0.05;
 const CYCLE_MIN: f64 = 0.04;
-/// Share of a slice between pauses from which it shows changes with time.
-const MOST: f64 = 0.6;
+/// Share of a slice between pauses from which it shows changes with time. What is left of others is
+/// known less well.
+const MOST: f64 = 0.95;
 /// Largest ratio of throughputs at which the target pauses alike.
 const ALIKE: f64 = 2.0;
 /// Share of the variance that the host's speed has to explain to be the cause.
@@ -366,7 +367,8 @@ impl<'a> Inference<'a> {
         // Exploration counts as a side.
         let may_be_step = |at: usize, rounds_after: usize| {
             let (before, after) = timeline.split_at(at);
-            let is_split = self.slices[before[at - 1]].round == self.slices[after[0]].round;
+            let [last, first] = [before[at - 1], after[0]].map(|i| self.slices[i].round);
+            let is_split = first > 0 && last == first;
             let whole = |part: &[usize]| rounds_of(part).len() - usize::from(is_split);
             let explored = before.iter().filter(|&&i| self.slices[i].round == 0).count();
             let has_before = explored >= 2 || whole(before) >= SIDE_ROUNDS;
