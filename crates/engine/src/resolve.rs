@@ -31,16 +31,13 @@ pub(crate) fn reach_target(target: &Target, patience: Duration) -> Result<Addres
     }
 }
 
-/// The addresses that an overload is aimed at. A target that does not answer is no reason not to
-/// begin, as the load is to show that. Of several addresses those are used that answer, or else
-/// those that do not refuse.
+/// The addresses of a target that need not answer: that of an overload, or one that answered
+/// before. The load is to show whether it answers. Of several addresses those are used that answer,
+/// or else those that do not refuse.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: the name means nothing, or all its addresses refuse.
-pub(crate) fn overload_addresses(
-    target: &Target,
-    patience: Duration,
-) -> Result<AddressBook, RunError> {
+pub(crate) fn addresses_of(target: &Target, patience: Duration) -> Result<AddressBook, RunError> {
     let Some(place) = HostAndPort::of(target) else {
         return reach_target(target, patience);
     };

@@ -308,7 +308,8 @@ impl<'a> RunPlan<'a> {
         let patience = Duration::from_nanos(spec.connect_timeout.0);
         let reached = spec.target.each_server().map(|target| {
             let book = match &spec.load {
-                Load::Overload(_) => resolve::overload_addresses(&target, patience)?,
+                Load::Overload(_) => resolve::addresses_of(&target, patience)?,
+                _ if spec.engine.was_reached => resolve::addresses_of(&target, patience)?,
                 _ => resolve::reach_target(&target, patience)?,
             };
             let (tls, tunnel) = (link::tls_target(&target)?, Tunnel::of(&target));

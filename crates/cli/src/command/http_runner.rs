@@ -298,8 +298,13 @@ impl HttpRunner {
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<TrialOutput<TrialReport>, RunError> {
+        let is_later = self.began_ns.is_some();
         let began_ns = *self.began_ns.get_or_insert_with(monotonic_ns);
-        let spec = self.given(spec);
+        let mut spec = self.given(spec);
+        // A target that is away in a later slice is what the slice shows.
+        if self.in_slices && is_later {
+            spec.to_mut().engine.was_reached = true;
+        }
         let trial = match &mut self.source {
             LoadSource::Here(vantage) => {
                 knee_engine::run_observed(&spec, watch, stop, vantage.as_deref_mut())?

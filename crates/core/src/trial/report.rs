@@ -126,7 +126,7 @@ pub struct PausesReport {
     pub length_ns: u64,
     /// Their share of the time, in percent.
     pub percent: f64,
-    /// Begin and end of each, from the begin of the window: the first thousand.
+    /// Begin and end of each, from the begin of the window, or of the sweep: the first thousand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times_ns: Vec<[i64; 2]>,
 }

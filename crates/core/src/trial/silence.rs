@@ -6,10 +6,11 @@
 //!
 //! Three laws explain a gap: that of all gaps between completions, that of response times (of each
 //! operation that waited in it, from the age that it had), and the median of the slowest target.
-//! The laws are fitted without the longest 5 % (see [`Hazard`]).
+//! The laws are fitted without the longest 5 % (see [`Hazard`]). On a noisy host they have long tails,
+//! so that rare gaps that are far longer than all others need no law.
 
 use crate::trial::report::{OutageReport, PausesReport, SilenceReport};
-use knee_load::measure::{Measurement, Outcome, Timeline, Trial, Window};
+use knee_load::measure::{Outcome, Timeline, Trial, Window};
 use knee_load::spec::Load;
 use knee_load::stats::tail::{Hazard, TailPoints};
 use knee_load::time::Nanos;
@@ -29,6 +30,10 @@ const GAPS_MIN: u64 = 8;
 const POINTS: TailPoints = [0.5, 0.8, 0.95];
 /// … and at first, where silences are still among the gaps.
 const FIRST_POINTS: TailPoints = [0.5, 0.75, 0.9];
+/// Gaps of which the shortest is this many times as long as all others are no part of their law, …
+const APART: f64 = 8.0;
+/// … if they are no more than one in this number of all.
+const RARE: u64 = 20;
 /// Grain of times that are known to the nanosecond.
 const EXACT: f64 = 1.0;
 /// Share of the response times below which an operation is too young to be missed.
@@ -42,6 +47,8 @@ const EXPECTED: f64 = 8.0;
 const RESPONSES: u64 = 2;
 /// A silence of this length is an outage.
 const OUTAGE: Nanos = Nanos::from_secs(1);
+/// Trials of a load whose times to the first response show what is usual.
+const BEGINS_MIN: usize = 3;
 /// Share of a silence for which each worker must have been stalled if the generator made it.
 const STALLED_SHARE: f64 = 0.5;
 /// Least number of pauses that make a period, …
@@ -68,22 +75,15 @@ pub struct Silence {
     pub failures: u64,
     /// The generator made it: all its workers were stalled for most of it.
     pub of_generator: bool,
-    /// Its place, where it may be the part of a silence of several trials.
-    pub edge: Option<Edge>,
-    /// Whether it shows in its trial alone. Connections are opened before the first completion, so
-    /// that only a second is a silence there. After the window single operations may be left that
-    /// hang.
-    pub shows: bool,
-}
-
-/// Both ends of a timeline. Silences of two trials that followed one another may be one there: see
-/// [`joined`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edge {
-    /// Nothing had completed before it in its trial.
-    Begin,
+    /// Nothing had completed before it in its trial. Such silences of trials that followed one
+    /// another may be one: see [`joined`].
+    pub at_begin: bool,
     /// Nothing completed after it in its trial.
-    End,
+    pub at_end: bool,
+    /// Whether it shows in its trial alone. Connections are opened before the first completion, so
+    /// that only a second is a silence there, or what is longer than in most trials of the load.
+    /// After the window single operations may be left that hang.
+    pub shows: bool,
 }
 
 impl Silence {
@@ -111,12 +111,12 @@ pub fn joined(silences: impl IntoIterator<Item = Silence>, within: Nanos) -> Vec
     for next in silences {
         match all.last_mut() {
             Some(last)
-                if next.edge == Some(Edge::Begin) && last.end_ns + within.0 >= next.begin_ns =>
+                if last.at_end && next.at_begin && last.end_ns + within.0 >= next.begin_ns =>
             {
                 last.end_ns = last.end_ns.max(next.end_ns);
                 last.failures += next.failures;
                 last.of_generator &= next.of_generator;
-                last.edge = None;
+                last.at_end = next.at_end;
                 last.shows = true;
             }
             _ => all.push(next),
@@ -150,7 +150,8 @@ struct Gap {
     oldest: (usize, u64),
     /// Time for which operations waited, beyond that of a short response.
     beyond: Nanos,
-    edge: Option<Edge>,
+    at_begin: bool,
+    at_end: bool,
     /// The end up to which it is judged: that of the window, where operations are left after it.
     judged: usize,
 }
@@ -185,6 +186,27 @@ impl SilenceRecord {
             Nanos::ZERO => 0,
             bin => (self.timeline.end.0 / bin.0) as usize + 1,
         }
+    }
+
+    /// Time of the first good response; the end without any.
+    fn first_good(&self) -> Nanos {
+        let Timeline { bin, good, messages, end, .. } = &self.timeline;
+        let first = |counts: &[u32]| counts.iter().position(|&n| n > 0);
+        let first = first(good).into_iter().chain(first(messages)).min();
+        first.map_or(*end, |i| Nanos(i as u64 * bin.0))
+    }
+
+    /// Good responses from one time of the run to another.
+    pub(super) fn good_between(&self, times: [u64; 2]) -> u64 {
+        let Timeline { bin, good, .. } = &self.timeline;
+        let [from, until] =
+            times.map(|ns| ns.div_ceil(bin.0.max(1)) as usize).map(|i| i.min(good.len()));
+        good[from.min(until)..until].iter().map(|&n| u64::from(n)).sum()
+    }
+
+    /// Length of a bin.
+    pub(super) fn bin(&self) -> Nanos {
+        self.timeline.bin
     }
 
     /// All gaps of at least one bin, and the number of bins with completions, each of which ends
@@ -222,7 +244,8 @@ impl SilenceRecord {
                         bins: i..i,
                         oldest: (first, before_first + at(started, first) - ended),
                         beyond: Nanos::ZERO,
-                        edge: (completing == 0).then_some(Edge::Begin),
+                        at_begin: completing == 0,
+                        at_end: false,
                         judged: i,
                     });
                 }
@@ -235,7 +258,7 @@ impl SilenceRecord {
             let window_end = (self.window.end.0 / bin.0) as usize;
             let begins_within = last.bins.start < window_end;
             let judged = if begins_within { bins.min(window_end) } else { bins };
-            close(Gap { edge: Some(Edge::End), ..last }, bins, judged, waited);
+            close(Gap { at_end: true, ..last }, bins, judged, waited);
         }
         (gaps, completing)
     }
@@ -340,11 +363,20 @@ pub fn silences(level: &[&SilenceRecord]) -> Vec<Vec<Silence>> {
         let kept = count - waited.min(count / 2);
         Some((gaps, Hazard::of(shortest(&responses, kept), EXACT, POINTS)?))
     });
+    let mut lengths: Vec<f64> = all().map(|(_, gap)| gap.beyond.0 as f64).collect();
+    lengths.sort_by(|a, b| b.total_cmp(a));
+    let next = |i: usize| lengths.get(i + 1).map_or(grain, |next| next.max(grain));
+    let apart = (0..lengths.len().min((ends / RARE) as usize))
+        .take_while(|&i| lengths[i] >= SHORTEST.0 as f64)
+        .filter(|&i| lengths[i] >= APART * next(i))
+        .last();
+    let apart = apart.map_or(f64::INFINITY, |i| lengths[i]);
     let improbable = |record: &SilenceRecord, gap: &Gap| {
         laws.as_ref().is_some_and(|(gaps, responses)| {
-            long(gap)
-                && gaps.up_to(gap.beyond.0 as f64) > limit
-                && record.missed(gap, responses).0 > limit
+            let law = || {
+                gaps.up_to(gap.beyond.0 as f64) > limit && record.missed(gap, responses).0 > limit
+            };
+            long(gap) && (gap.beyond.0 as f64 >= apart || law())
         })
     };
     let good: u64 = level
@@ -359,6 +391,12 @@ pub fn silences(level: &[&SilenceRecord]) -> Vec<Vec<Silence>> {
         let length = gap.length() * bin.0;
         failures > 0 && expected >= EXPECTED && length >= FAILING.0.max(in_step)
     };
+    let mut begins: Vec<Nanos> = level.iter().map(|record| record.first_good()).collect();
+    begins.sort_unstable();
+    let unlike_begins = match begins.get(begins.len() / 2) {
+        Some(usual) if begins.len() >= BEGINS_MIN => OUTAGE.min(SHORTEST + Nanos(2 * usual.0)),
+        _ => OUTAGE,
+    };
     let judged = level.iter().zip(&found).map(|(record, (gaps, _))| {
         let silences = gaps.iter().filter_map(|gap| {
             let failures = record.failures(&gap.bins);
@@ -370,11 +408,12 @@ pub fn silences(level: &[&SilenceRecord]) -> Vec<Vec<Silence>> {
                     end_ns: end.0,
                     failures,
                     of_generator: record.is_of_generator(begin, end),
-                    edge: gap.edge,
-                    shows: match gap.edge {
-                        None => true,
-                        Some(Edge::Begin) => end - begin >= OUTAGE,
-                        Some(Edge::End) => begin < record.window.end,
+                    at_begin: gap.at_begin,
+                    at_end: gap.at_end,
+                    shows: if gap.at_end {
+                        begin < record.window.end
+                    } else {
+                        !gap.at_begin || end - begin >= unlike_begins
                     },
                 }
             })
@@ -415,10 +454,7 @@ pub fn silence(trial: &Trial) -> SilenceReport {
 fn report(outages: &[Silence], pauses: &[Silence], window: Window, lasted: Nanos) -> SilenceReport {
     let place = |ns: u64| ns as i64 - window.start.0 as i64;
     // What never completed lasted until the end of the window, whatever was waited for after it.
-    let end = |silence: &Silence| match silence.edge {
-        Some(Edge::End) => window.end.0,
-        _ => silence.end_ns,
-    };
+    let end = |silence: &Silence| if silence.at_end { window.end.0 } else { silence.end_ns };
     SilenceReport {
         outages: outages
             .iter()
@@ -431,24 +467,6 @@ fn report(outages: &[Silence], pauses: &[Silence], window: Window, lasted: Nanos
         pauses: pauses_report(pauses, place, lasted),
         ..SilenceReport::default()
     }
-}
-
-/// The longest time of the window without a good response, as times of the window.
-pub(super) fn longest_silence(measured: &Measurement) -> Option<[u64; 2]> {
-    let Timeline { bin, good, .. } = &measured.timeline;
-    let Window { start, end } = measured.window;
-    let bins = start.0.checked_div(bin.0)? as usize..(end.0 / bin.0) as usize;
-    let silent = bins.filter(|i| good.get(*i).is_none_or(|&n| n == 0));
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for i in silent {
-        match runs.last_mut() {
-            Some(run) if run.end == i => run.end = i + 1,
-            _ => runs.push(i..i + 1),
-        }
-    }
-    let longest = runs.into_iter().max_by_key(Range::len)?;
-    let within = |i: usize| (Nanos(i as u64 * bin.0).min(end) - start).0;
-    Some([within(longest.start), within(longest.end)])
 }
 
 /// Operations that hang, and the shortest time that one has waited. What times out has waited long
@@ -465,7 +483,7 @@ fn hung(trial: &Trial) -> (u64, Option<u64>) {
 }
 
 /// Pauses within a time of this length, with their period if they have one.
-fn pauses_report(
+pub(crate) fn pauses_report(
     pauses: &[Silence],
     place: impl Fn(u64) -> i64,
     lasted: Nanos,

@@ -2,7 +2,7 @@
 
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
-use crate::trial::silence::{Silence, SilenceRecord, longest_silence, silences};
+use crate::trial::silence::{Silence, SilenceRecord, silences};
 use knee_load::measure::Trial;
 use knee_load::time::Nanos;
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use std::sync::Arc;
 ///
 /// `silences` are over all of that, judged by this slice alone. A slice is short, and its gaps are
 /// few: [`Slice::silences_of_level`] judges those of a level together. A silence that begins in one
-/// slice and lasts into the next is two, with an `edge`: [`crate::trial::silence::joined`] makes
-/// one of them.
+/// slice and lasts into the next is two: [`crate::trial::silence::joined`] makes one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Slice {
     /// Begin of the load.
@@ -25,8 +24,6 @@ pub struct Slice {
     pub end_ns: u64,
     /// Times in which work waited and nothing completed, in order.
     pub silences: Vec<Silence>,
-    /// See [`Slice::longest_silence`].
-    longest: Option<[u64; 2]>,
     /// What silences are found from.
     record: Arc<SilenceRecord>,
     /// The trial itself, as JSON: a histogram needs 270 KB, and this a hundredth of it.
@@ -42,7 +39,6 @@ impl Slice {
             begin_ns: (began + measured.window.start).0,
             end_ns: (began + measured.window.end.max(measured.timeline.end)).0,
             silences: Vec::new(),
-            longest: longest_silence(measured),
             record: Arc::new(SilenceRecord::of(trial)),
             raw: serde_json::to_vec(trial).ok().map(Arc::from),
         };
@@ -64,17 +60,26 @@ impl Slice {
         all
     }
 
-    /// The longest time within the window without a good response, as times of the window.
-    pub(crate) fn longest_silence(&self) -> Option<[u64; 2]> {
-        self.longest
-    }
-
-    /// Pauses of the target that lie within the window of this length, as times of the window.
-    pub(crate) fn pauses_within(&self, length_ns: u64) -> impl Iterator<Item = [u64; 2]> + '_ {
-        let window = self.begin_ns..self.begin_ns + length_ns;
-        let silences = self.silences.iter().filter(|silence| silence.is_of_target());
-        let within = silences.filter(move |s| s.begin_ns > window.start && s.end_ns < window.end);
-        within.map(|s| [s.begin_ns, s.end_ns].map(|ns| ns - self.begin_ns))
+    /// Good responses in the window of this length outside of these silences, and the length of that
+    /// in nanoseconds. The response that ends a silence waited in it, so that the silence is counted
+    /// with the bin of its end. `None` without a timeline.
+    pub(crate) fn between(&self, length_ns: u64, silences: &[[u64; 2]]) -> Option<(f64, f64)> {
+        let bin_ns = self.record.bin().0;
+        let mut from = self.begin_ns - self.load_begin_ns;
+        let end = from + length_ns;
+        let (mut good, mut free_ns) = (0, 0);
+        let mut add = |until: u64, next: u64| {
+            let until = until.clamp(from, end);
+            good += self.record.good_between([from, until]);
+            free_ns += until - from;
+            from = next.clamp(until, end);
+        };
+        for silence in silences {
+            let [begin, end] = silence.map(|ns| ns.saturating_sub(self.load_begin_ns));
+            add(begin, end + bin_ns);
+        }
+        add(end, end);
+        (bin_ns > 0).then_some((good as f64, free_ns as f64))
     }
 
     /// A slice without a warm-up that began at this time, in s, with this silence within it.
@@ -88,7 +93,6 @@ impl Slice {
         Slice {
             load_begin_ns: begin_ns,
             begin_ns,
-            longest: silence_s.map(|s| s.map(ns)),
             silences: silence.into_iter().collect(),
             ..Slice::default()
         }

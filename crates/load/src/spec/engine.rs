@@ -17,6 +17,9 @@ pub struct EngineOptions {
     pub wait: WaitPolicy,
     /// How long before a deadline a sleep has to end on this machine, where that was measured.
     pub margins: Margins,
+    /// Whether the target answered before: the load begins even if it does not now.
+    #[serde(default)]
+    pub was_reached: bool,
 }
 
 impl Default for EngineOptions {
@@ -28,6 +31,7 @@ impl Default for EngineOptions {
             timestamps: TimestampsChoice::Auto,
             wait: WaitPolicy::Hybrid,
             margins: Margins::UNKNOWN,
+            was_reached: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod buffer;
 pub mod change_points;
+pub mod course;
 pub mod gaps;
 pub mod rounds;
 pub mod sample;

@@ -5,7 +5,7 @@
 //! The fit is robust: residuals have Huber's weights (Annals of Mathematical Statistics 35, 1964),
 //! starting from Tukey's median polish. Values are usually logarithms, so that effects are ratios.
 
-use super::sample::{Z975, mean, t_beyond};
+use super::sample::{mean, t_beyond};
 
 /// Residuals beyond this multiple of their spread lose weight: 95 % efficient for normal ones.
 const HUBER: f64 = 1.345;
@@ -202,21 +202,6 @@ impl RoundsFit {
         let half = t_beyond(0.05, self.freedom as u64) * (self.variance * multiple).sqrt();
         half.min(HALF_WIDTH_MAX)
     }
-
-    /// Half the width of the 95 % interval of the median round.
-    pub fn middle_half_width(&self) -> f64 {
-        let rounds: Vec<f64> = self.rounds.iter().copied().flatten().collect();
-        let n = rounds.len() as f64;
-        if rounds.len() < 2 {
-            return 0.0;
-        }
-        let deviation = MAD * median(rounds.iter().map(|r| r.abs()));
-        let spread = (deviation.powi(2) - self.variance / self.levels.len() as f64).max(0.0);
-        // A median is less certain than a mean by this factor.
-        let efficiency = std::f64::consts::FRAC_PI_2.sqrt();
-        let half = t_beyond(0.05, rounds.len() as u64 - 1) * efficiency * (spread / n).sqrt();
-        half.min(HALF_WIDTH_MAX)
-    }
 }
 
 /// The straight line of least squares through points of (time, value).
@@ -264,73 +249,20 @@ pub fn trend(points: &[(f64, f64)]) -> Option<Estimate> {
     })
 }
 
-/// Sum of the absolute deviations of points of (time, value) from their least-squares line: what a
-/// steady drift leaves unexplained.
-pub fn line_deviation(points: &[(f64, f64)]) -> f64 {
-    let line = TrendLine::through(points);
-    points.iter().map(|p| line.residual(p).abs()).sum()
+/// The estimate that `of` makes of all groups of the data, with its interval by the jackknife
+/// (Tukey, Annals of Mathematical Statistics 29, 1958): `of` is also given the group to leave out.
+/// `None` below three groups, and where it cannot be made without one.
+pub fn jackknife(groups: usize, of: impl Fn(Option<usize>) -> Option<f64>) -> Option<Estimate> {
+    let value = of(None)?;
+    let without: Vec<f64> = (0..groups).map(|group| of(Some(group))).collect::<Option<_>>()?;
+    let n = groups as f64;
+    (groups >= 3).then(|| {
+        let middle = mean(&without);
+        let squares: f64 = without.iter().map(|x| (x - middle).powi(2)).sum();
+        let error = ((n - 1.0) / n * squares).sqrt().max(SPREAD_MIN);
+        Estimate { value, half_width: t_beyond(0.05, groups as u64 - 1) * error }
+    })
 }
-
-/// A lasting change in a sequence.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LevelShift {
-    /// Number of the first value after it.
-    pub at: usize,
-    /// Median of the values before it.
-    pub before: f64,
-    /// Median of those from it on.
-    pub after: f64,
-    /// Spread of the values about these two: a standard deviation, by their median absolute
-    /// deviation.
-    pub spread: f64,
-}
-
-impl LevelShift {
-    /// Sum of the absolute deviations of `values`, in which it was found, from its two parts.
-    pub fn deviation(&self, values: &[f64]) -> f64 {
-        let (before, after) = values.split_at(self.at);
-        let of = |part: &[f64], centre: f64| part.iter().map(|v| (v - centre).abs()).sum::<f64>();
-        of(before, self.before) + of(after, self.after)
-    }
-
-    /// Difference of the values after it from those before.
-    pub fn size(&self) -> f64 {
-        self.after - self.before
-    }
-}
-
-/// The best split of a sequence into two constant parts of at least `least` values each, by the sum
-/// of absolute deviations. `None` where the parts do not differ beyond chance, or where one
-/// constant and a passing disturbance fit as well.
-pub fn change(values: &[f64], least: usize) -> Option<LevelShift> {
-    let n = values.len();
-    let cost = |part: &[f64]| {
-        let centre = median(part.iter().copied());
-        part.iter().map(|v| (v - centre).abs()).sum::<f64>()
-    };
-    let splits = least.max(1)..(n + 1).saturating_sub(least.max(1));
-    let split_cost = |at: usize| cost(&values[..at]) + cost(&values[at..]);
-    let at = splits.min_by(|a, b| split_cost(*a).total_cmp(&split_cost(*b)))?;
-    let (before, after) = values.split_at(at);
-    let [middle_before, middle_after] = [before, after].map(|p| median(p.iter().copied()));
-    let left = before.iter().map(|v| (v - middle_before).abs());
-    let left = left.chain(after.iter().map(|v| (v - middle_after).abs()));
-    let found = LevelShift {
-        at,
-        before: middle_before,
-        after: middle_after,
-        spread: (MAD * median(left)).max(SPREAD_MIN),
-    };
-    let [a, b] = [before.len() as f64, after.len() as f64];
-    // As many comparisons as there are splits, and medians in place of means.
-    let chance = found.spread * (1.0 / a + 1.0 / b).sqrt() * 1.6 * Z975;
-    let is_beyond_chance = found.size().abs() > chance * (1.0 + (n as f64).ln() / 4.0);
-    let explains = split_cost(at) < EXPLAINS * cost(values);
-    (is_beyond_chance && explains).then_some(found)
-}
-
-/// Largest share of the deviations from one constant that a change leaves.
-const EXPLAINS: f64 = 0.7;
 
 /// The median; 0 without values.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {

@@ -148,6 +148,13 @@ fn facts(c: &SweepConclusion) -> Vec<Fact> {
     };
     let maximum = rate(c.max_throughput_per_s) + &interval(c.max_throughput_ci95_per_s, number);
     let mut facts = vec![fact("maximum", maximum)];
+    if let Some(pauses) = c.pauses.as_ref().filter(|pauses| pauses.count > 1) {
+        let between = c.max_between_pauses_per_s.unwrap_or(c.max_throughput_per_s);
+        let share = percent(pauses.percent);
+        let length = time_short(pauses.length_ns);
+        let line = format!("{} between pauses of {length}, {share} of the time", rate(between));
+        facts.push(fact("pauses", line));
+    }
     if let Some(knee) = c.knee_vusers {
         let knee = estimate(knee);
         let s = if knee == "1" { "" } else { "s" };

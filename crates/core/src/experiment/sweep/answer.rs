@@ -37,11 +37,14 @@ const TIMES_LONGER: f64 = 10.0;
 
 /// Share of the maximum that a level's interval has to reach to be as good.
 pub(super) const NEARLY_MOST: f64 = 0.98;
+/// The same of a level without an interval.
+pub(super) const NEARLY_MOST_OF_TABLE: f64 = 0.95;
 
-/// A lasting change, in a sentence without its begin: `changed for good …`.
+/// A lasting change, in a sentence without its begin: `changed for good …`, `improved for good …`.
 pub(super) fn changed(change: &RegimeChange) -> String {
+    let way = if change.after_per_s > change.before_per_s { "improved" } else { "changed" };
     format!(
-        "changed for good {}, during or after {}: {}/s before, {}/s after",
+        "{way} for good {}, during or after {}: {}/s before, {}/s after",
         at(change.at_ns, change.round),
         levels(&[change.after_level]),
         number(change.before_per_s),
@@ -68,12 +71,16 @@ pub(super) fn users(
     conclusion: &SweepConclusion,
 ) -> String {
     let told = conclusion.max_throughput_ci95_per_s.filter(|[lo, hi]| *hi < UNTOLD_FACTOR * lo);
+    let between = conclusion.max_between_pauses_per_s.filter(|_| has_pauses(conclusion));
+    let between =
+        between.map_or(String::new(), |x| format!("; {}/s between its pauses", number(x)));
     let most = match told {
         Some([lo, hi]) => {
             let most = number(analysis.x_max_per_s);
-            format!("{most}/s ({}–{})", number(lo), number(hi))
+            format!("{most}/s ({}–{}{between})", number(lo), number(hi))
         }
-        None => format!("{}/s", number(analysis.x_max_per_s)),
+        None if between.is_empty() => format!("{}/s", number(analysis.x_max_per_s)),
+        None => format!("{}/s ({})", number(analysis.x_max_per_s), &between[2..]),
     };
     let mut sentences = Vec::new();
     if let Some([least, most]) = conclusion.varied_per_s {
@@ -85,7 +92,7 @@ pub(super) fn users(
         ));
     }
     sentences.push(match &analysis.shape {
-        CurveShape::Bent(knee) => bent(&most, knee),
+        CurveShape::Bent(knee) => bent(&most, knee, &analysis.rows),
         CurveShape::SaturatedBelow { lowest } if analysis.fallen.is_some() => {
             format!("About {most}; the knee is below {}.", n_users(*lowest))
         }
@@ -103,16 +110,17 @@ pub(super) fn users(
             n_users(at_most.round())
         ),
         CurveShape::OneLevel => one_level(&most, analysis, all),
-        CurveShape::Untold { rounds } => format!(
-            "About {most} in the state with more rounds; the knee of the last state is not known, \
-             which was measured in {rounds} whole rounds."
-        ),
     });
     sentences.extend(falls(analysis));
     sentences.extend(failing(all));
     sentences.extend(same_for_less(analysis));
     sentences.extend(within_bound(bounds, conclusion.best_within_bound.as_ref(), all));
     sentences.join(" ")
+}
+
+/// Whether several pauses are worth a word beside the throughput.
+fn has_pauses(conclusion: &SweepConclusion) -> bool {
+    conclusion.pauses.as_ref().is_some_and(|pauses| pauses.count > 1)
 }
 
 /// A single level counts; at others operations fail or nothing is served.
@@ -129,14 +137,23 @@ fn one_level(most: &str, analysis: &KneeAnalysis, all: &[LevelPoint]) -> String 
 
 /// The fall of throughput beyond its maximum.
 fn falls(analysis: &KneeAnalysis) -> Option<String> {
-    let last = analysis.fallen.as_ref()?;
-    let top = analysis.top()?;
-    Some(format!(
-        "Throughput peaks at {} and falls to {}/s at {}.",
-        n_users(top.level),
-        number(last.throughput_per_s),
-        exact(last.level)
-    ))
+    let fall = analysis.fallen.as_ref()?;
+    let [before, after] = fall.per_s;
+    Some(if fall.is_step {
+        format!(
+            "Throughput falls by {} at {} and more, to {}/s.",
+            percent(100.0 * (1.0 - after / before)),
+            n_users(fall.from),
+            number(after)
+        )
+    } else {
+        format!(
+            "Throughput peaks at {} and falls to {}/s at {}.",
+            n_users(fall.peak),
+            number(fall.last.throughput_per_s),
+            exact(fall.last.level)
+        )
+    })
 }
 
 /// The first level from which on all levels have failures. Few failures, and those at levels in
@@ -248,7 +265,7 @@ fn within(text: &str, limit: &GoalLimit, table: &[LevelPoint]) -> String {
 /// factor of two.
 const ROUNDS_DIFFER: f64 = std::f64::consts::LN_2;
 
-fn bent(most: &str, knee: &Knee) -> String {
+fn bent(most: &str, knee: &Knee, rows: &[LevelPoint]) -> String {
     if let Some([lo, hi]) = knee.range {
         let differ = knee.half_width.is_some_and(|half| half > ROUNDS_DIFFER);
         let why =
@@ -261,8 +278,25 @@ fn bent(most: &str, knee: &Knee) -> String {
     let range = knee
         .ci95
         .map_or(String::new(), |[lo, hi]| format!(" ({} to {})", estimate(lo), estimate(hi)));
+    let per_s = |level: f64| {
+        let row = rows.iter().find(|p| p.level == level);
+        row.map_or(String::new(), |p| format!("{}/s", number(p.throughput_per_s)))
+    };
+    let [below, above] = knee.around;
+    if below < above {
+        let [at_below, at_above] = [per_s(below), per_s(above)];
+        return format!(
+            "About {most}; the knee is at {}{range}, between the levels {} and {}, which serve \
+             {at_below} and {at_above}.",
+            n_users(knee.level),
+            exact(below),
+            exact(above)
+        );
+    }
+    let is_level = exact(below) == estimate(knee.level);
+    let there = if is_level { "there".to_owned() } else { format!("at {}", n_users(below)) };
     format!(
-        "About {most}; the knee is at {}{range}, with {}/s there{}.",
+        "About {most}; the knee is at {}{range}, with {}/s {there}{}.",
         n_users(knee.level),
         number(knee.throughput_per_s),
         at_p90(knee.p90_ns)

@@ -2,7 +2,8 @@
 
 use super::inference::Inference;
 use super::progress::SweepProgress;
-use super::{Bound, LevelPlan, SweepSpec, answer, bound, goals, open_loop, pauses, rows};
+use super::silences::SweepSilences;
+use super::{Bound, LevelPlan, SweepSpec, answer, bound, goals, open_loop, rows};
 use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
 use crate::experiment::sweep::goals::{Goal, GoalLimit};
 use crate::experiment::sweep::knee;
@@ -16,15 +17,16 @@ use crate::experiment::{Concluded, verdict};
 use crate::finding::{Finding, gravest_first};
 use crate::trial::findings::{
     ERRORS, FindingContext, OUTAGE, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels,
-    pauses_found, with_agents,
+    with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 use knee_load::measure::{Outcome, error_share};
+use knee_load::stats::sample;
 
 /// Findings and conclusion of a table of users measured elsewhere, by its rows as slices.
 pub fn conclude_table(slices: &[SweepSlice]) -> (Vec<Finding>, SweepConclusion) {
-    let inference = Inference::of_slices(slices.to_vec(), &[], 0, None);
+    let inference = Inference::of_slices(slices.to_vec());
     let table = inference.table(&[]);
     let has_rounds = inference.last_round() > 0;
     let rounds = has_rounds.then_some(&inference);
@@ -32,7 +34,7 @@ pub fn conclude_table(slices: &[SweepSlice]) -> (Vec<Finding>, SweepConclusion) 
     let input = ConclusionInput { table: &table, rounds, ..ConclusionInput::default() };
     let mut conclusion = of_users(&input, &mut found);
     if has_rounds {
-        in_time(&inference, &mut conclusion, &mut found);
+        in_time(&inference, &mut conclusion, false, &mut found);
     } else {
         found.extend(findings::time_not_separated(table.len()));
     }
@@ -57,7 +59,8 @@ pub(super) fn users(
 ) -> (Concluded<SweepConclusion>, Vec<TrialReport>) {
     let (closed, open) = open_loop::split(past);
     let course = SweepProgress::of(spec, plan, closed);
-    let inference = Inference::of(spec, closed, &course.rounds);
+    let mut inference = Inference::of(spec, closed, &course.rounds);
+    inference.silences.pauses = SweepSilences::of_trials(past).pauses;
     let merged = inference.trials();
     let table = inference.table(&merged);
     let asked = FindingContext {
@@ -67,8 +70,7 @@ pub(super) fn users(
     let relevant: Vec<&TrialReport> = merged.iter().chain(failing(&inference)).collect();
     let all: Vec<&TrialReport> = merged.iter().chain(closed).collect();
     let mut found = with_agents(&all, findings_at_levels(&relevant, asked));
-    // Both compare times within one trial, but these trials consist of several slices.
-    found.retain(|f| !["server_stalled", "pauses", "periodic_pauses"].contains(&f.code.as_str()));
+    found.retain(|f| !OF_ONE_TRIAL.contains(&f.code.as_str()));
     let input = ConclusionInput {
         table: &table,
         merged: &merged,
@@ -78,17 +80,16 @@ pub(super) fn users(
         failure: failure_kind(&relevant),
     };
     let mut conclusion = of_users(&input, &mut found);
-    in_time(&inference, &mut conclusion, &mut found);
-    let closed_per_s = conclusion.max_throughput_per_s;
-    let closed_per_s = Some(closed_per_s).filter(|_| !asked.is_open_loop_known);
-    let periodic = pauses::periodic(closed);
-    found.extend(periodic.map(|p| pauses_found("", &p, closed_per_s)));
+    in_time(&inference, &mut conclusion, !asked.is_open_loop_known, &mut found);
     let mut conclusion = with_open_loop(open, past, conclusion, &mut found);
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
     let concluded =
         Concluded { verdict: verdict(&merged), findings: once_gravest_first(found), conclusion };
     (concluded, merged.into_iter().chain(open.iter().cloned()).collect())
 }
+
+/// Findings that compare times within one trial. Those of a sweep are of its whole timeline.
+const OF_ONE_TRIAL: [&str; 3] = ["server_stalled", "pauses", "periodic_pauses"];
 
 /// Slices with failures that are no part of a row. A later slice does not make up for them.
 fn failing<'a>(inference: &Inference<'a>) -> impl Iterator<Item = &'a TrialReport> {
@@ -106,22 +107,34 @@ const SPREAD_PERCENT: f64 = 10.0;
 /// … unless half its interval is at most this share.
 const STILL_KNOWN: f64 = 0.05;
 
-/// Adds what changed with time: outages, a lasting change, drift and the host's speed.
-fn in_time(inference: &Inference, conclusion: &mut SweepConclusion, found: &mut Vec<Finding>) {
-    conclusion.slices = inference.reported();
+/// Adds what changed with time: outages, pauses, a lasting change, drift, a cycle and the host's
+/// speed. `is_hidden`: no open loop shows what users wait in pauses.
+fn in_time(
+    inference: &Inference,
+    conclusion: &mut SweepConclusion,
+    is_hidden: bool,
+    found: &mut Vec<Finding>,
+) {
+    conclusion.slices = inference.slices.clone();
     conclusion.host_speed = rows::speed_by_round(&conclusion.slices);
-    conclusion.outages = rows::outages(&conclusion.slices);
+    conclusion.outages = inference.silences.outages.clone();
     conclusion.regime_change = regime_change(inference, conclusion.max_throughput_per_s);
-    conclusion.drift_percent = inference.drift.map(|d| 100.0 * d.value.exp_m1());
-    let half_percent = conclusion.max_half_width().map_or(0.0, |h| 100.0 * h);
-    let own = findings::outages(&conclusion.outages);
+    conclusion.drift_percent = inference.drift.map(|by| 100.0 * by.exp_m1());
+    conclusion.cycle = inference.cycle;
+    let per_s = [Some(conclusion.max_throughput_per_s), conclusion.max_between_pauses_per_s];
+    let per_s = per_s.map(|per_s| per_s.unwrap_or(conclusion.max_throughput_per_s));
+    let pauses = conclusion.pauses.as_ref();
+    found.extend(pauses.map(|pauses| findings::pauses(pauses, per_s, is_hidden)));
+    let end_ns = inference.slices.last().and_then(|slice| slice.end_ns);
+    let own = findings::outages(&conclusion.outages, end_ns);
     if own.is_some() {
         found.retain(|f| !f.is(OUTAGE));
     }
     found.extend(own);
     found.extend(conclusion.regime_change.as_ref().map(findings::regime_change));
     found.extend(conclusion.drift_percent.map(findings::drifts_over_time));
-    let varied = findings::host_speed_varied(&conclusion.host_speed, half_percent);
+    found.extend(conclusion.cycle.as_ref().map(findings::cycles_over_time));
+    let varied = findings::host_speed_varied(inference.moved_by_host(&plateau(conclusion)));
     if conclusion.is_undetermined {
         let range = conclusion.varied_per_s.unwrap_or([0.0; 2]);
         let spread_percent = conclusion.spread_percent.unwrap_or(0.0);
@@ -141,10 +154,8 @@ fn regime_change(inference: &Inference, max_per_s: f64) -> Option<RegimeChange> 
     if change.is_explored && change.factor > 1.0 {
         return None;
     }
-    let factor = if change.is_after { 1.0 / change.factor } else { change.factor };
-    let other = inference.other_max_per_s(&change).unwrap_or(max_per_s * factor);
-    let [before_per_s, after_per_s] =
-        if change.is_after { [other, max_per_s] } else { [max_per_s, other] };
+    let before = inference.max_before_per_s(&change);
+    let (before_per_s, after_per_s) = (before.unwrap_or(max_per_s / change.factor), max_per_s);
     let (before, first) = (&inference.slices[change.at - 1], &inference.slices[change.at]);
     let heavier = if value(first.level) > value(before.level) { first } else { before };
     Some(RegimeChange {
@@ -187,7 +198,10 @@ fn with_open_loop(
 ) -> SweepConclusion {
     let valid: Vec<&TrialReport> = open.iter().filter(|t| t.verdict == Verdict::Valid).collect();
     let mut of_open = findings_at_levels(&valid, FindingContext::default());
-    of_open.retain(|new| found.iter().all(|known| known.code != new.code));
+    of_open.retain(|new| {
+        let is_known = found.iter().any(|known| known.code == new.code);
+        !is_known && !OF_ONE_TRIAL.contains(&new.code.as_str())
+    });
     found.extend(of_open);
     conclusion.open_loop = open_loop::figures(past, &conclusion);
     found.extend(conclusion.open_loop.as_ref().and_then(open_loop::hides));
@@ -229,6 +243,7 @@ fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusio
     let Some(analysis) = analysis else {
         let mut conclusion =
             SweepConclusion { answer: answer::nothing(table), ..SweepConclusion::default() };
+        conclusion.pauses = input.rounds.and_then(|rounds| rounds.pauses(0.0));
         conclusion.levels = rows::levels(axis, table, &[], input.merged, &conclusion);
         return conclusion;
     };
@@ -241,6 +256,7 @@ fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusio
     if let CurveShape::Bent(knee) = &analysis.shape {
         describe(knee, &mut conclusion);
     }
+    recommend(&analysis, &mut conclusion);
     if let Some(rounds) = input.rounds {
         by_rounds(rounds, &analysis, &mut conclusion);
     }
@@ -253,7 +269,7 @@ fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusio
         conclusion.recommended_vusers,
         input.failure,
     ));
-    found.extend(findings::retrograde(&analysis));
+    found.extend(findings::retrograde(&analysis, input.rounds.is_some()));
     found.extend(bound::unreachable(bounds, axis, table));
     conclusion.levels = rows::levels(axis, table, &analysis.rows, input.merged, &conclusion);
     if let Some(inference) = input.rounds {
@@ -269,13 +285,13 @@ fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusio
     conclusion
 }
 
-/// Range of the slices' throughput at the level with the most.
+/// Range of the slices' throughput at the levels that the maximum is of.
 fn varied_of(input: &ConclusionInput, analysis: &KneeAnalysis) -> [f64; 2] {
-    let top = analysis.top().map(|top| top.level);
     let slices = input.rounds.map_or(&[][..], |rounds| &rounds.slices);
-    let here = slices.iter().filter(|s| s.round > 0 && Some(value(s.level)) == top);
-    here.map(|s| s.throughput_per_s)
-        .fold([f64::INFINITY, 0.0], |[least, most], x| [least.min(x), most.max(x)])
+    let here = slices.iter().filter(|s| s.weight > 0.0 && s.round > 0);
+    let here = here.filter(|s| analysis.plateau.contains(&value(s.level)));
+    let per_s = here.map(|s| s.throughput_per_s).chain([analysis.x_max_per_s]);
+    per_s.fold([f64::INFINITY, 0.0], |[least, most], x| [least.min(x), most.max(x)])
 }
 
 /// Adds the interval of the maximum, whether it is determined, and the fewest users that reach it.
@@ -287,17 +303,36 @@ fn by_rounds(rounds: &Inference, analysis: &KneeAnalysis, conclusion: &mut Sweep
     let is_wide = half.is_none_or(|h| h > STILL_KNOWN);
     conclusion.is_undetermined =
         is_wide && conclusion.spread_percent.is_some_and(|s| s > SPREAD_PERCENT);
-    if conclusion.recommended_vusers.is_some() {
-        let least = answer::NEARLY_MOST * most * (-half.unwrap_or(0.0)).exp();
-        let reaches = |p: &&LevelPoint| {
-            let upper = p.throughput_ci95.map_or(p.throughput_per_s, |[_, hi]| hi);
-            upper >= least && !knee::fails(p)
-        };
-        let sound = || analysis.rows.iter().filter(|p| !knee::fails(p));
-        // Where operations fail at the maximum: the most users without failures.
-        let fewest = sound().find(reaches).or_else(|| sound().next_back());
-        conclusion.recommended_vusers = fewest.map(|p| p.level as u32);
+    let plateau = analysis.rows.iter().filter(|p| analysis.plateau.contains(&p.level));
+    let between: Option<Vec<f64>> = plateau.map(|p| p.between_pauses_per_s).collect();
+    conclusion.max_between_pauses_per_s = between.map(|all| sample::mean(&all));
+    conclusion.pauses = rounds.pauses(conclusion.max_between_pauses_per_s.unwrap_or(most));
+}
+
+/// Recommends the fewest users that were measured with nearly the maximum.
+fn recommend(analysis: &KneeAnalysis, conclusion: &mut SweepConclusion) {
+    if conclusion.recommended_vusers.is_none() {
+        return;
     }
+    let reaches = |p: &&LevelPoint| {
+        let (nearly, upper) = match p.throughput_ci95 {
+            Some([_, upper]) => (answer::NEARLY_MOST, upper),
+            None => (answer::NEARLY_MOST_OF_TABLE, p.throughput_per_s),
+        };
+        let half = analysis.x_max_half_width.unwrap_or(0.0);
+        upper >= nearly * analysis.x_max_per_s * (-half).exp()
+    };
+    let sound = || analysis.rows.iter().filter(|p| !knee::fails(p));
+    // Where operations fail at the maximum: the most users without failures.
+    let fewest = sound().find(reaches).or_else(|| sound().next_back());
+    conclusion.recommended_vusers = fewest.map(|p| p.level as u32);
+}
+
+/// The levels with nearly the maximum.
+fn plateau(conclusion: &SweepConclusion) -> Vec<f64> {
+    let least = answer::NEARLY_MOST * conclusion.max_throughput_per_s;
+    let full = conclusion.levels.iter().filter(|l| l.throughput_per_s >= least);
+    full.map(|l| value(l.level)).collect()
 }
 
 /// The fitted models. A table without a bend determines only the asymptote that it lies on, the
@@ -308,10 +343,7 @@ fn fitted(analysis: &KneeAnalysis, pause_s: Option<f64>) -> Vec<ModelFit> {
         CurveShape::Bent(knee) if knee.range.is_none() => return fits,
         CurveShape::SaturatedBelow { .. } => Some("max_throughput_per_s"),
         CurveShape::Rising { .. } => Some("response_time_1_ns"),
-        CurveShape::Bent(_)
-        | CurveShape::Unbracketed { .. }
-        | CurveShape::Untold { .. }
-        | CurveShape::OneLevel => None,
+        CurveShape::Bent(_) | CurveShape::Unbracketed { .. } | CurveShape::OneLevel => None,
     };
     for fit in &mut fits {
         let is_told = |name: &str| Some(name) == told && fit.name == models::ASYMPTOTIC_BOUNDS;

@@ -90,7 +90,9 @@ fn levels(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
         // Failures are no throughput.
         let here = said.trials.iter().filter(|t| t.level == level.level);
         let most = here.map(|t| t.successes_per_s()).reduce(f64::max);
+        // A row of slices has the target's pauses at their share of the whole time, and no outage.
         let of_trials = most.is_none_or(|most| level.throughput_per_s <= most * NEARLY);
+        let of_trials = of_trials || !of.slices.is_empty();
         found.unless(of_trials, || format!("{:?} has more than any of its trials", level.level));
     }
     let marked = of.levels.iter().filter(|l| l.is_knee).count();
@@ -114,7 +116,7 @@ fn in_time(of: &SweepConclusion, found: &mut Contradictions) {
     for outage in &of.outages {
         let is_marked = of.slices.iter().any(|s| {
             let is_within = |at_ns: u64| {
-                let ends = s.begin_ns.zip(s.duration_ns).map(|(begin, ns)| [begin, begin + ns]);
+                let ends = s.load_begin_ns.zip(s.end_ns).map(|(begin, end)| [begin, end]);
                 ends.is_none_or(|[begin, end]| begin <= at_ns && at_ns <= end)
             };
             s.marks.iter().any(|m| m == "outage") && outage.begin_ns.is_none_or(is_within)
@@ -153,7 +155,8 @@ fn knee(of: &SweepConclusion, found: &mut Contradictions) {
     let max = of.max_throughput_per_s;
     let is_known = of.knee_vusers.is_some() || of.knee_rate_per_s.is_some();
     found.unless(is_known, || format!("{at_knee}/s at a knee that is not known"));
-    found.unless(at_most(at_knee, max * FITTED), || {
+    let most = of.max_throughput_ci95_per_s.map_or(max, |[_, hi]| hi).max(max * FITTED);
+    found.unless(at_most(at_knee, most), || {
         format!("{at_knee}/s at the knee, and {max}/s at the most")
     });
     let Some(knee) = of.knee_vusers else { return };
@@ -232,20 +235,15 @@ fn within_bound(of: &SweepConclusion, found: &mut Contradictions) {
     }
 }
 
-/// The recommendation is the best level within the bound, or the knee.
+/// The recommendation is the best level within the bound, or another that was measured.
 fn recommended(of: &SweepConclusion, found: &mut Contradictions) {
     if let Some(best) = &of.best_within_bound {
         let is_it = best.rate_per_s.is_some() || of.recommended_vusers == Some(best.vusers);
         found.unless(is_it, || "recommended is not the best within the bound".to_owned());
-    } else if !of.slices.is_empty() {
+    } else {
         let is_counted = |n: u32| counted(of).any(|l| value(l.level) == f64::from(n));
         found.unless(of.recommended_vusers.is_none_or(is_counted), || {
             format!("{:?} users are recommended, and not measured", of.recommended_vusers)
-        });
-    } else if let Some(knee) = of.knee_vusers {
-        let rounded = knee.round().max(1.0) as u32;
-        found.unless(of.recommended_vusers == Some(rounded), || {
-            format!("{:?} users are recommended, and the knee is at {knee}", of.recommended_vusers)
         });
     }
 }

@@ -1,42 +1,50 @@
-//! Inference from slices in rounds: log throughput = level + round + residual, and changes with
-//! time.
+//! Inference from slices in rounds: the throughput of each level, with the target's pauses at their
+//! share of the whole time, and how it went with time.
+//!
+//! All slices of a level are pooled. A slice does not count for evidence of its own alone: an
+//! outage, a disturbed generator or host, the other side of a lasting change. Intervals are by the
+//! jackknife over the rounds, each of which has all levels.
 
 use super::SweepSpec;
 use super::knee::{self, CurveShape};
-use super::progress::{ROUNDS_MIN, users_of};
-use super::report::SweepSlice;
+use super::progress::users_of;
+use super::report::{SweepSlice, ThroughputCycle};
 use super::rows;
+use super::silences::{FreeTime, OUTAGE, SweepSilences};
 use super::table::LevelPoint;
-use crate::trial::report::TrialReport;
+use crate::trial::report::{PausesReport, TrialReport};
+use crate::trial::silence::pauses_report;
 use crate::trial::slice::merged;
 use knee_load::measure::error_share;
-use knee_load::rng;
-use knee_load::stats::rounds::{self, BlockCell, Estimate, LevelShift, RoundsFit, median};
+use knee_load::stats::course::{Course, TimedValue, course};
+use knee_load::stats::rounds::{self, BlockCell, Estimate, jackknife, median};
 use knee_load::stats::sample::{self, t_beyond};
-use rand_core::RngCore;
+use knee_load::time::Nanos;
 
-/// Multiple of the usual deviation beyond which a slice is no part of a row.
-const OUTLIER: f64 = 3.0;
-/// Smallest usual deviation.
-const DEVIATION_MIN: f64 = 0.004;
 /// Smallest half width of a knee: no curve is exactly that of its asymptotes.
 const KNEE_MIN: f64 = 0.02;
+/// Smallest half width of an interval: a window cuts operations at its ends.
+const HALF_MIN: f64 = 0.001;
 /// Share of the maximum from which a level shows changes of the capacity.
 const SATURATED: f64 = 0.5;
 /// Smallest factor of a lasting change.
-const CHANGE_MIN: f64 = 1.25;
-/// Whole rounds after a lasting change that suffice to estimate the new state.
-const REGIME_ROUNDS_MIN: usize = 3;
-/// Smallest drift from begin to end, as a logarithm, …
+const CHANGE_MIN: f64 = 1.12;
+/// Whole rounds on either side of a lasting change: the rows rest on those after it.
+const SIDE_ROUNDS: usize = 3;
+/// Whole rounds after what may become a lasting change, for which the sweep goes on.
+const PENDING_ROUNDS: usize = 1;
+/// Smallest drift and amplitude of a cycle, as logarithms.
 const DRIFT_MIN: f64 = 0.05;
-/// … and as a multiple of its 95 % interval.
-const DRIFT_CERTAIN: f64 = 1.5;
-/// Weight below which a slice is an outlier.
-const LOW_WEIGHT: f64 = 0.45;
+const CYCLE_MIN: f64 = 0.04;
+/// Share of a slice between pauses from which it shows changes with time. What is left of others is
+/// known less well.
+const MOST: f64 = 0.95;
+/// Largest ratio of throughputs at which the target pauses alike.
+const ALIKE: f64 = 2.0;
+/// Share of the variance that the host's speed has to explain to be the cause.
+const EXPLAINED: f64 = 0.25;
 /// Least slices of one level for an interval without rounds.
 const REPEATS_MIN: usize = 3;
-/// Bootstrap resamples of the rounds.
-const RESAMPLES: usize = 300;
 
 /// Slices of one level that form its row.
 #[derive(Clone, Debug)]
@@ -44,8 +52,12 @@ pub(super) struct LevelSlices {
     pub(super) level: u32,
     /// Numbers of the slices.
     pub(super) used: Vec<usize>,
-    /// Half the width of the interval against other levels, as a logarithm.
-    pub(super) half_width: Option<f64>,
+    /// Throughput, and that between the target's pauses.
+    per_s: f64,
+    between_per_s: f64,
+    /// Half the width of its interval, and of that against other levels, as logarithms.
+    half_width: Option<f64>,
+    relative_half: Option<f64>,
     /// Whether it was explored only, and not measured in rounds.
     pub(super) is_explored: bool,
 }
@@ -57,12 +69,8 @@ pub(super) struct LastingChange {
     pub(super) at: usize,
     /// Factor of the throughput after it.
     pub(super) factor: f64,
-    /// Whether the rows rest on the slices after it.
-    pub(super) is_after: bool,
-    /// Whether all slices on one side are explorations.
+    /// Whether all slices before it are explorations.
     pub(super) is_explored: bool,
-    /// Whole rounds after it.
-    pub(super) rounds_after: usize,
 }
 
 /// Result of the inference.
@@ -72,33 +80,44 @@ pub(super) struct Inference<'a> {
     pub(super) past: &'a [TrialReport],
     pub(super) slices: Vec<SweepSlice>,
     pub(super) rows: Vec<LevelSlices>,
-    /// Deviation of each slice from its level in the middle round, as a logarithm.
-    pub(super) deviations: Vec<Option<f64>>,
-    /// Weight of each slice, 0 to 1.
-    pub(super) weights: Vec<f64>,
-    /// Standard deviation of the residuals.
+    pub(super) silences: SweepSilences,
+    /// Standard deviation of the slices from their level and round.
     pub(super) spread: Option<f64>,
     pub(super) change: Option<LastingChange>,
     /// Change of the logarithm from begin to end.
-    pub(super) drift: Option<Estimate>,
-    fit: Option<RoundsFit>,
+    pub(super) drift: Option<f64>,
+    pub(super) cycle: Option<ThroughputCycle>,
+    /// Whether more rounds may show a lasting change.
+    is_pending: bool,
+    free: Vec<FreeTime>,
+    /// Levels that are measured in rounds.
     levels: Vec<u32>,
-    seed: u64,
+    /// Rounds of which slices count.
+    rounds: Vec<u32>,
+    /// Throughput of all levels between the target's pauses.
+    rates: Vec<(u32, f64)>,
     pause_s: Option<f64>,
 }
 
 impl<'a> Inference<'a> {
     /// Infers from trials with these rounds; round 0 is exploration.
     pub(super) fn of(spec: &SweepSpec, past: &'a [TrialReport], rounds: &[u32]) -> Inference<'a> {
-        let slices = rows::slices(past, rounds);
-        Inference::of_slices(slices, past, spec.base.seed, spec.pause_s())
+        let mut slices = rows::slices(past, rounds);
+        let mut silences = SweepSilences::of_trials(past);
+        silences.mark(&mut slices);
+        Inference::made(slices, silences, past, spec.pause_s())
     }
 
-    /// Infers from slices of this sweep or, without trials, of a table measured elsewhere.
-    pub(super) fn of_slices(
+    /// Infers from slices of a report or of a table measured elsewhere.
+    pub(super) fn of_slices(slices: Vec<SweepSlice>) -> Inference<'a> {
+        let silences = SweepSilences::of_slices(&slices);
+        Inference::made(slices, silences, &[], None)
+    }
+
+    fn made(
         slices: Vec<SweepSlice>,
+        silences: SweepSilences,
         past: &'a [TrialReport],
-        seed: u64,
         pause_s: Option<f64>,
     ) -> Inference<'a> {
         let levels_of = |least_round: u32| {
@@ -112,22 +131,26 @@ impl<'a> Inference<'a> {
         let mut found = Inference {
             past,
             rows: Vec::new(),
-            deviations: vec![None; slices.len()],
-            weights: vec![1.0; slices.len()],
+            silences,
             spread: None,
             change: None,
             drift: None,
-            fit: None,
+            cycle: None,
+            is_pending: false,
+            free: Vec::new(),
             levels,
-            seed,
+            rounds: Vec::new(),
+            rates: Vec::new(),
             pause_s,
             slices,
         };
-        found.fit = found.fitted(|_| true);
-        if found.fit.is_some() {
-            found.look_at_time();
-        }
+        found.free_times();
         found.weigh();
+        found.look_at_time();
+        found.weigh();
+        found.spread = found.residual_spread();
+        let rate = |&level: &u32| (level, found.between(&found.used(level), None).unwrap_or(0.0));
+        found.rates = all.iter().map(rate).collect();
         found.rows = all.iter().map(|&level| found.row(level)).collect();
         found
     }
@@ -137,161 +160,296 @@ impl<'a> Inference<'a> {
         self.slices.iter().map(|s| s.round).max().unwrap_or(0)
     }
 
-    /// The slices as reported, with their weights and what only their comparison shows.
-    pub(super) fn reported(&self) -> Vec<SweepSlice> {
-        let of = |(i, slice): (usize, &SweepSlice)| {
-            let (weight, is_kept) = (self.weights[i], self.is_kept(i));
-            let mut slice = SweepSlice { weight, ..slice.clone() };
-            let found = [(!is_kept, "other_regime"), (weight < LOW_WEIGHT && is_kept, "outlier")];
-            for (is_marked, mark) in found {
-                slice.marks.retain(|m| m != mark);
-                slice.marks.extend(is_marked.then(|| mark.to_owned()));
-            }
-            slice
-        };
-        self.slices.iter().enumerate().map(of).collect()
-    }
-
     fn level(&self, slice: usize) -> u32 {
         users_of(self.slices[slice].level)
     }
 
-    fn value(&self, slice: usize) -> Option<f64> {
-        let per_s = self.slices[slice].throughput_per_s;
-        (per_s > 0.0).then(|| per_s.ln())
+    fn at_level(&self, level: u32) -> impl Iterator<Item = usize> + '_ {
+        (0..self.slices.len()).filter(move |&i| self.level(i) == level)
     }
 
-    fn place(&self, slice: usize) -> Option<usize> {
-        self.levels.binary_search(&self.level(slice)).ok()
-    }
-
-    fn fitted(&self, is_kept: impl Fn(usize) -> bool) -> Option<RoundsFit> {
-        let cell = |i: usize| {
-            let round = (self.slices[i].round as usize).checked_sub(1);
-            Some(BlockCell {
-                level: self.place(i)?,
-                round: round.filter(|_| is_kept(i))?,
-                value: self.value(i)?,
-            })
-        };
-        let cells: Vec<BlockCell> = (0..self.slices.len()).filter_map(cell).collect();
-        rounds::fit(&cells, self.levels.len(), self.last_round() as usize)
-    }
-
-    /// Slices at saturated levels, each with its deviation from the level.
-    fn timeline(&self, fit: &RoundsFit) -> Vec<(usize, f64)> {
-        let most = fit.levels.iter().copied().flatten().fold(f64::MIN, f64::max);
+    /// Computes the time between silences in each slice.
+    fn free_times(&mut self) {
+        let is_quiet = |s: &SweepSlice| s.pauses_ns.is_empty() && s.outage_ns.is_none();
         let of = |i: usize| {
-            let level = fit.levels[self.place(i)?]?;
-            let is_busy = level >= most + SATURATED.ln();
-            is_busy.then_some((i, self.value(i)? - level))
+            let here = || self.slices.iter().filter(|s| s.level == self.slices[i].level);
+            let quiet = here().filter(|s| is_quiet(s)).map(|s| s.throughput_per_s);
+            let mut per_s = median(quiet);
+            if per_s <= 0.0 {
+                per_s = here().map(|s| s.throughput_per_s).fold(0.0, f64::max);
+            }
+            let next = self.slices.get(i + 1).and_then(|next| next.load_begin_ns);
+            let place = self.past.get(i).and_then(TrialReport::slice);
+            FreeTime::of(&self.slices[i], place, next, per_s, self.catches_up())
         };
-        (0..self.slices.len()).filter_map(of).collect()
+        self.free = (0..self.slices.len()).map(of).collect();
     }
 
-    /// Finds a lasting change, after which only one side counts, or a drift.
-    fn look_at_time(&mut self) {
-        let Some(fit) = self.fit.clone() else { return };
-        let timeline = self.timeline(&fit);
-        let values: Vec<f64> = timeline.iter().map(|t| t.1).collect();
-        let time = |i: usize| self.slices[i].begin_ns.map_or(i as f64, |ns| ns as f64);
-        let course: Vec<(f64, f64)> = timeline.iter().map(|t| (time(t.0), t.1)).collect();
-        let is_step = |c: &LevelShift| c.deviation(&values) < rounds::line_deviation(&course);
-        let lasting = |c: &LevelShift| c.size().abs() >= CHANGE_MIN.ln() && is_step(c);
-        if let Some(change) = rounds::change(&values, 2).filter(lasting) {
-            let at = timeline[change.at].0;
-            let measured = |part: &[SweepSlice]| part.iter().filter(|s| s.round > 0).count();
-            let [before, after] = [&self.slices[..at], &self.slices[at..]].map(measured);
-            let rounds_after = after / self.levels.len().max(1);
-            let is_after = rounds_after >= REGIME_ROUNDS_MIN || after >= before;
-            let kept = |i: usize| (i >= at) == is_after;
-            if let Some(fit) = self.fitted(kept) {
-                self.fit = Some(fit);
-                self.change = Some(LastingChange {
-                    at,
-                    factor: change.size().exp(),
-                    is_after,
-                    is_explored: before.min(after) == 0,
-                    rounds_after,
-                });
-            }
-        }
-        if self.change.is_none() {
-            let in_rounds = timeline.iter().filter(|t| self.slices[t.0].round > 0);
-            let points: Vec<(f64, f64)> = in_rounds.map(|t| (time(t.0), t.1)).collect();
-            let is_drift = |d: &Estimate| {
-                d.value.abs() > DRIFT_MIN && d.value.abs() > DRIFT_CERTAIN * d.half_width
-            };
-            self.drift = rounds::trend(&points).filter(is_drift);
-        }
+    /// Whether users pause, so that they catch up after a pause of the target.
+    fn catches_up(&self) -> bool {
+        !self.past.is_empty() && self.pause_s != Some(0.0)
     }
 
-    /// Maximum on the other side of a lasting change, from the slices of that side.
-    pub(super) fn other_max_per_s(&self, change: &LastingChange) -> Option<f64> {
-        let side = if change.is_after { 0..change.at } else { change.at..self.slices.len() };
-        let past = self.past.get(side.clone()).unwrap_or_default();
-        let slices = self.slices[side].to_vec();
-        let other = Inference::of_slices(slices, past, self.seed, self.pause_s);
-        Some(other.analysis(&other.table(&[]))?.x_max_per_s)
-    }
-
-    /// Whether a slice is on the side of a lasting change that counts.
-    pub(super) fn is_kept(&self, slice: usize) -> bool {
-        self.change.is_none_or(|c| (slice >= c.at) == c.is_after)
-    }
-
+    /// Sets the weights. Where most slices of a level were disturbed, that is how the host is.
     fn weigh(&mut self) {
-        let Some(fit) = &self.fit else { return };
-        self.spread = Some(fit.spread);
-        for i in 0..self.slices.len() {
-            let level = self.place(i).and_then(|place| fit.levels[place]);
-            self.deviations[i] = level.zip(self.value(i)).map(|(level, value)| value - level);
+        let is_kept: Vec<bool> = (0..self.slices.len()).map(|i| self.is_kept(i)).collect();
+        for (i, is_kept) in is_kept.into_iter().enumerate() {
+            let here: Vec<usize> =
+                self.at_level(self.level(i)).filter(|&k| self.slices[k].round > 0).collect();
+            let disturbed = here.iter().filter(|&&k| rows::is_disturbed(&self.slices[k])).count();
+            let is_rare = 2 * disturbed <= here.len();
+            let slice = &mut self.slices[i];
+            let is_out = slice.has_mark(OUTAGE) || (rows::is_disturbed(slice) && is_rare);
+            slice.weight = if is_kept && !is_out { 1.0 } else { 0.0 };
+            slice.marks.retain(|mark| mark != OTHER_REGIME);
+            slice.marks.extend((!is_kept).then(|| OTHER_REGIME.to_owned()));
         }
-        let counted =
-            (0..self.slices.len()).filter(|&i| self.slices[i].round > 0 && self.is_kept(i));
-        let all = counted.filter_map(|i| self.deviations[i]).map(f64::abs);
-        let usual = (rounds::MAD * median(all)).max(fit.spread).max(DEVIATION_MIN);
-        let weight = |d: Option<f64>| d.map_or(0.0, |d| rounds::huber_weight(d / usual));
-        self.weights = self.deviations.iter().map(|&d| weight(d)).collect();
-        for i in 0..self.slices.len() {
-            if self.place(i).is_some() && !self.is_kept(i) {
-                self.weights[i] = 0.0;
-            }
+        let counted = self.slices.iter().filter(|s| s.round > 0 && s.weight > 0.0);
+        self.rounds = counted.map(|s| s.round).collect();
+        self.rounds.sort_unstable();
+        self.rounds.dedup();
+    }
+
+    /// Whether a slice is after the lasting change, if there is one.
+    fn is_kept(&self, slice: usize) -> bool {
+        self.change.is_none_or(|c| slice >= c.at)
+    }
+
+    /// Slices of a row: those that count, else those on the side that counts, else all that served
+    /// anything.
+    fn used(&self, level: u32) -> Vec<usize> {
+        let in_rounds = |i: &usize| self.slices[*i].round > 0;
+        let counts = |i: &usize| in_rounds(i) && self.slices[*i].weight > 0.0;
+        let served = |i: &usize| match self.past.get(*i) {
+            Some(trial) => trial.completed > 0,
+            None => self.slices[*i].throughput_per_s > 0.0,
+        };
+        let is_free = |i: &usize| self.free[*i].free_s > 0.0;
+        let wanted: [&dyn Fn(&usize) -> bool; 5] = [
+            &|i| counts(i) && is_free(i),
+            &|i| in_rounds(i) && self.is_kept(*i) && served(i),
+            &|i| in_rounds(i) && served(i),
+            &|i| served(i),
+            &|_| true,
+        ];
+        let of = |wanted: &&dyn Fn(&usize) -> bool| -> Vec<usize> {
+            self.at_level(level).filter(*wanted).collect()
+        };
+        let mut used = wanted.iter().map(of).find(|used| !used.is_empty()).unwrap_or_default();
+        // Series of slices can follow one another only if they have the same length.
+        let length = |i: &usize| self.slices[*i].duration_ns;
+        let usual = used.last().map(length);
+        used.retain(|i| Some(length(i)) == usual);
+        used
+    }
+
+    /// Throughput of these slices between the target's pauses, but for a round.
+    fn between(&self, used: &[usize], without: Option<u32>) -> Option<f64> {
+        let kept = used.iter().filter(|&&i| Some(self.slices[i].round) != without);
+        let (good, free_s) = kept.fold((0.0, 0.0), |(good, free_s), &i| {
+            (good + self.free[i].good, free_s + self.free[i].free_s)
+        });
+        if free_s > 0.0 {
+            return Some(good / free_s);
         }
+        let kept = used.iter().filter(|&&i| Some(self.slices[i].round) != without);
+        let per_s: Vec<f64> = kept.map(|&i| self.slices[i].throughput_per_s).collect();
+        (!per_s.is_empty()).then(|| sample::mean(&per_s))
+    }
+
+    /// Share of the time that the target pauses at a level with this throughput between pauses, but
+    /// for a round. Pauses may come by the number of requests as well as by time, so that levels
+    /// count whose throughput is alike.
+    fn paused(&self, between: f64, without: Option<u32>) -> f64 {
+        let counts = |i: &usize| {
+            let per_s = self.rates.iter().find(|(level, _)| *level == self.level(*i));
+            let ratio = per_s.map_or(0.0, |(_, per_s)| (per_s / between).max(between / per_s));
+            let round = self.slices[*i].round;
+            ratio <= ALIKE && (round == 0 || Some(round) != without)
+        };
+        let counted = (0..self.slices.len()).filter(counts);
+        let (paused_s, span_s) = counted.fold((0.0, 0.0), |(paused_s, span_s), i| {
+            (paused_s + self.free[i].paused_s, span_s + self.free[i].span_s)
+        });
+        if span_s > 0.0 { paused_s / span_s } else { 0.0 }
+    }
+
+    /// What is sustained of this throughput between pauses, but for a round.
+    fn sustained(&self, between: f64, without: Option<u32>) -> f64 {
+        if self.catches_up() { between } else { between * (1.0 - self.paused(between, without)) }
+    }
+
+    /// Logarithm of the throughput of each of these levels, but for a round.
+    fn logs(&self, levels: &[Vec<usize>], without: Option<u32>) -> Option<Vec<f64>> {
+        let of = |used: &Vec<usize>| {
+            let between = self.between(used, without).or_else(|| self.between(used, None))?;
+            let per_s = self.sustained(between, without);
+            (per_s > 0.0).then(|| per_s.ln())
+        };
+        levels.iter().map(of).collect()
+    }
+
+    /// An estimate of what `of` makes of the logarithms of the throughputs of these levels.
+    fn estimate(&self, levels: &[u32], of: impl Fn(&[f64]) -> f64) -> Option<Estimate> {
+        let used: Vec<Vec<usize>> = levels.iter().map(|&level| self.used(level)).collect();
+        let is_in_rounds = used.iter().flatten().all(|&i| self.slices[i].round > 0);
+        if !is_in_rounds {
+            return None;
+        }
+        let estimate = jackknife(self.rounds.len(), |left_out| {
+            let without = left_out.map(|i| self.rounds[i]);
+            self.logs(&used, without).map(|logs| of(&logs))
+        })?;
+        Some(Estimate { half_width: estimate.half_width.max(HALF_MIN), ..estimate })
     }
 
     fn row(&self, level: u32) -> LevelSlices {
-        let here = || (0..self.slices.len()).filter(|&i| self.level(i) == level);
-        let place = self.levels.iter().position(|&l| l == level);
-        let estimate = self.fit.as_ref().zip(place).and_then(|(fit, p)| fit.level(p));
-        let mut row = LevelSlices {
+        let used = self.used(level);
+        let between_per_s = self.between(&used, None).unwrap_or(0.0);
+        let per_s = self.sustained(between_per_s, None);
+        let is_in_rounds = self.levels.contains(&level);
+        let is_served = |&(other, rate): &(u32, f64)| self.levels.contains(&other) && rate > 0.0;
+        let served: Vec<u32> =
+            self.rates.iter().copied().filter(is_served).map(|(other, _)| other).collect();
+        let place = served.iter().position(|&l| l == level);
+        let own = place.and_then(|_| self.estimate(&[level], |logs| logs[0]));
+        let relative = place.and_then(|place| {
+            let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
+            self.estimate(&served, |logs| logs[place] - mean(logs))
+        });
+        LevelSlices {
             level,
-            used: here().collect(),
-            half_width: estimate.map(|e| e.half_width),
-            is_explored: self.fit.is_some() && place.is_none(),
+            used,
+            per_s,
+            between_per_s,
+            half_width: own.map(|e| e.half_width),
+            relative_half: relative.map(|e| e.half_width),
+            is_explored: !self.levels.is_empty() && !is_in_rounds,
+        }
+    }
+
+    /// Logarithm of the throughput of a slice between pauses, where they leave most of it.
+    fn value(&self, slice: usize) -> Option<f64> {
+        let FreeTime { good, free_s, .. } = self.free[slice];
+        let length_s = self.slices[slice].duration_ns.map_or(1.0, |ns| ns as f64 / 1e9);
+        (good > 0.0 && free_s > MOST * length_s).then(|| (good / free_s).ln())
+    }
+
+    /// Slices at saturated levels that count, in the order of their times.
+    fn timeline(&self) -> Vec<usize> {
+        let middle = |level: &u32| {
+            let here = self.at_level(*level).filter(|&i| self.slices[i].weight > 0.0);
+            median(here.filter_map(|i| self.value(i)).map(f64::exp))
         };
-        if estimate.is_none() {
-            let served = |i: &usize| match self.past.get(*i) {
-                Some(trial) => trial.completed > 0,
-                None => self.slices[*i].throughput_per_s > 0.0,
-            };
-            let served: Vec<usize> = here().filter(served).collect();
-            row.used = if served.is_empty() { row.used } else { served };
-        } else {
-            let counts = |i: &usize| {
-                self.slices[*i].round > 0 && self.weights[*i] >= rounds::huber_weight(OUTLIER)
-            };
-            row.used = here().filter(counts).collect();
-            if row.used.is_empty() {
-                let far = |i: &usize| self.deviations[*i].map_or(f64::MAX, f64::abs);
-                row.used = here().min_by(|a, b| far(a).total_cmp(&far(b))).into_iter().collect();
+        let most = self.levels.iter().map(middle).fold(0.0, f64::max);
+        let is_busy = |level: &&u32| middle(level) >= SATURATED * most;
+        let busy: Vec<u32> = self.levels.iter().filter(is_busy).copied().collect();
+        let all = (0..self.slices.len()).filter(|&i| busy.contains(&self.level(i)));
+        all.filter(|&i| self.slices[i].weight > 0.0 && self.value(i).is_some()).collect()
+    }
+
+    /// Finds a lasting change, after which only one side counts, a drift or a cycle.
+    fn look_at_time(&mut self) {
+        let timeline = self.timeline();
+        let time = |i: usize| self.slices[i].begin_ns.map_or(i as f64, |ns| ns as f64);
+        let of = |&i: &usize| {
+            let level = self.levels.binary_search(&self.level(i)).ok()?;
+            Some(TimedValue { level, at: time(i), value: self.value(i)? })
+        };
+        let values: Vec<TimedValue> = timeline.iter().filter_map(of).collect();
+        let rounds_of = |part: &[usize]| {
+            let mut rounds: Vec<u32> = part.iter().map(|&i| self.slices[i].round).collect();
+            rounds.retain(|round| *round > 0);
+            rounds.sort_unstable();
+            rounds.dedup();
+            rounds
+        };
+        // Exploration counts as a side.
+        let may_be_step = |at: usize, rounds_after: usize| {
+            let (before, after) = timeline.split_at(at);
+            let [last, first] = [before[at - 1], after[0]].map(|i| self.slices[i].round);
+            let is_split = first > 0 && last == first;
+            let whole = |part: &[usize]| rounds_of(part).len() - usize::from(is_split);
+            let explored = before.iter().filter(|&&i| self.slices[i].round == 0).count();
+            let has_before = explored >= 2 || whole(before) >= SIDE_ROUNDS;
+            has_before && whole(after) >= rounds_after
+        };
+        let is_change = |by: f64| by.abs() >= CHANGE_MIN.ln();
+        let found = course(&values, |at| may_be_step(at, SIDE_ROUNDS));
+        let later = course(&values, |at| may_be_step(at, PENDING_ROUNDS));
+        let change = match found {
+            Course::Step { at, by } if is_change(by) => Some(LastingChange {
+                at: timeline[at],
+                factor: by.exp(),
+                is_explored: rounds_of(&timeline[..at]).is_empty(),
+            }),
+            _ => None,
+        };
+        let is_timed = self.slices.iter().all(|s| s.begin_ns.is_some());
+        self.is_pending =
+            change.is_none() && matches!(later, Course::Step { by, .. } if is_change(by));
+        self.change = change;
+        match found {
+            Course::Drift { by } if by.abs() > DRIFT_MIN => self.drift = Some(by),
+            Course::Cycle { period, amplitude } if amplitude > CYCLE_MIN && is_timed => {
+                self.cycle = Some(ThroughputCycle {
+                    period_ns: period as u64,
+                    amplitude_percent: 100.0 * amplitude.exp_m1(),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Maximum before a lasting change, from the slices before it.
+    pub(super) fn max_before_per_s(&self, change: &LastingChange) -> Option<f64> {
+        let past = self.past.get(..change.at).unwrap_or_default();
+        let slices = self.slices[..change.at].to_vec();
+        let silences = SweepSilences::of_slices(&slices);
+        let other = Inference::made(slices, silences, past, self.pause_s);
+        Some(other.analysis(&other.table(&[]))?.x_max_per_s)
+    }
+
+    /// Standard deviation of the logarithms of slices from their level and round.
+    fn residual_spread(&self) -> Option<f64> {
+        let cell = |i: usize| {
+            let round = self.rounds.binary_search(&self.slices[i].round).ok()?;
+            let level = self.levels.binary_search(&self.level(i)).ok()?;
+            let value = self.value(i).filter(|_| self.slices[i].weight > 0.0)?;
+            Some(BlockCell { level, round, value })
+        };
+        let cells: Vec<BlockCell> = (0..self.slices.len()).filter_map(cell).collect();
+        Some(rounds::fit(&cells, self.levels.len(), self.rounds.len())?.spread)
+    }
+
+    /// How much higher the maximum over these levels would be at the usual speed of the host, as a
+    /// logarithm: by least squares of throughput over that speed within each level.
+    pub(super) fn moved_by_host(&self, plateau: &[f64]) -> f64 {
+        let slices = (0..self.slices.len()).filter(|&i| self.slices[i].weight > 0.0);
+        let of = |level: f64| -> Vec<(f64, f64)> {
+            let here = slices.clone().filter(|&i| f64::from(self.level(i)) == level);
+            here.filter_map(|i| Some((self.slices[i].host_speed?.ln(), self.value(i)?))).collect()
+        };
+        let (mut xx, mut xy, mut yy, mut sum, mut n) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for points in plateau.iter().map(|&level| of(level)) {
+            let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
+            let [mean_x, mean_y] = [&xs, &ys].map(|all| sample::mean(all));
+            for (x, y) in xs.iter().zip(&ys) {
+                xx += (x - mean_x).powi(2);
+                xy += (x - mean_x) * (y - mean_y);
+                yy += (y - mean_y).powi(2);
+                sum += x;
+                n += 1.0;
             }
         }
-        // Series of slices can follow one another only if they have the same length.
-        let length = |i: &usize| self.slices[*i].duration_ns;
-        let usual = row.used.last().map(length);
-        row.used.retain(|i| Some(length(i)) == usual);
-        row
+        let explains = xy * xy >= EXPLAINED * xx * yy && xy > 0.0;
+        if explains && n > 0.0 { -xy / xx * sum / n } else { 0.0 }
+    }
+
+    /// The target's pauses, as reported, with their share of the time at this throughput.
+    pub(super) fn pauses(&self, between_per_s: f64) -> Option<PausesReport> {
+        let pauses = pauses_report(&self.silences.pauses, |ns| ns as i64, Nanos(1))?;
+        Some(PausesReport { percent: 100.0 * self.paused(between_per_s, None), ..pauses })
     }
 
     /// Trial of each row, merged from its slices. None for a table measured elsewhere.
@@ -312,8 +470,16 @@ impl<'a> Inference<'a> {
                 Some(trial) => self.point(row, trial),
                 None => self.point_of_slices(row),
             };
-            let half = row.half_width.map(|h| [-h, h].map(|h| point.throughput_per_s * h.exp()));
-            LevelPoint { throughput_ci95: half.or(point.throughput_ci95), ..point }
+            let half = row.half_width.map(|h| [-h, h].map(|h| row.per_s * h.exp()));
+            let is_paused = !self.silences.pauses.is_empty() && !self.catches_up();
+            LevelPoint {
+                throughput_per_s: row.per_s,
+                between_pauses_per_s: is_paused.then_some(row.between_per_s),
+                throughput_ci95: half.or(point.throughput_ci95.filter(|_| !is_paused)),
+                relative_half: row.relative_half,
+                freedom: row.relative_half.map(|_| self.rounds.len() as u64 - 1),
+                ..point
+            }
         };
         self.rows.iter().enumerate().map(of).collect()
     }
@@ -330,6 +496,7 @@ impl<'a> Inference<'a> {
         LevelPoint {
             generator_share: (1.0 - used).clamp(0.0, 0.5),
             trials: row.used.len(),
+            valid: row.used.iter().any(|&i| !self.slices[i].has_mark(rows::INVALID)),
             ..LevelPoint::of(trial)
         }
     }
@@ -359,57 +526,10 @@ impl<'a> Inference<'a> {
             mean_ns: (operations_timed > 0.0).then(|| time / operations_timed),
             p90_ns: (!p90s.is_empty()).then(|| median(p90s.into_iter())),
             error_share: if operations > 0.0 { failed / operations } else { 0.0 },
-            valid: used().any(|s| s.marks.iter().all(|mark| mark != rows::INVALID)),
+            valid: used().any(|s| !s.has_mark(rows::INVALID)),
             trials: n,
             ..LevelPoint::default()
         }
-    }
-
-    /// Half the width of the knee's interval, as a logarithm, by bootstrap over the rounds. A round
-    /// gives the difference of the plateau from the lowest level.
-    fn knee_half_width(&self, plateau: &[f64], lowest: f64) -> Option<f64> {
-        let of_round = |round: u32| {
-            let of = |wanted: &dyn Fn(f64) -> bool| {
-                let here = (0..self.slices.len())
-                    .filter(|&i| self.slices[i].round == round && wanted(f64::from(self.level(i))));
-                let weighted = here.filter_map(|i| Some((self.weights[i], self.deviations[i]?)));
-                let (w, sum) = weighted.fold((0.0, 0.0), |(w, sum), (x, d)| (w + x, sum + x * d));
-                (w > 0.3).then(|| sum / w)
-            };
-            Some(of(&|l| plateau.contains(&l))? - of(&|l| l == lowest)?)
-        };
-        let differences: Vec<f64> = (1..=self.last_round()).filter_map(of_round).collect();
-        let n = differences.len();
-        if n < 3 {
-            return None;
-        }
-        let mut rng = rng::stream(self.seed, rng::ORDER - 1);
-        let mut draw = || differences[(rng.next_u64() % n as u64) as usize];
-        let resamples: Vec<f64> =
-            (0..RESAMPLES).map(|_| (0..n).map(|_| draw()).sum::<f64>() / n as f64).collect();
-        let mean = resamples.iter().sum::<f64>() / RESAMPLES as f64;
-        let squares: f64 = resamples.iter().map(|r| (r - mean).powi(2)).sum();
-        let small = n as f64 / (n as f64 - 1.0);
-        let deviation = (squares / RESAMPLES as f64 * small).sqrt();
-        Some(t_beyond(0.05, n as u64 - 1) * deviation)
-    }
-
-    /// Shift of the throughput of these levels, as a logarithm, if all slices weighed alike. Slices
-    /// that weigh less may be the server's pauses and not the host's.
-    fn left_out(&self, levels: &[f64]) -> f64 {
-        let counts = |i: &usize| {
-            self.slices[*i].round > 0
-                && self.is_kept(*i)
-                && levels.contains(&f64::from(self.level(*i)))
-        };
-        let here = (0..self.slices.len()).filter(counts);
-        let here: Vec<(f64, f64)> =
-            here.filter_map(|i| Some((self.weights[i], self.deviations[i]?))).collect();
-        let weighted = |weight: &dyn Fn(f64) -> f64| {
-            let sum: f64 = here.iter().map(|&(w, d)| weight(w) * d).sum();
-            sum / here.iter().map(|&(w, _)| weight(w)).sum::<f64>().max(f64::MIN_POSITIVE)
-        };
-        (weighted(&|_| 1.0) - weighted(&|w| w)).abs()
     }
 
     /// Analysis of the table, with intervals of the rounds.
@@ -420,37 +540,47 @@ impl<'a> Inference<'a> {
         let counted = table.iter().filter(|p| !explored.contains(&p.level));
         let counted: Vec<LevelPoint> = counted.cloned().collect();
         let mut analysis = knee::analyse(&counted)?;
-        let middle = self.fit.as_ref().map_or(0.0, RoundsFit::middle_half_width);
-        analysis.x_max_half_width = analysis.x_max_half_width.map(|h| h.hypot(middle));
+        let users = |level: f64| level as u32;
+        let plateau: Vec<u32> = analysis.plateau.iter().map(|&level| users(level)).collect();
+        let mean = |logs: &[f64]| {
+            (logs.iter().map(|x| x.exp()).sum::<f64>() / logs.len().max(1) as f64).ln()
+        };
+        let most = self.estimate(&plateau, mean);
+        if let Some(most) = most {
+            analysis.x_max_half_width = Some(most.half_width);
+        }
         if let CurveShape::Bent(knee) = &mut analysis.shape {
             let lowest = analysis.rows.first().map_or(1.0, |p| p.level);
-            // The bootstrap weighs slices, the rows do not.
-            let of_rounds = self.knee_half_width(&analysis.plateau, lowest);
-            let half = of_rounds.unwrap_or(0.0).max(knee.half_width.unwrap_or(0.0));
-            let open = self.left_out(&analysis.plateau) + self.left_out(&[lowest]);
-            let half = half.hypot(KNEE_MIN) + open;
-            knee.set_half_width(half);
-            if let Some([lo, hi]) = &mut knee.range {
-                // Throughput reaches its maximum among the levels that were measured.
-                let highest = analysis.rows.last().map_or(*hi, |p| p.level);
-                *lo = (*lo * (-half).exp()).max(lowest.min(*lo));
-                *hi = (*hi * half.exp()).min(highest.max(*hi));
+            let both = [&plateau[..], &[users(lowest)]].concat();
+            let ratio = |logs: &[f64]| {
+                let (lowest, plateau) = logs.split_last().expect("the lowest level");
+                mean(plateau) - lowest
+            };
+            let of_rounds = self.estimate(&both, ratio).map(|e| e.half_width);
+            if let Some(half) = of_rounds.or(knee.half_width) {
+                let half = half.hypot(KNEE_MIN);
+                knee.set_half_width(half);
+                if let Some([lo, hi]) = &mut knee.range {
+                    // Throughput reaches its maximum among the levels that were measured.
+                    let highest = analysis.rows.last().map_or(*hi, |p| p.level);
+                    *lo = (*lo * (-half).exp()).max(lowest.min(*lo));
+                    *hi = (*hi * half.exp()).min(highest.max(*hi));
+                }
             }
-        }
-        let untold = self.change.filter(|c| c.rounds_after < REGIME_ROUNDS_MIN);
-        if let Some(change) = untold.filter(|_| matches!(analysis.shape, CurveShape::Bent(_))) {
-            analysis.shape = CurveShape::Untold { rounds: change.rounds_after };
         }
         Some(analysis)
     }
 
-    /// Whether the intervals have the target width, and a lasting change has enough rounds after
-    /// it.
+    /// Whether the intervals have the target width, and nothing that may be a lasting change needs
+    /// more rounds.
     pub(super) fn is_precise(&self, spec: &SweepSpec) -> bool {
         let table = self.table(&[]);
         let Some(analysis) = self.analysis(&table).filter(|_| spec.budget.0 > 0) else {
             return true;
         };
-        analysis.is_precise() && self.change.is_none_or(|c| c.rounds_after >= ROUNDS_MIN)
+        analysis.is_precise() && !self.is_pending
     }
 }
+
+/// Mark of slices on the side of a lasting change that does not count.
+const OTHER_REGIME: &str = "other_regime";

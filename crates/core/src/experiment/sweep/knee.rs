@@ -7,7 +7,7 @@
 use super::table::LevelPoint;
 use crate::experiment::sweep::models;
 use knee_load::stats::rounds::TrendLine;
-use knee_load::stats::sample::{Z975, t_beyond};
+use knee_load::stats::sample::{Z975, t_beyond, within};
 
 /// Share of failures above which a level says nothing about capacity.
 pub const ERROR_SHARE_MAX: f64 = 0.05;
@@ -45,8 +45,8 @@ pub struct KneeAnalysis {
     pub plateau: Vec<f64>,
     /// The bend.
     pub shape: CurveShape,
-    /// The last level, where its throughput is significantly below the maximum before it.
-    pub fallen: Option<LevelPoint>,
+    /// A fall of throughput beyond the maximum.
+    pub fallen: Option<ThroughputFall>,
     /// Rows that the analysis rests on, ascending.
     pub rows: Vec<LevelPoint>,
 }
@@ -101,11 +101,6 @@ pub enum CurveShape {
     },
     /// It bends at this knee.
     Bent(Knee),
-    /// The target changed for good, with too few rounds since then.
-    Untold {
-        /// Whole rounds since then.
-        rounds: usize,
-    },
 }
 
 /// The knee with the figures there.
@@ -123,10 +118,12 @@ pub struct Knee {
     pub x_1_per_s: f64,
     /// Half the width of its confidence interval, as a share.
     pub x_1_half_width: Option<f64>,
-    /// Throughput there, interpolated between the measured levels.
+    /// Throughput there: that of the measured level that it is, rounded, or interpolated.
     pub throughput_per_s: f64,
-    /// 90th percentile of response time there, interpolated.
+    /// 90th percentile of response time there, likewise.
     pub p90_ns: Option<f64>,
+    /// The measured levels on both sides; both the same where it is one of them.
+    pub around: [f64; 2],
     /// The measured level that Kneedle picks.
     pub kneedle: Option<f64>,
     /// The measured level of the most power, X/R (Kleinrock, ICC 1979).
@@ -267,23 +264,37 @@ fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option
     let x_1_half_width = lowest.half_width();
     let half_width = x_max_half_width.zip(x_1_half_width).map(|(a, b)| a.hypot(b));
     let sound = |p: &LevelPoint| !fails(p);
+    let stated = nearest_if_same(points, level);
     let mut knee = Knee {
         level,
         ci95: half_width.map(|h| around(level, h)),
         half_width,
         x_1_per_s: lowest.throughput_per_s / lowest.level,
         x_1_half_width,
-        // The maximum is a mean over several levels, which one of them may exceed by chance.
-        throughput_per_s: interpolate(points, level, |p| Some(p.throughput_per_s))
-            .unwrap_or(lowest.throughput_per_s)
-            .min(x_max),
-        p90_ns: interpolate(points, level, |p| p.p90_ns.filter(|_| sound(p))),
+        throughput_per_s: interpolate(points, stated, |p| Some(p.throughput_per_s))
+            .unwrap_or(lowest.throughput_per_s),
+        p90_ns: interpolate(points, stated, |p| p.p90_ns.filter(|_| sound(p))),
+        around: levels_around(points, stated),
         kneedle: kneedle(points),
         max_power: max_power(points),
         range: None,
     };
     knee.range = contradicted(points, &knee, x_max, full);
     knee
+}
+
+/// The measured level that a number of users is, rounded; otherwise that number.
+fn nearest_if_same(points: &[LevelPoint], level: f64) -> f64 {
+    let is_same = |p: &&LevelPoint| p.level == level.round().max(1.0);
+    points.iter().find(is_same).map_or(level, |p| p.level)
+}
+
+/// The levels on both sides of a number of users; the nearest one twice outside of them.
+fn levels_around(points: &[LevelPoint], level: f64) -> [f64; 2] {
+    let below = points.iter().rfind(|p| p.level <= level).map(|p| p.level);
+    let above = points.iter().find(|p| p.level >= level).map(|p| p.level);
+    let [first, last] = [below.or(above), above.or(below)];
+    [first.unwrap_or(level), last.unwrap_or(level)]
 }
 
 /// The interval of half a width `share` around `value`, on a logarithmic scale.
@@ -304,7 +315,7 @@ fn alike(a: &LevelPoint, b: &LevelPoint) -> bool {
 
 /// Largest difference of two levels of one plateau, as a share.
 fn tolerance(a: &LevelPoint, b: &LevelPoint) -> f64 {
-    match a.half_width().zip(b.half_width()) {
+    match a.relative_half().zip(b.relative_half()) {
         Some((a, b)) => a.hypot(b).clamp(PLATEAU_SHARE_MIN, PLATEAU_SHARE_MAX),
         None => PLATEAU_SHARE,
     }
@@ -312,7 +323,7 @@ fn tolerance(a: &LevelPoint, b: &LevelPoint) -> f64 {
 
 /// Largest difference of two levels by chance, as a share.
 fn noise(a: &LevelPoint, b: &LevelPoint) -> f64 {
-    let halves = a.half_width().zip(b.half_width());
+    let halves = a.relative_half().zip(b.relative_half());
     halves.map_or(PLATEAU_SHARE, |(a, b)| a.hypot(b).max(PLATEAU_SHARE_MIN))
 }
 
@@ -354,24 +365,16 @@ fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
     TrendLine::through(&logs).slope
 }
 
-/// Mean of the plateau, weighted by certainty, and half the width of its 95 % interval as a share.
-/// The width is the larger of that by the levels' intervals and that by their scatter.
+/// Mean of the plateau, and half the width of its 95 % interval as a share: the larger of that by
+/// the levels' intervals and that by their scatter.
 fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
     let k = plateau.len() as f64;
+    let mean = plateau.iter().map(|p| p.throughput_per_s).sum::<f64>() / k;
     let halves: Option<Vec<f64>> = plateau.iter().map(|p| p.half_width()).collect();
-    let weight = |half: &f64| half.max(PLATEAU_SHARE_MIN).powi(-2);
-    let weights: Vec<f64> = match &halves {
-        Some(halves) => halves.iter().map(weight).collect(),
-        None => plateau.iter().map(|_| 1.0).collect(),
-    };
-    let sum: f64 = weights.iter().sum();
-    let rows = || plateau.iter().zip(&weights);
-    let mean = rows().map(|(p, w)| w * p.throughput_per_s).sum::<f64>() / sum;
     let half = halves.map(|halves| {
-        let within = halves.iter().zip(&weights).map(|(h, w)| (h * w).powi(2));
-        let within = within.sum::<f64>().sqrt() / sum;
-        let scatter = rows().map(|(p, w)| w * (p.throughput_per_s / mean - 1.0).powi(2));
-        let between = Z975 * (scatter.sum::<f64>() / sum / (k - 1.0).max(1.0)).sqrt();
+        let within = halves.iter().map(|h| h * h).sum::<f64>().sqrt() / k;
+        let scatter = plateau.iter().map(|p| (p.throughput_per_s / mean - 1.0).powi(2));
+        let between = Z975 * (scatter.sum::<f64>() / k / (k - 1.0).max(1.0)).sqrt();
         within.max(between)
     });
     (mean, half)
@@ -439,11 +442,12 @@ fn best(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> Option<f64> {
 
 /// Smallest fall, as a logarithm.
 const FALL_MIN: f64 = 0.03;
-/// Share of flat tables that may seem to fall.
-const FALSE_SHARE: f64 = 0.01;
-/// The same with noise estimated from the scatter of the levels, by simulation of tables with noise
-/// of 1 to 10 %, flat and bent.
-const FALSE_SHARE_UNKNOWN: f64 = 0.0125;
+/// Least probability of what seems to be a fall of a flat table of n levels, times n². With it one
+/// of 400 flat tables falls: by simulation of tables of 3 to 16 levels.
+const FALSE: f64 = 0.008;
+/// The same where the deviations from a smooth curve are the noise, by simulation of tables with
+/// noise of 1 to 10 %, flat and bent.
+const FALSE_OF_CURVE: f64 = 0.005;
 /// Least levels for an estimate of noise from their scatter.
 const LEVELS_MIN: usize = 5;
 /// Fall, as a logarithm, that noise does not explain even in few rows.
@@ -452,28 +456,106 @@ const FALL_OF_FEW: f64 = 0.5;
 const NOISE_MIN: f64 = 0.01;
 /// Degrees of freedom at which Student's law is the normal one.
 const NORMAL: u64 = 400;
+/// Difference of the last level from the mean of all that fell, as a logarithm, up to which the fall
+/// is a step.
+const STEP_FLAT: f64 = 0.05;
 
-/// The last row, if its throughput is significantly below the maximum of the rows before it.
-///
-/// The maximum of noisy rows exceeds the truth. So the fall has to be significant for as many
-/// comparisons as there are rows before the last. Without intervals, noise is the deviation of the
-/// rows from the Universal Scalability Law, which may fall itself. Throughput then has to fall from
-/// level to level.
-fn fell(rows: &[LevelPoint]) -> Option<LevelPoint> {
-    let rows: Vec<LevelPoint> = rows.iter().filter(|p| !fails(p)).cloned().collect();
-    let (last, earlier) = rows.split_last()?;
-    let top = most_throughput(earlier)?;
-    let fall = (top.throughput_per_s / last.throughput_per_s).ln();
-    let is_fall = match standard_error(top).zip(standard_error(last)) {
-        Some((a, b)) => fall > t_beyond(FALSE_SHARE / earlier.len() as f64, NORMAL) * a.hypot(b),
-        None => fell_steadily(&rows, top.level) && fall > unknown_noise(&rows),
-    };
-    (is_fall && fall > FALL_MIN).then(|| last.clone())
+/// A fall of throughput beyond its maximum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThroughputFall {
+    /// The last level before it.
+    pub peak: f64,
+    /// The first level after it.
+    pub from: f64,
+    /// Mean throughput before it and after it.
+    pub per_s: [f64; 2],
+    /// The last level.
+    pub last: LevelPoint,
+    /// Whether throughput is the same at all levels after it.
+    pub is_step: bool,
 }
 
-/// Standard error of a row's throughput, as a share.
+/// The fall of throughput at the last levels, if it is significant.
+///
+/// The levels of any part of the table are compared with all levels after it: the pair that chance
+/// explains least is the fall. Noise is that of the intervals or, without any, the scatter within
+/// both parts. The probability by chance allows for the number of pairs, among them the maximum of
+/// noisy rows. Throughput that falls from level to level is compared with the deviation of the rows
+/// from the Universal Scalability Law as well.
+fn fell(rows: &[LevelPoint]) -> Option<ThroughputFall> {
+    let rows: Vec<LevelPoint> = rows.iter().filter(|p| !fails(p)).cloned().collect();
+    let n = rows.len();
+    let last = rows.last()?;
+    let least = FALSE / (n * n) as f64;
+    // The first level that is lower itself, and for it the part before that chance explains least.
+    let first = (1..n).find_map(|cut| {
+        let chance = |from: &usize| chance_of(&rows[*from..cut], &rows[cut..]);
+        let from = (0..cut).min_by(|a, b| chance(a).total_cmp(&chance(b)))?;
+        let lower = (mean_throughput(&rows[from..cut]) / rows[cut].throughput_per_s).ln();
+        (chance(&from) < least && lower > FALL_MIN).then_some((from, cut))
+    });
+    let steadily = || {
+        let top = most_throughput(&rows[..n - 1])?;
+        let is_told = rows.iter().all(|p| p.half_width().is_some());
+        let fall = (top.throughput_per_s / last.throughput_per_s).ln();
+        let falls = !is_told
+            && fell_steadily(&rows, top.level)
+            && fall > noise_of_curve(&rows).min(FALL_OF_FEW);
+        let top = rows.iter().position(|p| p.level == top.level).filter(|_| falls)?;
+        Some((top, top + 1))
+    };
+    let (from, cut) = first.or_else(steadily)?;
+    let per_s = [&rows[from..cut], &rows[cut..]].map(mean_throughput);
+    let is_step = (last.throughput_per_s / per_s[1]).ln().abs() <= STEP_FLAT;
+    ((per_s[0] / per_s[1]).ln() > FALL_MIN).then(|| ThroughputFall {
+        peak: rows[cut - 1].level,
+        from: rows[cut].level,
+        per_s,
+        last: last.clone(),
+        is_step,
+    })
+}
+
+fn mean_throughput(rows: &[LevelPoint]) -> f64 {
+    rows.iter().map(|p| p.throughput_per_s).sum::<f64>() / rows.len() as f64
+}
+
+/// The probability that chance makes the second part as much lower than the first.
+fn chance_of(before: &[LevelPoint], after: &[LevelPoint]) -> f64 {
+    let [mean_before, mean_after] = [before, after].map(mean_throughput);
+    let fall = (mean_before / mean_after).ln();
+    let both = || before.iter().chain(after);
+    let n = before.len() + after.len();
+    let parts = 1.0 / before.len() as f64 + 1.0 / after.len() as f64;
+    let chance = |variance: f64, freedom: u64| {
+        (1.0 - within(fall / (variance * parts).sqrt(), freedom.min(NORMAL))) / 2.0
+    };
+    let errors: Option<Vec<f64>> = both().map(standard_error).collect();
+    match errors {
+        _ if fall <= 0.0 => 1.0,
+        Some(errors) => {
+            let freedom = both().filter_map(|p| p.freedom).min();
+            let freedom = freedom.map_or(NORMAL, |f| f * (n as u64 - 1));
+            chance(errors.iter().map(|e| e * e).sum::<f64>() / n as f64, freedom)
+        }
+        None if n > 2 => {
+            let scatter = |part: &[LevelPoint], mean: f64| -> f64 {
+                part.iter().map(|p| (p.throughput_per_s / mean).ln().powi(2)).sum()
+            };
+            let squares = scatter(before, mean_before) + scatter(after, mean_after);
+            let freedom = n as u64 - 2;
+            // Few rows may agree by chance; and none are without any noise.
+            let of_scatter = chance((squares / freedom as f64).max(1e-12), freedom);
+            of_scatter.max(chance(NOISE_MIN.powi(2), NORMAL))
+        }
+        None => 1.0,
+    }
+}
+
+/// Standard error of a row's throughput against others, as a share.
 fn standard_error(p: &LevelPoint) -> Option<f64> {
-    p.half_width().map(|half| half / Z975)
+    let quantile = p.freedom.map_or(Z975, |freedom| t_beyond(0.05, freedom));
+    p.relative_half().map(|half| half / quantile)
 }
 
 /// Whether each of at least two levels beyond the maximum has less than the one before.
@@ -483,8 +565,8 @@ fn fell_steadily(rows: &[LevelPoint], top: f64) -> bool {
     beyond.len() >= 3 && beyond.windows(2).all(|pair| pair[1] < pair[0])
 }
 
-/// Largest fall of a flat curve by noise, estimated from the scatter of the rows.
-fn unknown_noise(rows: &[LevelPoint]) -> f64 {
+/// Largest fall of a flat curve by noise, estimated from the deviations from a smooth curve.
+fn noise_of_curve(rows: &[LevelPoint]) -> f64 {
     let parameters = 3;
     if rows.len() < LEVELS_MIN {
         return FALL_OF_FEW;
@@ -492,5 +574,5 @@ fn unknown_noise(rows: &[LevelPoint]) -> f64 {
     let freedom = rows.len() - parameters;
     let squares = models::smooth_residual(rows).powi(2) * rows.len() as f64;
     let noise = (squares / freedom as f64).sqrt().max(NOISE_MIN);
-    2f64.sqrt() * t_beyond(FALSE_SHARE_UNKNOWN, freedom as u64) * noise
+    2f64.sqrt() * t_beyond(FALSE_OF_CURVE, freedom as u64) * noise
 }

@@ -10,11 +10,11 @@ mod inference;
 pub mod knee;
 pub mod models;
 mod open_loop;
-mod pauses;
 mod progress;
 mod rates;
 pub mod report;
 mod rows;
+mod silences;
 mod spec;
 pub mod table;
 #[cfg(test)]

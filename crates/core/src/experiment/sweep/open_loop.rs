@@ -2,12 +2,12 @@
 //! loop send nothing, so that few of their operations wait. In an open loop all arrivals during a
 //! pause wait.
 
+use super::progress::elapsed_s;
 use super::{SweepSpec, rates};
 use crate::experiment::sweep::report::{OpenLoopComparison, SweepConclusion, SweepLevel};
 use crate::finding::{Finding, codes};
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::slice::Slice;
 use crate::words::{exact, levels, percent, time, value};
 use knee_load::spec::{Level, Rate, TrialSpec};
 use knee_load::stats::sample::mean;
@@ -16,12 +16,12 @@ use knee_load::stats::sample::mean;
 const OFFERED_SHARE: f64 = 0.9;
 /// Ratio of the 99th percentiles from which the closed loop hides the pauses.
 const HIDES_FACTOR: f64 = 2.0;
+/// Share of the budget that all of the sweep takes at the most.
+const OVER_BUDGET: f64 = 1.2;
 /// An invalid trial is repeated once.
 const TRIALS_MAX: usize = 2;
 /// Slices with a pause that call for a trial in open loop.
 const PAUSES_MIN: usize = 3;
-/// Shortest pause.
-const PAUSE_NS: u64 = 30_000_000;
 /// Rate from which rates are whole numbers.
 const WHOLE_FROM: f64 = 10.0;
 
@@ -51,7 +51,9 @@ pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> 
         }
     };
     let rate = Rate::from_f64(per_s)?;
-    Some(rates::beside(spec, rate, past.len()))
+    let trial = rates::beside(spec, rate, past.len());
+    let end_s = elapsed_s(past) + (trial.warmup + trial.duration).as_secs_f64();
+    (end_s <= OVER_BUDGET * spec.budget.as_secs_f64()).then_some(trial)
 }
 
 /// The trial in open loop, if there is a usable one.
@@ -113,15 +115,10 @@ pub(super) fn hides(figures: &OpenLoopComparison) -> Option<Finding> {
     })
 }
 
-/// Whether a slice shows a pause: no response for a time in which many were expected.
+/// Whether the target paused in a slice.
 fn has_pause(trial: &TrialReport) -> bool {
-    let silence = trial.slice().and_then(Slice::longest_silence);
-    let median = trial.response_time_ns.p50;
-    silence.zip(median).is_some_and(|([start, end], median)| {
-        let length = end - start;
-        let expected = trial.successes_per_s() * length as f64 / 1e9;
-        length >= PAUSE_NS && length > 5 * median && expected >= 8.0
-    })
+    let silences = trial.slice().map_or(&[][..], |slice| &slice.silences);
+    silences.iter().any(|s| s.is_of_target() && !s.is_outage())
 }
 
 fn offered(most_per_s: f64) -> f64 {

@@ -2,10 +2,12 @@
 //! the bend in rounds. All of it follows from the spec and the slices so far.
 
 use super::inference::Inference;
+use super::rows;
 use super::{LevelPlan, SweepSpec};
 use crate::experiment::NextTrial;
 use crate::trial::report::TrialReport;
-use crate::words::{users, value};
+use crate::trial::slice::Slice;
+use crate::words::{time, users, value};
 use knee_load::measure::error_share;
 use knee_load::rng;
 use knee_load::spec::{Level, TrialSpec};
@@ -24,17 +26,27 @@ const GRAIN_NS: u64 = 40_000_000;
 const CYCLES: f64 = 30.0;
 /// The longest slice.
 const SLICE_MAX_S: f64 = 4.0;
-/// Share of the remaining budget for the first rounds.
+/// Share of the remaining budget for the first rounds, and of all of it for exploration: before the
+/// rounds, and in all.
 const BUDGET_SHARE: f64 = 0.75;
+const EXPLORE_SHARE: [f64; 2] = [0.4, 0.6];
+/// The shortest slice, where the budget permits no longer one, in s.
+const SLICE_MIN_S: f64 = 0.12;
+/// Share of the budget for a slice that explores, unless two operations take longer.
+const EXPLORE_SLICE_SHARE: f64 = 0.02;
 /// Time that a slice takes beside warm-up and window, for threads and connections.
 const OVERHEAD_S: f64 = 0.05;
-/// Warm-up of a slice in operations per user, and its least length in s.
-const WARMUP_CYCLES: f64 = 3.0;
+/// Warm-up of a slice in operations per user: where users queue, all of whom begin at once, and
+/// otherwise. Its least length in s.
+const WARMUP_CYCLES: [f64; 2] = [1.2, 3.0];
 const WARMUP_MIN_S: f64 = 0.05;
 /// Least and, for long operations, greatest length of a trial that explores, in s.
 const EXPLORE_S: [f64; 2] = [0.4, 1.0];
 /// Gain over two levels below which throughput has stopped rising.
 const GAIN_MIN: f64 = 1.05;
+/// Gain of a doubling below which throughput is not proportional. Levels beyond at which an
+/// operation takes longer than a slice that explores would not show what the target serves.
+const PROPORTIONAL: f64 = 1.5;
 /// Share of the throughput so far below which a level is measured again: it was disturbed, or the
 /// target failed. The number of repeats is larger if nothing answered.
 const FELL: f64 = 0.5;
@@ -42,10 +54,20 @@ const AGAIN: usize = 2;
 const AGAIN_SILENT: usize = 12;
 /// Rounds after which the highest level is compared with those below it.
 const LOOK_AFTER: usize = 2;
+/// Most repeats of a slice, and of all slices for each level.
+const REPEATS_MAX: usize = 3;
+const REPEATS_PER_LEVEL: usize = 2;
+/// Time without any response after which the target stays away.
+const AWAY: Nanos = Nanos::from_secs(30);
+/// Largest share of a slice's window that silences of the target take for its throughput between
+/// them to be known.
+const SILENT_MAX: f64 = 0.8;
 /// Least ratio of two levels.
 const APART: f64 = 1.2;
-/// Most levels in a round.
-const LEVELS_MAX: usize = 9;
+/// Levels in a round: the most in a short budget and in a long one.
+const LEVELS: [usize; 2] = [5, 8];
+/// Time for a level in a round that is worth another level, in s.
+const LEVEL_S: f64 = 0.3;
 
 /// Result of one slice at a level.
 #[derive(Clone, Copy, Debug)]
@@ -60,11 +82,45 @@ impl LevelSample {
     fn of(spec: &SweepSpec, trial: &TrialReport) -> LevelSample {
         LevelSample {
             level: value(trial.level) as u32,
-            per_s: trial.successes_per_s(),
+            per_s: between_silences_per_s(trial),
             is_silent: trial.completed == 0,
             keeps_bounds: spec.bounds.iter().all(|b| b.holds(trial.into())),
         }
     }
+}
+
+/// Throughput of a slice between the silences of the target.
+fn between_silences_per_s(trial: &TrialReport) -> f64 {
+    let silent_ns = trial.slice().map_or(0, |slice| {
+        let window = [slice.begin_ns, slice.begin_ns + trial.duration_ns];
+        let of_target = slice.silences.iter().filter(|s| s.is_of_target());
+        let common = |a: u64, b: u64| b.min(window[1]).saturating_sub(a.max(window[0]));
+        of_target.map(|s| common(s.begin_ns, s.end_ns)).sum()
+    });
+    let share = silent_ns as f64 / trial.duration_ns.max(1) as f64;
+    trial.successes_per_s() / (1.0 - share.min(SILENT_MAX))
+}
+
+/// Whether a slice has to be repeated: an outage hit it, or its generator or host was disturbed.
+fn is_hit(trial: &TrialReport) -> bool {
+    let is_out = |slice: &Slice| slice.silences.iter().any(|s| s.is_of_target() && s.is_outage());
+    trial.completed == 0
+        || trial.slice().is_some_and(is_out)
+        || rows::disturbances(trial).next().is_some()
+}
+
+/// Why the sweep ends: the target answered, and has not for a long time.
+fn stays_away(past: &[TrialReport]) -> Option<String> {
+    let last = past.iter().rposition(|t| t.completed > 0)?;
+    let end = |t: &TrialReport| t.slice().map(|slice| slice.end_ns);
+    let (since, now) = (end(&past[last])?, end(past.last()?)?);
+    (now.saturating_sub(since) >= AWAY.0).then(|| {
+        format!(
+            "the target has not answered for {}, since {} into the sweep",
+            time((now - since) as f64),
+            time(since as f64)
+        )
+    })
 }
 
 /// Progress of a sweep.
@@ -78,8 +134,16 @@ pub(super) struct SweepProgress {
     exploring: Option<u32>,
     /// Number of the first slice of these rounds.
     begin: usize,
-    /// Complete rounds before it.
+    /// Complete rounds before it, and since then.
     rounds_before: usize,
+    rounds_done: usize,
+    /// What follows in this round: each level with the round that it is for.
+    queue: Vec<(u32, u32)>,
+    /// Slices that have to be repeated: level, round and tries.
+    hit: Vec<(u32, u32, usize)>,
+    repeats: usize,
+    /// Whether the next slice begins a round.
+    is_between: bool,
     seen: Vec<LevelSample>,
 }
 
@@ -89,6 +153,9 @@ pub(super) fn next(
     plan: &LevelPlan<u32>,
     past: &[TrialReport],
 ) -> NextTrial<TrialSpec> {
+    if let Some(why) = stays_away(past) {
+        return NextTrial::Doomed(why);
+    }
     let course = SweepProgress::of(spec, plan, past);
     if let Some(level) = course.exploring {
         return NextTrial::Run(Box::new(course.explore(spec, level, past)));
@@ -96,13 +163,13 @@ pub(super) fn next(
     if course.levels.is_empty() {
         return NextTrial::Doomed(hopeless(past));
     }
-    let done = past.len() - course.begin;
-    let round = course.rounds_before + done / course.levels.len();
-    let place = done % course.levels.len();
-    if place == 0 && course.is_enough(spec, plan, past, round) {
+    let Some(&(level, _)) = course.queue.first() else {
+        return NextTrial::Converged;
+    };
+    let is_over = *plan == LevelPlan::Auto && elapsed_s(past) > spec.budget.as_secs_f64();
+    if is_over || course.is_between && course.is_enough(spec, plan, past) {
         return NextTrial::Converged;
     }
-    let level = order(spec, &course.levels, round)[place];
     let [warmup, duration] = course.times(spec, plan, past, level);
     NextTrial::Run(Box::new(spec.slice(level, past.len(), warmup, duration)))
 }
@@ -122,8 +189,8 @@ fn order(spec: &SweepSpec, levels: &[u32], round: usize) -> Vec<u32> {
 }
 
 /// Time from the begin of the sweep to the end of its last slice, in s.
-fn elapsed_s(past: &[TrialReport]) -> f64 {
-    let end = |t: &TrialReport| Some(t.slice()?.begin_ns + t.duration_ns);
+pub(super) fn elapsed_s(past: &[TrialReport]) -> f64 {
+    let end = |t: &TrialReport| t.slice().map(|s| s.end_ns.max(s.begin_ns + t.duration_ns));
     let sum = || past.iter().map(|t| t.duration_ns).sum();
     past.last().and_then(end).unwrap_or_else(sum) as f64 / 1e9
 }
@@ -142,7 +209,7 @@ impl SweepProgress {
                 course.levels = list.clone();
                 course.levels.sort_unstable();
                 course.levels.dedup();
-                course.visit(past, usize::MAX);
+                course.visit(spec, past, usize::MAX);
             }
             LevelPlan::Auto => course.find(spec, past),
         }
@@ -153,7 +220,11 @@ impl SweepProgress {
     fn find(&mut self, spec: &SweepSpec, past: &[TrialReport]) {
         let mut climb: Vec<LevelSample> = Vec::new();
         for is_last in [false, true] {
+            let most_s = EXPLORE_SHARE[usize::from(is_last)] * spec.budget.as_secs_f64();
             while let Some(level) = next_level(&climb, spec.vusers_max) {
+                if elapsed_s(&past[..self.rounds.len().min(past.len())]) > most_s {
+                    break;
+                }
                 let Some(trial) = past.get(self.rounds.len()) else {
                     self.exploring = Some(level);
                     return;
@@ -162,10 +233,12 @@ impl SweepProgress {
                 self.seen.push(LevelSample::of(spec, trial));
                 self.rounds.push(0);
             }
-            self.levels = choose(&self.seen, spec);
             self.begin = self.rounds.len();
+            let room_s = spec.budget.as_secs_f64() - elapsed_s(&past[..self.begin]);
+            let most = room_s * BUDGET_SHARE / ROUNDS_MIN as f64 / LEVEL_S;
+            self.levels = choose(&self.seen, spec, (most as usize).clamp(LEVELS[0], LEVELS[1]));
             let rounds = if is_last { usize::MAX } else { LOOK_AFTER };
-            let is_complete = self.visit(past, rounds);
+            let is_complete = self.visit(spec, past, rounds);
             if self.levels.is_empty() || !is_complete {
                 return;
             }
@@ -175,11 +248,12 @@ impl SweepProgress {
                 .collect();
             match still_rises(&self.levels, &seen).filter(|top| top.level < spec.vusers_max) {
                 None => {
-                    self.visit(past, usize::MAX);
+                    self.visit(spec, past, usize::MAX);
                     return;
                 }
                 Some(top) => {
-                    self.rounds_before = LOOK_AFTER;
+                    (self.rounds_before, self.rounds_done) = (LOOK_AFTER, 0);
+                    self.hit.clear();
                     self.seen.extend(seen);
                     climb = vec![top];
                 }
@@ -187,46 +261,76 @@ impl SweepProgress {
         }
     }
 
-    /// Assigns slices to this number of rounds. Returns whether all of them exist.
-    fn visit(&mut self, past: &[TrialReport], rounds: usize) -> bool {
-        let size = self.levels.len().max(1);
-        let end = self.begin.saturating_add(size.saturating_mul(rounds));
-        while self.rounds.len() < past.len().min(end) {
-            let number = self.rounds_before + (self.rounds.len() - self.begin) / size;
-            self.rounds.push(number as u32 + 1);
+    /// Assigns slices to rounds, up to this number of them. Returns whether all of them exist.
+    ///
+    /// After each round follow the slices that were hit in it or before, for their own rounds.
+    fn visit(&mut self, spec: &SweepSpec, past: &[TrialReport], rounds: usize) -> bool {
+        while self.rounds_done < rounds && !self.levels.is_empty() {
+            let number = self.rounds_before + self.rounds_done;
+            let order = order(spec, &self.levels, number);
+            self.queue = order.into_iter().map(|level| (level, number as u32 + 1)).collect();
+            self.is_between = self.rounds.len() == past.len();
+            if !self.follow(past) {
+                return false;
+            }
+            let room = (REPEATS_PER_LEVEL * self.levels.len()).saturating_sub(self.repeats);
+            let open = self.hit.iter().filter(|hit| hit.2 <= REPEATS_MAX);
+            self.queue = open.map(|&(level, round, _)| (level, round)).take(room).collect();
+            self.repeats += self.queue.len();
+            self.is_between = false;
+            if !self.follow(past) {
+                return false;
+            }
+            self.rounds_done += 1;
         }
-        self.rounds.len() >= end
+        true
+    }
+
+    /// Assigns slices to what is in the queue. Returns whether all of it exists.
+    fn follow(&mut self, past: &[TrialReport]) -> bool {
+        while let Some(&(level, round)) = self.queue.first() {
+            let Some(trial) = past.get(self.rounds.len()) else { return false };
+            self.rounds.push(round);
+            self.queue.remove(0);
+            let known = self.hit.iter().position(|hit| (hit.0, hit.1) == (level, round));
+            let tries = known.map_or(0, |i| self.hit.remove(i).2);
+            if is_hit(trial) {
+                self.hit.push((level, round, tries + 1));
+            }
+        }
+        true
     }
 
     /// Whether the rounds suffice, or no time is left for another.
-    fn is_enough(
-        &self,
-        spec: &SweepSpec,
-        plan: &LevelPlan<u32>,
-        past: &[TrialReport],
-        rounds: usize,
-    ) -> bool {
+    fn is_enough(&self, spec: &SweepSpec, plan: &LevelPlan<u32>, past: &[TrialReport]) -> bool {
+        let rounds = self.rounds_before + self.rounds_done;
         if let LevelPlan::List(_) = plan {
             return rounds >= list_rounds(spec);
         }
-        let here = rounds - self.rounds_before;
-        if here < ROUNDS_MIN {
-            return false;
-        }
         let before_s = elapsed_s(&past[..self.begin]);
         let now_s = elapsed_s(past);
-        let round_s = (now_s - before_s) / here as f64;
+        let of_level = |&level: &u32| {
+            let [warmup, duration] = self.times(spec, plan, past, level);
+            (warmup + duration).as_secs_f64() + self.cycle_s(level)
+        };
+        let round_s = match self.rounds_done {
+            0 => self.levels.iter().map(of_level).sum(),
+            n => (now_s - before_s) / n as f64,
+        };
+        let is_known = || Inference::of(spec, past, &self.rounds).is_precise(spec);
         now_s + round_s > spec.budget.as_secs_f64()
             || rounds >= ROUNDS_MAX
-            || Inference::of(spec, past, &self.rounds).is_precise(spec)
+            || self.rounds_done >= ROUNDS_MIN && is_known()
     }
 
     fn explore(&self, spec: &SweepSpec, level: u32, past: &[TrialReport]) -> TrialSpec {
         let cycle_s = self.cycle_s(level);
         let wanted_s = (10.0 * cycle_s).clamp(EXPLORE_S[0], EXPLORE_S[1]);
         let most_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
-        let duration = grains(wanted_s.min(most_s.max(10.0 * cycle_s)));
-        let warmup = if past.is_empty() { spec.base.warmup } else { warmup(spec, cycle_s) };
+        let share_s = EXPLORE_SLICE_SHARE * spec.budget.as_secs_f64();
+        let duration = wanted_s.min(most_s.max(10.0 * cycle_s)).min(share_s.max(2.0 * cycle_s));
+        let duration = grains(duration.max(SLICE_MIN_S));
+        let warmup = if past.is_empty() { spec.base.warmup } else { self.warmup(spec, level) };
         spec.slice(level, past.len(), warmup, duration)
     }
 
@@ -238,24 +342,37 @@ impl SweepProgress {
         past: &[TrialReport],
         level: u32,
     ) -> [Nanos; 2] {
-        let warmup_of = |level: u32| warmup(spec, self.cycle_s(level));
+        let warmup_of = |level: u32| self.warmup(spec, level);
         if let LevelPlan::List(_) = plan {
             let duration = Nanos(spec.base.duration.0 / list_rounds(spec) as u64);
             let warmup = if past.is_empty() { spec.base.warmup } else { warmup_of(level) };
             return [warmup, grains(duration.as_secs_f64())];
         }
-        let least_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
-        let wanted_s = |level: u32| least_s.max((CYCLES * self.cycle_s(level)).min(SLICE_MAX_S));
-        let room_s = (spec.budget.as_secs_f64() - elapsed_s(&past[..self.begin])) * BUDGET_SHARE;
+        let room_s = spec.budget.as_secs_f64() - elapsed_s(&past[..self.begin]);
+        let room_s = room_s * BUDGET_SHARE / ROUNDS_MIN as f64;
         let beside = |level: u32| warmup_of(level).as_secs_f64() + OVERHEAD_S;
         let all = || self.levels.iter().copied();
         let beside_s: f64 = all().map(beside).sum();
-        let least_all_s = least_s * self.levels.len() as f64;
-        let beyond_s: f64 = all().map(|l| wanted_s(l) - least_s).sum();
-        let left_s = (room_s / ROUNDS_MIN as f64 - beside_s - least_all_s).max(0.0);
+        let fair_s = (room_s - beside_s) / self.levels.len() as f64;
+        let full_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
+        let least_s = |level: u32| full_s.min(fair_s.max(SLICE_MIN_S).max(self.cycle_s(level)));
+        let wanted_s =
+            |level: u32| least_s(level).max((CYCLES * self.cycle_s(level)).min(SLICE_MAX_S));
+        let beyond_s: f64 = all().map(|l| wanted_s(l) - least_s(l)).sum();
+        let left_s = (room_s - beside_s - all().map(least_s).sum::<f64>()).max(0.0);
         let share = (left_s / beyond_s.max(1e-9)).min(1.0);
-        let duration_s = least_s + (wanted_s(level) - least_s) * share;
+        let duration_s = least_s(level) + (wanted_s(level) - least_s(level)) * share;
         [warmup_of(level), grains(duration_s)]
+    }
+
+    fn warmup(&self, spec: &SweepSpec, level: u32) -> Nanos {
+        let cycle_s = self.cycle_s(level);
+        let lowest = self.seen.iter().map(|s| s.level).min().unwrap_or(level);
+        let queues = cycle_s > 2.0 * self.cycle_s(lowest);
+        let wanted = if queues { WARMUP_CYCLES[0] } else { WARMUP_CYCLES[1] } * cycle_s;
+        let wanted = Nanos::from_secs_f64(wanted.max(WARMUP_MIN_S));
+        let most = if queues { spec.base.warmup.max(wanted) } else { spec.base.warmup };
+        wanted.min(most)
     }
 
     /// Time from one operation of a user to the next, in s; 0 if unknown.
@@ -264,11 +381,6 @@ impl SweepProgress {
         let most = up_to.map(|s| s.per_s).fold(0.0, f64::max);
         if most > 0.0 { f64::from(level) / most } else { 0.0 }
     }
-}
-
-fn warmup(spec: &SweepSpec, cycle_s: f64) -> Nanos {
-    let wanted = Nanos::from_secs_f64((WARMUP_CYCLES * cycle_s).max(WARMUP_MIN_S));
-    wanted.min(spec.base.warmup)
 }
 
 fn grains(seconds: f64) -> Nanos {
@@ -315,6 +427,12 @@ fn next_level(climb: &[LevelSample], vusers_max: u32) -> Option<u32> {
             return None;
         }
     }
+    if let [.., before, last] = levels.as_slice()
+        && last.1 < PROPORTIONAL * before.1
+        && f64::from(last.0) > EXPLORE_S[1] * last.1
+    {
+        return None;
+    }
     (last.level < vusers_max).then(|| last.level.saturating_mul(2).min(vusers_max))
 }
 
@@ -333,7 +451,7 @@ fn still_rises(levels: &[u32], seen: &[LevelSample]) -> Option<LevelSample> {
 
 /// Levels of a round: the lowest, those around the bend, the first with nearly the maximum, twice
 /// that, and both sides of a bound. Empty if nothing was served.
-fn choose(seen: &[LevelSample], spec: &SweepSpec) -> Vec<u32> {
+fn choose(seen: &[LevelSample], spec: &SweepSpec, most_levels: usize) -> Vec<u32> {
     let mut levels: Vec<u32> = seen.iter().map(|s| s.level).collect();
     levels.sort_unstable();
     levels.dedup();
@@ -366,7 +484,7 @@ fn choose(seen: &[LevelSample], spec: &SweepSpec) -> Vec<u32> {
     for level in wanted {
         let level = (level.round() as u32).clamp(1, spec.vusers_max);
         let ratio = |other: u32| f64::from(level.max(other)) / f64::from(level.min(other));
-        if chosen.len() < LEVELS_MAX - 1 && chosen.iter().all(|&c| ratio(c) >= APART) {
+        if chosen.len() < most_levels && chosen.iter().all(|&c| ratio(c) >= APART) {
             chosen.push(level);
         }
     }

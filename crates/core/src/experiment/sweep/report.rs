@@ -1,5 +1,6 @@
 //! Conclusion of a sweep in a report.
 
+use crate::trial::report::PausesReport;
 use knee_load::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,8 +9,11 @@ use std::collections::BTreeMap;
 /// of users. Throughputs are goodputs: failed operations never count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepConclusion {
-    /// Maximum throughput, fitted over the saturated levels.
+    /// Maximum throughput: the mean of the levels that do not differ from the one with the most.
     pub max_throughput_per_s: f64,
+    /// The same between the target's pauses, where it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_between_pauses_per_s: Option<f64>,
     /// 95 % confidence interval of it for the host as it was in this run; `None` with too few
     /// rounds.
     pub max_throughput_ci95_per_s: Option<[f64; 2]>,
@@ -39,9 +43,16 @@ pub struct SweepConclusion {
     /// Drift of throughput at the same load over the rounds, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift_percent: Option<f64>,
-    /// Outages.
+    /// Cycle of the throughput at the same load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycle: Option<ThroughputCycle>,
+    /// Outages: times of a second or more, or with failures, in which work waited and nothing
+    /// completed. No throughput includes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<SweepOutage>,
+    /// Shorter such times without failures. Throughputs include them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<PausesReport>,
     /// Crossing of the asymptotes, X_max·R(1); `None` if the data do not show it or contradict it:
     /// see `knee_range`.
     pub knee_vusers: Option<f64>,
@@ -54,9 +65,10 @@ pub struct SweepConclusion {
     pub knee_method: Option<String>,
     /// Results of the other methods, by name.
     pub knee_alternatives: BTreeMap<String, f64>,
-    /// Throughput at the knee, interpolated between the measured levels.
+    /// Throughput at the knee: the measured one where the knee is a measured level, otherwise
+    /// interpolated.
     pub throughput_at_knee_per_s: Option<f64>,
-    /// 90th percentile of response time at the knee, interpolated.
+    /// 90th percentile of response time at the knee, likewise.
     pub p90_at_knee_ns: Option<u64>,
     /// `--axis rate`: the highest rate served without a growing queue.
     pub knee_rate_per_s: Option<f64>,
@@ -80,7 +92,7 @@ pub struct SweepConclusion {
     pub open_loop: Option<OpenLoopComparison>,
     /// Models fitted to the levels, the best first.
     pub models: Vec<ModelFit>,
-    /// Recommended number of users, if known.
+    /// Recommended number of users, a measured level, if known.
     pub recommended_vusers: Option<u32>,
     /// Conclusion in a few sentences.
     pub answer: String,
@@ -147,16 +159,32 @@ pub struct SweepSlice {
     pub cpu_us_per_op: Option<f64>,
     /// Speed of the host against the median of the level.
     pub host_speed: Option<f64>,
-    /// Weight: 1 as most slices, less for deviating ones, 0 if it does not count.
+    /// Weight: 1, or 0 if it does not count: after a lasting change, in an outage, or where the
+    /// generator or its host was disturbed. Such slices are repeated.
     pub weight: f64,
-    /// Begin and end of an outage in it, from the begin of the sweep.
+    /// Begin of its load, from the begin of the sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_begin_ns: Option<u64>,
+    /// End of its last operation, after the measured time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_ns: Option<u64>,
+    /// Begin and end of an outage that it was hit by, from the begin of the sweep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage_ns: Option<[u64; 2]>,
-    /// Marks: `explored`, `outage`, `errors`, `other_regime`, `invalid`, `stolen`, `outlier`.
+    /// Begin and end of each of the target's pauses that it was hit by, likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses_ns: Vec<[u64; 2]>,
+    /// Marks: `explored`, `outage`, `paused`, `errors`, `other_regime`, `invalid`, `stalled`,
+    /// `stolen`, `waited`, `slow_host`.
     pub marks: Vec<String>,
 }
 
 impl SweepSlice {
+    /// Whether it has this mark.
+    pub(super) fn has_mark(&self, mark: &str) -> bool {
+        self.marks.iter().any(|m| m == mark)
+    }
+
     /// A slice with only its level known.
     pub(super) fn blank(level: Level) -> SweepSlice {
         SweepSlice {
@@ -171,7 +199,10 @@ impl SweepSlice {
             cpu_us_per_op: None,
             host_speed: None,
             weight: 1.0,
+            load_begin_ns: None,
+            end_ns: None,
             outage_ns: None,
+            pauses_ns: Vec::new(),
             marks: Vec::new(),
         }
     }
@@ -193,6 +224,15 @@ pub struct RegimeChange {
     pub after_level: Level,
 }
 
+/// A cycle of the throughput at the same load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThroughputCycle {
+    /// Time from one maximum to the next.
+    pub period_ns: u64,
+    /// Half the difference of the most and the least, in percent.
+    pub amplitude_percent: f64,
+}
+
 /// Speed of the host against earlier runs of the same sweep on the same host. It follows from the
 /// generator's processor time per operation at levels in common.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,7 +245,7 @@ pub struct EarlierHostSpeed {
     pub earlier: [f64; 2],
 }
 
-/// A time without a good response.
+/// A time in which work waited and nothing completed, of a second or more, or with failures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepOutage {
     /// Begin, from the begin of the sweep; `None` where a table does not tell.
@@ -217,7 +257,7 @@ pub struct SweepOutage {
     pub round: u32,
     /// The levels that were being measured.
     pub levels: Vec<Level>,
-    /// Operations that failed in those slices.
+    /// Operations that failed in it or because of it.
     pub failures: u64,
 }
 
@@ -267,6 +307,9 @@ pub struct SweepLevel {
     pub cpu_us_per_op: Option<f64>,
     /// Little's law: deviation of X·(R+Z) from N, in percent; closed loop only.
     pub littles_law_deviation_percent: Option<f64>,
+    /// Throughput between the target's pauses, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_pauses_per_s: Option<f64>,
     /// Reason why the level does not count for the conclusion (`invalid`, `failures`); `None` if it
     /// does.
     pub excluded_because: Option<String>,

@@ -1,28 +1,30 @@
-//! The rows of a sweep as reported: levels with their marks, slices with what was amiss in them,
-//! outages and the host's speed.
+//! The rows of a sweep as reported: levels with their marks, slices with what was amiss in them, and
+//! the host's speed.
 
-use super::progress::users_of;
+use super::silences::STALLED;
 use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::{fails, outlasts};
-use crate::experiment::sweep::report::{SweepConclusion, SweepLevel, SweepOutage, SweepSlice};
+use crate::experiment::sweep::report::{SweepConclusion, SweepLevel, SweepSlice};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::measure::error_share;
 use knee_load::spec::Level;
 use knee_load::stats::rounds::median;
 
-/// Shortest silence that is an outage, …
-const OUTAGE_NS: u64 = 250_000_000;
-/// … if at least this number of responses was expected in it, …
-const EXPECTED: f64 = 8.0;
-/// … and it exceeds this multiple of the median response time.
-const RESPONSES: f64 = 5.0;
 /// Share of failures above the usual of the level that is marked.
 const MORE_FAIL: f64 = 0.01;
-/// Stolen share of the host's processor time that is marked.
-const STEAL_PERCENT: f64 = 2.0;
-/// Longest gap between silences of one outage.
-const SAME_OUTAGE_GAP_NS: u64 = 1_000_000_000;
+/// Share of the host's processor time that was stolen, and share of the time in which the busiest
+/// worker waited for a processor, that disturb a slice.
+const STEAL_PERCENT: f64 = 5.0;
+const WAITING_PERCENT: f64 = 20.0;
+/// The shorter of a time and a share of the slice for which a stall of the generator disturbs it.
+const STALL_NS: u64 = 100_000_000;
+const STALL_SHARE: f64 = 0.1;
+/// Speed of the host below which it disturbs a slice.
+const SLOW: f64 = 0.75;
+/// Use of the busiest worker from which processor time per operation shows the host's speed. Below
+/// it a slower target costs more as well: the generator sleeps and wakes more often.
+const BUSY_PERCENT: f64 = 50.0;
 
 /// One reported level for each row of `table`, with figures of the merged trials and the marks of
 /// the conclusion. The conclusion rests on the rows `used`.
@@ -60,6 +62,7 @@ pub(super) fn levels(
             littles_law_deviation_percent: trial
                 .and_then(|t| t.http()?.littles_law.as_ref())
                 .map(|law| law.deviation_percent),
+            between_pauses_per_s: p.between_pauses_per_s,
             excluded_because: excluded_because(p, used),
             is_knee: nearest == Some(p.level),
             is_best_within_bound: best == Some(p.level),
@@ -89,20 +92,19 @@ pub(super) fn slices(past: &[TrialReport], rounds: &[u32]) -> Vec<SweepSlice> {
         let times = &trial.response_time_ns;
         let same = past.iter().filter(|t| t.level == trial.level);
         let usual_failures = median(same.map(|t| error_share(&t.outcomes)));
-        let stolen = trial.generator.steal_percent.unwrap_or(0.0);
-        let outage_ns = outage(past, trial);
         let marks = [
             (round == 0, EXPLORED),
-            (outage_ns.is_some(), OUTAGE),
             (error_share(&trial.outcomes) > usual_failures + MORE_FAIL, "errors"),
             (trial.verdict == Verdict::Invalid, INVALID),
-            (stolen >= STEAL_PERCENT, "stolen"),
         ];
-        let marks = marks.into_iter().filter(|mark| mark.0);
+        let marks = marks.into_iter().filter(|mark| mark.0).map(|mark| mark.1);
+        let slice = trial.slice();
         SweepSlice {
             round,
             level: trial.level,
-            begin_ns: trial.slice().map(|slice| slice.begin_ns),
+            begin_ns: slice.map(|slice| slice.begin_ns),
+            load_begin_ns: slice.map(|slice| slice.load_begin_ns),
+            end_ns: slice.map(|slice| slice.end_ns),
             duration_ns: Some(trial.duration_ns),
             throughput_per_s: trial.successes_per_s(),
             mean_ns: times.mean,
@@ -111,76 +113,54 @@ pub(super) fn slices(past: &[TrialReport], rounds: &[u32]) -> Vec<SweepSlice> {
             cpu_us_per_op: trial.generator.cpu_us_per_op(),
             host_speed: None,
             weight: 1.0,
-            outage_ns,
-            marks: marks.map(|mark| mark.1.to_owned()).collect(),
+            outage_ns: None,
+            pauses_ns: Vec::new(),
+            marks: marks.chain(disturbances(trial)).map(str::to_owned).collect(),
         }
     };
     let mut slices: Vec<SweepSlice> = past.iter().zip(rounds).map(of).collect();
     let speeds = host_speeds(&slices);
-    for (slice, speed) in slices.iter_mut().zip(speeds) {
+    for ((slice, speed), trial) in slices.iter_mut().zip(speeds).zip(past) {
         slice.host_speed = speed;
+        let is_busy = trial.generator.busiest_worker_percent >= BUSY_PERCENT;
+        if speed.is_some_and(|speed| speed < SLOW) && is_busy {
+            slice.marks.push(SLOW_HOST.to_owned());
+        }
     }
     slices
 }
 
-/// Marks of slices that explored, had an outage, and are invalid.
+/// Marks of slices that explored, that are invalid, and whose host was disturbed.
 const EXPLORED: &str = "explored";
-pub(super) const OUTAGE: &str = "outage";
 pub(super) const INVALID: &str = "invalid";
+const STOLEN: &str = "stolen";
+const WAITED: &str = "waited";
+const SLOW_HOST: &str = "slow_host";
 
-/// Begin and end of an outage in a slice, from the begin of the sweep.
-fn outage(past: &[TrialReport], trial: &TrialReport) -> Option<[u64; 2]> {
-    let slice = trial.slice()?;
-    let [start, end] = slice.longest_silence()?;
-    let same = || past.iter().filter(|t| t.level == trial.level && t.completed > 0);
-    // A level with few slices takes the throughput of lower levels.
-    let least = past.iter().filter(|t| users_of(t.level) <= users_of(trial.level));
-    let per_s = median(same().map(|t| t.successes_per_s()));
-    let per_s = per_s.max(median(least.map(|t| t.successes_per_s())));
-    let response_ns = median(same().filter_map(|t| t.response_time_ns.p50).map(|ns| ns as f64));
-    let length = end - start;
-    let is_long = length >= OUTAGE_NS.min(trial.duration_ns * 9 / 10);
-    let is_told = per_s * length as f64 / 1e9 >= EXPECTED;
-    let is_outage = is_long && is_told && length as f64 >= RESPONSES * response_ns;
-    is_outage.then(|| [slice.begin_ns + start, slice.begin_ns + end])
+/// Evidence that the generator or its host was disturbed in a trial, as marks. What a slice
+/// measured of the target is none.
+pub(super) fn disturbances(trial: &TrialReport) -> impl Iterator<Item = &'static str> {
+    let generator = &trial.generator;
+    let stall_ns = trial.offered.stall_ns_max;
+    let long_ns = STALL_NS.min((trial.duration_ns as f64 * STALL_SHARE) as u64);
+    let of_generator = trial.slice().is_some_and(|slice| {
+        let window = slice.begin_ns..slice.begin_ns + trial.duration_ns;
+        slice
+            .silences
+            .iter()
+            .any(|s| s.of_generator && s.begin_ns < window.end && window.start < s.end_ns)
+    });
+    let marks = [
+        (stall_ns >= long_ns && stall_ns > 0 || of_generator, STALLED),
+        (generator.steal_percent.unwrap_or(0.0) >= STEAL_PERCENT, STOLEN),
+        (generator.busiest_worker_waiting_percent >= WAITING_PERCENT, WAITED),
+    ];
+    marks.into_iter().filter(|mark| mark.0).map(|mark| mark.1)
 }
 
-/// Outages; those of neighbouring slices are one.
-pub(super) fn outages(slices: &[SweepSlice]) -> Vec<SweepOutage> {
-    let mut all: Vec<SweepOutage> = Vec::new();
-    let mut last_at = None;
-    for (i, slice) in slices.iter().enumerate() {
-        if !slice.marks.iter().any(|mark| mark == OUTAGE) {
-            continue;
-        }
-        let [begin_ns, end_ns] = [0, 1].map(|end| slice.outage_ns.map(|out| out[end]));
-        let goes_on = |o: &&mut SweepOutage| match (begin_ns, o.end_ns) {
-            (Some(begin), Some(end)) => {
-                let slice_begin = slice.begin_ns.unwrap_or(begin);
-                begin.saturating_sub(end) <= SAME_OUTAGE_GAP_NS
-                    && begin <= slice_begin + SAME_OUTAGE_GAP_NS / 20
-            }
-            _ => last_at.is_some_and(|last| last + 1 == i),
-        };
-        match all.last_mut().filter(goes_on) {
-            Some(last) => {
-                last.end_ns = end_ns;
-                last.failures += slice.errors;
-                if !last.levels.contains(&slice.level) {
-                    last.levels.push(slice.level);
-                }
-            }
-            None => all.push(SweepOutage {
-                begin_ns,
-                end_ns,
-                round: slice.round,
-                levels: vec![slice.level],
-                failures: slice.errors,
-            }),
-        }
-        last_at = Some(i);
-    }
-    all
+/// Whether a slice has marks of a disturbed generator or host.
+pub(super) fn is_disturbed(slice: &SweepSlice) -> bool {
+    [STALLED, STOLEN, WAITED, SLOW_HOST].iter().any(|mark| slice.has_mark(mark))
 }
 
 /// Speed of the host in each slice: the median processor time per operation of the level, divided

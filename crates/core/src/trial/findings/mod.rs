@@ -15,7 +15,7 @@ pub(crate) use generator::{
     FLEET_INCOMPLETE, GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, RATE_MAX_REACHED, distorted,
 };
 pub(crate) use sessions::CODES as SESSION_CODES;
-pub(crate) use silence::{OUTAGE, pauses_found};
+pub(crate) use silence::{OUTAGE, PAUSES, PERIODIC_PAUSES};
 pub(crate) use target::{
     ERRORS, FIND_THE_FAILURES, NON_STATIONARY, TARGET_QUEUE_GROWS, failure_kind,
 };

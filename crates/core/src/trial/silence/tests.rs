@@ -5,7 +5,7 @@ use crate::trial::assess::assess;
 use crate::trial::assess::tests::{closed, open, spec};
 use crate::trial::findings::trial_findings;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::silence::joined;
+use crate::trial::silence::{Silence, joined};
 use crate::trial::slice::Slice;
 use crate::trial::validity::Clause;
 use knee_load::law::Law;
@@ -204,6 +204,8 @@ fn a_silence_across_two_slices_is_one() {
     let level = Slice::silences_of_level(&[&first, &second, &steady]);
     assert_eq!(level[2], []);
     let all = joined(level.concat(), MS(100));
+    let apart = Silence { end_ns: second.load_begin_ns, ..Silence::default() };
+    assert_eq!(joined([apart, level[1][0]], MS(100)).len(), 2, "an answer came in between");
     let [one] = &all[..] else { panic!("{all:?}") };
     assert!(one.begin_ns.abs_diff(MS(10_900).0) < MS(20).0, "{one:?}");
     assert!(one.end_ns.abs_diff(second.load_begin_ns + MS(700).0) < MS(20).0, "{one:?}");

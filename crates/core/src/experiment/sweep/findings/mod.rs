@@ -3,7 +3,9 @@
 mod time;
 mod uncertainty;
 
-use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis, fails, interpolate};
+use crate::experiment::sweep::knee::{
+    CurveShape, Knee, KneeAnalysis, ThroughputFall, fails, interpolate,
+};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::experiment::sweep::{bound, open_loop};
 use crate::finding::{Code, Finding, codes};
@@ -14,7 +16,8 @@ use knee_load::spec::Level;
 use knee_load::stats::sample::share_interval;
 pub(crate) use time::host_speed_differs;
 pub(super) use time::{
-    drifts_over_time, host_speed_varied, outages, regime_change, throughput_varies,
+    cycles_over_time, drifts_over_time, host_speed_varied, outages, pauses, regime_change,
+    throughput_varies,
 };
 use uncertainty::disagreement;
 pub(super) use uncertainty::{confidence, time_not_separated};
@@ -160,7 +163,7 @@ fn shape(analysis: &KneeAnalysis, all: &[LevelPoint]) -> Option<Finding> {
             ))
         }
         CurveShape::Unbracketed { at_most } => Some(knee_not_bracketed(at_most, first)),
-        CurveShape::Bent(_) | CurveShape::Untold { .. } => None,
+        CurveShape::Bent(_) => None,
     }
 }
 
@@ -268,6 +271,7 @@ fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Op
     let all = || past.iter().map(|p| times(p));
     let [least, longest] = [all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max)];
     let gained = match 100.0 * gain {
+        less if less <= -5.0 => "less throughput".to_owned(),
         more if more <= 0.05 => "no more throughput".to_owned(),
         more => format!("at most {} more throughput", percent(more)),
     };
@@ -297,22 +301,38 @@ fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Op
     ))
 }
 
-/// Throughput at the last level is significantly below the maximum.
-pub(super) fn retrograde(analysis: &KneeAnalysis) -> Option<Finding> {
-    let last = analysis.fallen.as_ref()?;
-    let (peak, most) = (*analysis.plateau.last()?, analysis.x_max_per_s);
-    Some(RETROGRADE.warning(
+/// Throughput falls significantly beyond its maximum.
+pub(super) fn retrograde(analysis: &KneeAnalysis, has_rounds: bool) -> Option<Finding> {
+    let fall = analysis.fallen.as_ref()?;
+    let ThroughputFall { peak, last, per_s: [before, after], .. } = fall;
+    let peak = *peak;
+    let text = if fall.is_step {
+        format!(
+            "throughput falls by {} at {} and more: from {}/s to {}/s",
+            percent(100.0 * (1.0 - after / before)),
+            users(fall.from),
+            number(*before),
+            number(*after)
+        )
+    } else {
         format!(
             "throughput falls beyond {}: {}/s at {}, {} less than the most, {}/s",
             users(peak),
             number(last.throughput_per_s),
             users(last.level),
-            percent(100.0 * (1.0 - last.throughput_per_s / most)),
-            number(most)
-        ),
+            percent(100.0 * (1.0 - last.throughput_per_s / before)),
+            number(*before)
+        )
+    };
+    let doubt =
+        if has_rounds { "" } else { ". Without rounds, time and level cannot be told apart" };
+    Some(RETROGRADE.warning(
+        format!("{text}{doubt}"),
         [
             ("peak_level", peak),
-            ("max_throughput_per_s", most),
+            ("from_level", fall.from),
+            ("fall_percent", 100.0 * (1.0 - after / before)),
+            ("max_throughput_per_s", *before),
             ("last_level", last.level),
             ("throughput_per_s", last.throughput_per_s),
         ],

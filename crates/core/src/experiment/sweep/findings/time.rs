@@ -1,26 +1,37 @@
 //! Findings about changes during a sweep. Time is a factor that is reported, not averaged away.
 
 use crate::experiment::sweep::answer::{at, changed};
-use crate::experiment::sweep::report::{EarlierHostSpeed, RegimeChange, SweepOutage};
+use crate::experiment::sweep::report::{
+    EarlierHostSpeed, RegimeChange, SweepOutage, ThroughputCycle,
+};
 use crate::finding::{Finding, codes};
-use crate::trial::findings::OUTAGE;
-use crate::words::{levels, number, percent, time};
+use crate::trial::findings::{OUTAGE, PAUSES, PERIODIC_PAUSES};
+use crate::trial::report::PausesReport;
+use crate::words::{levels, list, number, percent, time};
 
-/// Difference between rounds from which the host's speed varies, in percent.
+/// Difference from earlier runs from which the host's speed differs, in percent.
 const HOST_PERCENT: f64 = 5.0;
+/// Share by which the host's speed has to move the maximum.
+const MOVED_MIN: f64 = 0.02;
 
 codes! {
     REGIME_CHANGE = "regime_change":
-        cause "Throughput changed for good during the sweep, whatever the load: the target or its \
-               host is in another state since then. No mean of the two states is stated.",
+        cause "Throughput changed for good during the sweep, whatever the load, for better or \
+               worse: the target or its host is in another state since then. Each state lasted \
+               three rounds or more. No mean of the two states is stated.",
         remedy "See with knee recover whether the target comes back by itself after that load.";
+    CYCLES_OVER_TIME = "cycles_over_time":
+        cause "Throughput at the same load rises and falls in a cycle, at least two of which the \
+               sweep saw: a periodic job, or a neighbour on the target's host.",
+        remedy "Look for a job of that period at the target and its host.";
     DRIFTS_OVER_TIME = "drifts_over_time":
         cause "Throughput at the same load rose or fell over the rounds: the target or its host \
-               changes with time.",
+               changes with time. Less than two periods of a cycle look like this as well.",
         remedy "Let the target settle with a longer --warmup, and look for what grows in it.";
     HOST_SPEED_VARIED = "host_speed_varied":
         cause "The generator's processor time per operation differed between rounds at the same \
-               load. Other guests or programs let the host run faster and slower.",
+               load, and throughput went with it: adjusting for it moves the maximum by more than \
+               2 %. Other guests or programs let the host run faster and slower.",
         remedy "Compare with results of the same minutes, or use a host of its own.";
     HOST_SPEED_DIFFERS = "host_speed_differs":
         cause "The generator's processor time per operation differs from that in earlier runs of \
@@ -42,7 +53,24 @@ pub(in crate::experiment::sweep) fn regime_change(change: &RegimeChange) -> Find
             ("at_ns", change.at_ns.map_or(f64::NAN, |ns| ns as f64)),
             ("round", f64::from(change.round)),
         ],
-        "see whether the target comes back by itself: knee recover URL",
+        if change.after_per_s > change.before_per_s {
+            "warm the target up before it is measured: --warmup 30s"
+        } else {
+            "see whether the target comes back by itself: knee recover URL"
+        },
+    )
+}
+
+/// A cycle of the throughput.
+pub(in crate::experiment::sweep) fn cycles_over_time(cycle: &ThroughputCycle) -> Finding {
+    CYCLES_OVER_TIME.warning(
+        format!(
+            "throughput at the same load rises and falls by {} every {}",
+            percent(cycle.amplitude_percent),
+            time(cycle.period_ns as f64)
+        ),
+        [("amplitude_percent", cycle.amplitude_percent), ("period_ns", cycle.period_ns as f64)],
+        "look for a job of that period at the target and its host",
     )
 }
 
@@ -60,28 +88,44 @@ pub(in crate::experiment::sweep) fn drifts_over_time(drift_percent: f64) -> Find
     )
 }
 
-/// Times without a response.
-pub(in crate::experiment::sweep) fn outages(all: &[SweepOutage]) -> Option<Finding> {
+/// Times of an outage or a pause.
+fn from_to([begin, end]: [f64; 2]) -> String {
+    format!("from {} to {} into the sweep", time(begin), time(end))
+}
+
+/// The most outages and pauses whose times are in a sentence.
+const TIMES_STATED: usize = 3;
+
+/// Outages, each with its begin and end.
+pub(in crate::experiment::sweep) fn outages(
+    all: &[SweepOutage],
+    end_ns: Option<u64>,
+) -> Option<Finding> {
     let ends = |o: &SweepOutage| o.begin_ns.zip(o.end_ns).map(|(a, b)| [a as f64, b as f64]);
     let length = |o: &SweepOutage| ends(o).map_or(0.0, |[begin, end]| end - begin);
     let longest = all.iter().max_by(|a, b| length(a).total_cmp(&length(b)))?;
-    let [begin, end] = ends(longest).unwrap_or([f64::NAN; 2]);
-    let when = if begin.is_nan() {
-        at(None, longest.round)
-    } else {
-        let lasted = time(end - begin);
-        format!("for {lasted}, from {} to {} into the sweep", time(begin), time(end))
+    let when = |o: &SweepOutage| match ends(o) {
+        None => format!("{}, at {}", at(None, o.round), levels(&o.levels)),
+        Some([begin, end]) if end_ns.is_some_and(|last| end >= last as f64) => {
+            format!("from {} into the sweep to its end, at {}", time(begin), levels(&o.levels))
+        }
+        Some(span) => {
+            format!("for {}, {}, at {}", time(length(o)), from_to(span), levels(&o.levels))
+        }
     };
-    let more = match all.len() {
-        1 => String::new(),
-        n => format!(" ({n} such times)"),
+    let stated: Vec<String> = all.iter().take(TIMES_STATED).map(when).collect();
+    let more = match all.len() - stated.len() {
+        0 => String::new(),
+        n => format!(" ({n} more times are in the JSON report)"),
     };
     let failures: u64 = all.iter().map(|o| o.failures).sum();
+    let failed = match failures {
+        0 => String::new(),
+        n => format!("; {} operations failed", number(n as f64)),
+    };
+    let [begin, end] = ends(longest).unwrap_or([f64::NAN; 2]);
     Some(OUTAGE.error(
-        format!(
-            "no good response came {when}, at {}{more}; {failures} operations failed",
-            levels(&longest.levels)
-        ),
+        format!("no good response came {}{more}{failed}", list(&stated)),
         [
             ("from_ns", begin),
             ("until_ns", end),
@@ -94,23 +138,64 @@ pub(in crate::experiment::sweep) fn outages(all: &[SweepOutage]) -> Option<Findi
     ))
 }
 
-/// The host's speed varied between rounds.
-pub(in crate::experiment::sweep) fn host_speed_varied(
-    by_round: &[f64],
-    half_percent: f64,
-) -> Option<Finding> {
-    let least = by_round.iter().copied().reduce(f64::min)?;
-    let most = by_round.iter().copied().reduce(f64::max)?;
-    let varied = 100.0 * (most / least - 1.0);
-    let differ = varied.max(2.0 * half_percent);
-    (varied > HOST_PERCENT).then(|| {
+/// Pauses of the target; `per_s`: the maximum with them and between them.
+pub(in crate::experiment::sweep) fn pauses(
+    all: &PausesReport,
+    per_s: [f64; 2],
+    is_hidden: bool,
+) -> Finding {
+    let length = time(all.length_ns as f64);
+    let first = all.times_ns.first().map_or([f64::NAN; 2], |times| times.map(|ns| ns as f64));
+    let (code, text) = match (all.period_ns, all.count) {
+        (Some(period), _) => {
+            (PERIODIC_PAUSES, format!("pauses for about {length} every {}", time(period as f64)))
+        }
+        (None, 1) => (PAUSES, format!("paused for {length}, {}", from_to(first))),
+        (None, n) => {
+            (PAUSES, format!("paused {n} times for about {length}, first {}", from_to(first)))
+        }
+    };
+    let takes = match all.count {
+        1 => String::new(),
+        _ => format!(
+            ", {} of the time: the maximum is {}/s, and {}/s between pauses",
+            percent(all.percent),
+            number(per_s[0]),
+            number(per_s[1])
+        ),
+    };
+    let hides = if is_hidden && all.count > 1 {
+        ". In a closed loop users send nothing meanwhile, so its percentiles show few of these \
+         waits; in an open loop all who come then wait"
+    } else {
+        ""
+    };
+    code.warning(
+        format!("the target {text}{takes}{hides}"),
+        [
+            ("count", all.count as f64),
+            ("period_ns", all.period_ns.map_or(f64::NAN, |ns| ns as f64)),
+            ("length_ns", all.length_ns as f64),
+            ("percent", all.percent),
+            ("from_ns", first[0]),
+            ("until_ns", first[1]),
+        ],
+        "look at these times in the target's log (garbage collection, a lock, a checkpoint)",
+    )
+}
+
+/// The host's speed varied so much that it moved the maximum by this share.
+pub(in crate::experiment::sweep) fn host_speed_varied(moved: f64) -> Option<Finding> {
+    let percent_moved = 100.0 * moved.exp_m1();
+    (moved.abs() > MOVED_MIN).then(|| {
+        let way = if moved > 0.0 { "higher" } else { "lower" };
         HOST_SPEED_VARIED.info(
             format!(
-                "the host's speed varied by {} between rounds: results of other minutes may differ \
-                 by as much",
-                percent(varied)
+                "the host's speed varied between rounds: at its usual speed the maximum would be \
+                 {} {way}",
+                percent(percent_moved.abs())
             ),
-            [("varied_percent", varied), ("may_differ_percent", differ)],
+            [("moved_percent", percent_moved)],
             "compare with results of the same minutes, or measure on a host of its own",
         )
     })

@@ -2,7 +2,7 @@
 
 use crate::experiment::sweep::progress::users_of;
 use crate::experiment::sweep::report::SweepSlice;
-use crate::experiment::sweep::rows::OUTAGE;
+use crate::experiment::sweep::silences::OUTAGE;
 use knee_load::quantity::ParseError;
 use knee_load::spec::Level;
 

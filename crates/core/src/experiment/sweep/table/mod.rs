@@ -17,8 +17,14 @@ pub struct LevelPoint {
     pub level: f64,
     /// Operations that succeeded, per second.
     pub throughput_per_s: f64,
+    /// The same between the target's pauses, where it has any.
+    pub between_pauses_per_s: Option<f64>,
     /// 95 % confidence interval of it; `None` where the data permit none.
     pub throughput_ci95: Option<[f64; 2]>,
+    /// Half the width of that against other levels of the same rounds, as a share, …
+    pub relative_half: Option<f64>,
+    /// … and its degrees of freedom; `None`: many.
+    pub freedom: Option<u64>,
     /// Mean response time in nanoseconds, where it was measured.
     pub mean_ns: Option<f64>,
     /// 90th percentile of response time in nanoseconds, where it was measured.
@@ -69,6 +75,11 @@ impl LevelPoint {
     pub fn half_width(&self) -> Option<f64> {
         let [lo, hi] = self.throughput_ci95?;
         (self.throughput_per_s > 0.0).then(|| (hi - lo) / 2.0 / self.throughput_per_s)
+    }
+
+    /// The same against other levels: what all levels of a round share is no difference.
+    pub fn relative_half(&self) -> Option<f64> {
+        self.relative_half.or(self.half_width())
     }
 }
 

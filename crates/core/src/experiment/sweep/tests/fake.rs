@@ -17,8 +17,10 @@ use knee_load::spec::{
     TrialSpec, WaitPolicy,
 };
 use knee_load::time::Nanos;
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 /// Throughput and silence of a number of users from one time, in s, to another.
 pub(crate) type During = Box<dyn FnMut(u32, f64, f64) -> (f64, Option<[f64; 2]>)>;
@@ -34,6 +36,8 @@ pub(crate) struct Fake {
     /// What a slice from one time to another gets in place of `throughput`, and its longest time
     /// without a response within it.
     pub during: Option<During>,
+    /// Share of the host's processor time that was stolen in the next slice, in percent.
+    pub stolen: Rc<Cell<f64>>,
     /// Whether every trial drifts, however long.
     pub drifts: bool,
     /// Time that has passed.
@@ -48,6 +52,7 @@ impl Fake {
             failures: Box::new(|_| 0.0),
             noise: 0.0,
             during: None,
+            stolen: Rc::default(),
             drifts: false,
             now_s: 0.0,
         }
@@ -88,7 +93,16 @@ impl Fake {
             Load::Overload(_) => unreachable!("a sweep asks for no overload"),
         };
         report.label = spec.label.clone();
-        report.set_slice(Some(Slice::at(begin_s, silence)));
+        let ns = |s: f64| (s * 1e9) as u64;
+        let (load_begin_ns, end_ns) = (ns(begin_s - spec.warmup.as_secs_f64()), ns(end_s));
+        let mut slice = Slice::at(begin_s, silence);
+        (slice.load_begin_ns, slice.end_ns) = (load_begin_ns, end_ns);
+        for silence in &mut slice.silences {
+            silence.at_begin = silence.begin_ns <= slice.begin_ns + 1_000;
+            silence.at_end = silence.end_ns + 1_000 >= end_ns;
+        }
+        report.generator.steal_percent = Some(self.stolen.get());
+        report.set_slice(Some(slice));
         report
     }
 
@@ -134,10 +148,10 @@ impl Fake {
 
 /// A simulated trial as a slice that began at this time of the experiment, which it moves on.
 pub(crate) fn slice_of(trial: &Trial, now_s: &mut f64) -> TrialReport {
-    let began_s = *now_s;
-    *now_s += trial.spec.warmup.as_secs_f64() + trial.measurement.window.length().as_secs_f64();
+    let slice = Slice::of(trial, Nanos::from_secs_f64(*now_s));
+    *now_s = slice.end_ns as f64 / 1e9;
     let mut report = assess(trial);
-    report.set_slice(Some(Slice::of(trial, Nanos::from_secs_f64(began_s))));
+    report.set_slice(Some(slice));
     report
 }
 

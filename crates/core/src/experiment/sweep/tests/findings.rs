@@ -23,7 +23,7 @@ fn table(rows: &[(f64, f64)], half_width: Option<f64>) -> Vec<LevelPoint> {
 fn sweep_findings(points: &[LevelPoint]) -> Vec<Finding> {
     let reading = knee::analyse(points).expect("some row is usable");
     let mut found = users_findings(points, &reading, None, None);
-    found.extend(retrograde(&reading));
+    found.extend(retrograde(&reading, true));
     found
 }
 

@@ -8,6 +8,7 @@ mod limits;
 mod random_servers;
 mod rates;
 mod rounds;
+mod silent_servers;
 mod simulated;
 mod tables;
 mod users;

@@ -101,7 +101,11 @@ impl Server {
                 let length = Nanos((period.0 as f64 * (0.05 + 0.15 * rng::unit(rng))) as u64);
                 world.server_stalls = Stall::every(period, length, Nanos(20 * window.0));
             }
-            "slows" => self.slows_per_s = 0.05 + 0.2 * rng::unit(rng),
+            "slows" => {
+                self.slows_per_s = 0.05 + 0.2 * rng::unit(rng);
+                // The share of the transport falls, and the knee with it.
+                self.knee = None;
+            }
             "crashes" => self.crashes_at_s = Some(window.as_secs_f64() * 8.0 * rng::unit(rng)),
             "hangs" => {
                 world.faults.hangs_every = 2 + (8.0 * rng::unit(rng)) as u64;

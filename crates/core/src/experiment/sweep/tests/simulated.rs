@@ -33,6 +33,7 @@ fn sweep(
 /// Windows as long as this number of services.
 fn lasting(mut spec: SweepSpec, service: Nanos, services: u64) -> SweepSpec {
     spec.base.duration = Nanos(services * service.0);
+    spec.budget = Nanos(40 * spec.base.duration.0);
     spec.base.warmup = Nanos(spec.base.duration.0 / 10);
     spec.base.interval = Nanos(spec.base.duration.0 / 10);
     spec.base.timeout = Nanos(1_000 * service.0 + 10_000_000_000);

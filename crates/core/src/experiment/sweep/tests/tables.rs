@@ -98,7 +98,8 @@ fn the_classic_table_bends_at_48_users() {
     assert_eq!(conclusion.knee_ci95, None, "a table without intervals gives none");
     assert_eq!(codes(&findings), ["past_knee"]);
     assert!(findings[0].text.starts_with("200 and 300 users"), "{}", findings[0].text);
-    assert_eq!(conclusion.recommended_vusers, Some(48));
+    assert_eq!(conclusion.recommended_vusers, Some(100), "a level that was measured");
+    assert!(conclusion.answer.contains("between the levels 10 and 50"), "{}", conclusion.answer);
     assert_eq!(conclusion.levels.len(), 6);
     assert!(conclusion.levels[2].is_knee, "50 users are nearest");
 }
@@ -275,7 +276,28 @@ fn rounds_of_a_table_show_what_changed_with_time() {
 
     let (names, c) = of(&|_, users| if users == 16.0 { 0.8 } else { 1.0 });
     assert!(has(&names, "retrograde"), "{names:?}");
-    assert!(c.answer.contains("falls to"), "{}", c.answer);
+    assert!(c.answer.contains("falls by 20 % at 16 users and more"), "{}", c.answer);
+
+    let wave = |round: usize| 1.0 + 0.1 * (std::f64::consts::TAU * round as f64 / 4.0).sin();
+    let (names, _) = of(&|round, _| wave(round));
+    let is_named = ["regime_change", "outage", "retrograde"].iter().any(|code| has(&names, code));
+    assert!(!is_named, "{names:?}");
+}
+
+/// The nearest case is a table of the same noise without a fall.
+#[test]
+fn a_step_down_is_a_fall() {
+    let table = |after: f64| {
+        let rise = "users rps\n1 150\n2 300\n4 590\n8 870\n12 898\n16 900\n";
+        format!("{rise}24 {after}\n32 {}\n48 {}", after + 3.0, after - 4.0)
+    };
+    let (findings, c) = analyzed(&table(675.0));
+    let fall = findings.iter().find(|f| f.code == "retrograde").expect("a fall");
+    assert!(fall.text.contains("at 24 users and more"), "{}", fall.text);
+    assert!(fall.text.contains("time and level cannot be told apart"), "{}", fall.text);
+    assert_eq!(fall.evidence["peak_level"], 16.0);
+    assert!(c.answer.contains("at 24 users and more, to 67"), "{}", c.answer);
+    assert!(!codes(&analyzed(&table(890.0)).0).contains(&"retrograde"));
 }
 
 #[test]
