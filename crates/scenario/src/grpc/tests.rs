@@ -410,13 +410,14 @@ fn endless_reflection_ends() {
     let names = (0..50_000).map(|number| format!("{number}.proto"));
     set.file.iter_mut().for_each(|file| file.dependency.extend(names.clone()));
     let set = set.encode_to_vec();
-    let text = wrong(reflection::learn("/chat.v1.Chat/Say", |q| reflection::answer(&set, &q)));
+    let text =
+        wrong(reflection::learn("/chat.v1.Chat/Say", &none(), |q| reflection::answer(&set, &q)));
     assert!(text.contains("over 1000 files"), "{text}");
 
     // Files that import one more each, and large ones.
     for (bytes, want) in [(0, "over 1000 files"), (1 << 20, "over 32 MiB")] {
         let mut number = 0;
-        let text = wrong(reflection::learn("/chat.v1.Chat/Say", |_| {
+        let text = wrong(reflection::learn("/chat.v1.Chat/Say", &none(), |_| {
             number += 1;
             let file = FileDescriptorProto {
                 name: Some(format!("{number}")),
