@@ -174,7 +174,6 @@ fn what_is_no_call_is_told_in_one_line() {
         (format!("grpc://{grpc}/a.B/C"), vec!["--proto", "/none.proto"], 2, "/none.proto"),
         (format!("grpc://{http}/a.B/C"), vec![], 4, "is not application/grpc"),
         (format!("http://{http}/"), vec!["--proto", "x"], 2, "give grpc://"),
-        (format!("grpc://{grpc}/knee.Echo/Say"), vec!["--proxy", "h:1"], 2, "a proxy for grpc://"),
     ] {
         let out = run(&[&["run", url.as_str(), "-n", "1"][..], &options].concat());
         let line = out.stderr;

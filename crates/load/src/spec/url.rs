@@ -349,7 +349,7 @@ mod tests {
                 "http://ü.example/ä",
                 "'ä': write",
             ),
-            ("a host that is a symbol alone", "http://\u{ad}/", "no international host name"),
+            ("a host of nothing but a soft hyphen", "http://\u{ad}/", "has no host"),
             ("a zone without a name", "[fe80::1%]", "no zone behind '%'"),
             ("a zone that no interface has", "[fe80::1%25a/b]", "more than one ':'"),
             ("an IPv6 address without brackets", "::1:8080", "more than one ':'"),

@@ -102,7 +102,7 @@ const REFUSED: &[(&str, &str)] = &[
         "-s: unknown; a scenario does what scripts do: knee scenario new…",
     ),
     ("run http://h/ --latency", "--latency: unknown; percentiles are always shown; leave it out"),
-    ("run http://h/ --resolve h:80:::1", "--resolve: unknown; give the address in the URL, and…"),
+    ("run http://h/ --resolve h:80:x", "--resolve: 'h:80:x' is no rule for a name:…"),
     ("run http://h/ -d {\"a\":1}", "--duration: '{\\\"a\\\":1}' is not a duration:…"),
     (
         "run http://h/ -t 30s",
