@@ -142,7 +142,7 @@ fn a_server_that_falls_for_ever_has_two_regimes() {
             has_fallen |= inside >= 21;
             Answer::After(if has_fallen { 60 * MS } else { 20 * MS })
         });
-        sweep(&url, &["--budget", "12s"])
+        sweep(&url, &["--budget", "24s"])
     };
     unless_disturbed(attempt, |report| {
         let c = &report["conclusion"];
