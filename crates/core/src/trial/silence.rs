@@ -376,7 +376,9 @@ pub fn silences(level: &[&SilenceRecord]) -> Vec<Vec<Silence>> {
             let law = || {
                 gaps.up_to(gap.beyond.0 as f64) > limit && record.missed(gap, responses).0 > limit
             };
-            long(gap) && (gap.beyond.0 as f64 >= apart || law())
+            // After the window ever fewer operations are left, whose gaps are longer.
+            let within = gap.bins.start as u64 * bin.0 < record.window.end.0;
+            long(gap) && (within && gap.beyond.0 as f64 >= apart || law())
         })
     };
     let good: u64 = level
