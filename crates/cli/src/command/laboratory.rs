@@ -17,7 +17,7 @@ use knee_engine::error::RunError;
 use knee_engine::interrupt;
 use knee_load::measure::IntervalWatcher;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// What the report of an experiment needs beside the experiment.
 #[derive(Debug)]
@@ -322,7 +322,9 @@ fn run_trials<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>(
                 output
             }
             // The user ended it while the trial began.
-            Err(_) if stop.load(Ordering::Relaxed) => return Ok(ControlFlow::Break(None)),
+            Err(RunError::Unreachable(_)) if ended_by_signal().is_some() => {
+                return Ok(ControlFlow::Break(None));
+            }
             Err(e) if trials == 0 => return Err(e),
             // What was measured before is worth a report.
             Err(e) => {

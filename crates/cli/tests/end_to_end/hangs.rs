@@ -139,9 +139,9 @@ fn longest_gap_s(answers: &Answers) -> [f64; 2] {
 #[test]
 fn one_freeze_is_named_with_begin_and_end() {
     for (load, length, code) in [
-        (["-c", "1"], 350, "pauses"),
+        (["-c", "1"], 900, "pauses"),
         (["-c", "16"], 1_300, "outage"),
-        (["-R", "100"], 500, "pauses"),
+        (["-R", "100"], 900, "pauses"),
     ] {
         let attempt = || {
             let mut log = Answers::default();

@@ -102,24 +102,34 @@ fn check_all_messages(report: &Value, what: &str) {
 
 #[test]
 fn times_of_messages_are_those_of_the_servers_log() {
-    let (report, (first, gaps)) = until_valid(|| {
-        let log = TempPath::new("messages.csv");
-        let law = ["--stream", "messages=20, first=fixed(40ms), gap=uniform(10ms,30ms)"];
-        let server = KneeServer::start(&[&law[..], &["--stream-log", log.str()]].concat());
-        let load = ["-R", "10", "--arrival", "poisson", "-d", "3s", "--warmup", "0"];
-        let ended = run(&[&["run", &server.url(), "--json", "-"][..], &load].concat());
-        server.served();
-        (ended, logged(&log))
-    });
-    let told = messages(&report);
-    for (of, logged) in [("first_message_ns", first), ("gap_ns", gaps)] {
-        for (name, q) in [("p50", 0.5), ("p90", 0.9)] {
-            let Some(measured) = told[of][name].as_u64() else { continue };
-            let rank = ((logged.len() as f64 * q).ceil() as usize).clamp(1, logged.len());
-            let (near, measured) = (logged[rank - 1] as f64, measured as f64);
-            assert!((measured / near - 1.0).abs() < 0.1, "{of} {name}: {measured} of {near}");
+    let attempt = || {
+        let (report, (first, gaps)) = until_valid(|| {
+            let log = TempPath::new("messages.csv");
+            let law = ["--stream", "messages=20, first=fixed(40ms), gap=uniform(10ms,30ms)"];
+            let server = KneeServer::start(&[&law[..], &["--stream-log", log.str()]].concat());
+            let load = ["-R", "10", "--arrival", "poisson", "-d", "3s", "--warmup", "0"];
+            let ended = run(&[&["run", &server.url(), "--json", "-"][..], &load].concat());
+            server.served();
+            (ended, logged(&log))
+        });
+        let told = messages(&report);
+        let mut off = vec![];
+        for (of, logged) in [("first_message_ns", first), ("gap_ns", gaps)] {
+            for (name, q) in [("p50", 0.5), ("p90", 0.9)] {
+                let Some(measured) = told[of][name].as_u64() else { continue };
+                let rank = ((logged.len() as f64 * q).ceil() as usize).clamp(1, logged.len());
+                let (near, measured) = (logged[rank - 1] as f64, measured as f64);
+                if (measured / near - 1.0).abs() >= 0.1 {
+                    off.push(format!("{of} {name}: {measured} of {near}"));
+                }
+            }
         }
-    }
+        off
+    };
+    // A busy host delays what the server writes to its log.
+    let offs: Vec<_> =
+        (0..5).map_while(|_| Some(attempt()).filter(|off| !off.is_empty())).collect();
+    assert!(offs.len() < 5, "{offs:#?}");
 }
 
 #[test]

@@ -134,7 +134,8 @@ fn tunnels_lead_to_servers_of_every_protocol() {
             proxy.seen();
             let url = format!("{scheme}://{}/{path}", server.address);
             let many = ["-n", "20", "--vusers", "2", "-x", &proxy.address, "--backend", backend];
-            let ended = one(&url, &[options, &many[..]].concat()[..], &[]);
+            let output = ["--json", "-", "--no-save", "--quiet"];
+            let ended = run(&[&["run", &url][..], options, &many, &output].concat());
             let trial = trial(&ended);
             assert_eq!(trial["outcomes"], json!({"ok": 20}), "{scheme} {options:?}: {ended:?}");
             let through = json!([format!("http://{} (--proxy)", proxy.address)]);

@@ -343,7 +343,7 @@ fn what_is_refused_is_told_without_its_secrets() {
         &["run", "http://h/", "-H", "Authorization:", "Bearer", "CANARY"],
         &["run", "http://h/", "-u", "CANARY-pass"],
         &["run", "http://h/", "--cookie", "CANARY-cookie"],
-        &["run", "http://h/", "-x", "http://me:CANARY@h:1/a"],
+        &["run", "http://h/", "-x", "ftp://me:CANARY@h:1"],
         &["run", "http://h/", "-d", "10{\"password\":\"CANARY\"}"],
         &["run", "--targets", &targets],
         &["run", &scenario],

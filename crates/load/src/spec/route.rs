@@ -150,7 +150,7 @@ impl Proxy {
             Some((scheme, _)) => {
                 let what = format!(
                     "is a proxy of the scheme {}, which is not supported: expected \
-                     http://[USER:PASSWORD@]HOST:PORT",
+                     http://HOST:PORT",
                     quoted(scheme)
                 );
                 return Err(wrong(&what));

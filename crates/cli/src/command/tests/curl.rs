@@ -270,7 +270,7 @@ fn options_of_curl_that_make_no_request_are_refused() {
         (
             &["-x", "socks5://u:pw@h:1"],
             "--proxy: 'socks5://***@h:1' is a proxy of the scheme 'socks5', which is not \
-             supported: expected http://[USER:PASSWORD@]HOST:PORT",
+             supported: expected http://HOST:PORT",
         ),
         (
             &["-x", "p:3128", "--unix-socket", "/s"],
