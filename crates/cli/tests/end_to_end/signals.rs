@@ -81,7 +81,7 @@ const PHASES: &[Phase] = &[
     ("load without an answer", "run http://ADDRESS/never -c 2 -d 60s --timeout 60s", "", "/never"),
     ("drain", "run http://ADDRESS/never -R 100 -d 20ms --warmup 0 --timeout 60s", "", "/never"),
     ("recovery", "recover http://ADDRESS/ -R 20 --before 60s --after 60s", "", "GET / "),
-    ("overload", "overload http://ADDRESS/ --rates 50 -d 60s", "", "GET / "),
+    ("overload", "overload http://ADDRESS/ --rate 50 -d 60s", "", "GET / "),
     ("levels", "sweep http://ADDRESS/ --vusers 1,2 -d 60s", "", "GET / "),
     (
         "setup",

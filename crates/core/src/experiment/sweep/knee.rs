@@ -399,7 +399,10 @@ fn contradicted(points: &[LevelPoint], knee: &Knee, x_max: f64, full: f64) -> Op
         let room = p.half_width().unwrap_or(0.0).max(ABOVE_RISE);
         p.throughput_per_s > (1.0 + room) * knee.x_1_per_s * p.level
     };
-    let bears_out = knee.throughput_per_s >= REACHED * x_max && !points.iter().any(above_rise);
+    // Not that of the measured level that it is stated as, which may be well below.
+    let crossing = interpolate(points, knee.level, |p| Some(p.throughput_per_s));
+    let crossing = crossing.unwrap_or(knee.throughput_per_s);
+    let bears_out = crossing >= REACHED * x_max && !points.iter().any(above_rise);
     let disagree = others().any(|level| knee.is_far_from(level));
     if bears_out && (!disagree || models::any_fits(points)) {
         return None;
