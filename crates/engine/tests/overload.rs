@@ -87,6 +87,16 @@ fn silent() -> (Listener, TcpStream, u16) {
 /// What a test's server does with each connection.
 type Serve = fn(TcpStream);
 
+/// Raises a flag as it goes, also where a test fails, so that the server beside it ends.
+struct EndOf<'a>(&'a AtomicBool, Option<SocketAddr>);
+
+impl Drop for EndOf<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+        drop(self.1.map(TcpStream::connect));
+    }
+}
+
 /// Runs `body` beside a server that does so with each connection, one after the other.
 fn beside<R>(serve: Serve, body: impl FnOnce(u16, &dyn Fn() -> Vec<SocketAddr>) -> R) -> R {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -104,10 +114,8 @@ fn beside<R>(serve: Serve, body: impl FnOnce(u16, &dyn Fn() -> Vec<SocketAddr>) 
                 serve(stream);
             }
         });
-        let result = body(address.port(), &|| peers.lock().unwrap().clone());
-        over.store(true, Ordering::SeqCst);
-        drop(TcpStream::connect(address));
-        result
+        let _end = EndOf(&over, Some(address));
+        body(address.port(), &|| peers.lock().unwrap().clone())
     })
 }
 
@@ -170,10 +178,11 @@ fn answered_datagrams_are_replaced_at_once() {
             }
             ports
         });
+        let end = EndOf(&over, None);
         check(&spec, |trial| {
             assert_eq!(count(trial, Outcome::Served), 200, "{:?}", trial.measurement.outcomes);
         });
-        over.store(true, Ordering::SeqCst);
+        drop(end);
         ports.join().unwrap()
     });
     assert!(ports.len() > 2, "{ports:?}");

@@ -114,12 +114,13 @@ fn measure(part: &TourStep, quiet: bool) -> Result<Report, String> {
     let mut started = GuardedProgram::start(command.stdin(Stdio::null()).stdout(Stdio::piped()))
         .map_err(|e| failed(&e))?;
     let printed = started.child.stdout.take();
-    let text = std::thread::spawn(move || {
+    let read = std::thread::Builder::new().spawn(move || {
         let mut text = String::new();
         printed.map_or(Ok(0), |mut printed| printed.read_to_string(&mut text)).map(|_| text)
     });
+    let read = read.map_err(|e| failed(&e))?;
     let status = started.wait().map_err(|e| failed(&e))?;
-    let text = text.join().unwrap_or_else(|_| Ok(String::new())).map_err(|e| failed(&e))?;
+    let text = read.join().unwrap_or_else(|_| Ok(String::new())).map_err(|e| failed(&e))?;
     parse_report(&text).map_err(|e| match status.code() {
         Some(code) if text.is_empty() => failed(&format!("ended with {code}, without a report")),
         _ => failed(&e),

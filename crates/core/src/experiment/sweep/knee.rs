@@ -283,9 +283,15 @@ fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option
     knee
 }
 
+/// Most that a number of users differs from the measured level that it is stated as, as a share:
+/// 1.46 users are not 1.
+const SAME_LEVEL: f64 = 0.15;
+
 /// The measured level that a number of users is, rounded; otherwise that number.
 fn nearest_if_same(points: &[LevelPoint], level: f64) -> f64 {
-    let is_same = |p: &&LevelPoint| p.level == level.round().max(1.0);
+    let rounded = level.round().max(1.0);
+    let is_near = (level / rounded - 1.0).abs() <= SAME_LEVEL;
+    let is_same = |p: &&LevelPoint| is_near && p.level == rounded;
     points.iter().find(is_same).map_or(level, |p| p.level)
 }
 
@@ -399,10 +405,7 @@ fn contradicted(points: &[LevelPoint], knee: &Knee, x_max: f64, full: f64) -> Op
         let room = p.half_width().unwrap_or(0.0).max(ABOVE_RISE);
         p.throughput_per_s > (1.0 + room) * knee.x_1_per_s * p.level
     };
-    // Not that of the measured level that it is stated as, which may be well below.
-    let crossing = interpolate(points, knee.level, |p| Some(p.throughput_per_s));
-    let crossing = crossing.unwrap_or(knee.throughput_per_s);
-    let bears_out = crossing >= REACHED * x_max && !points.iter().any(above_rise);
+    let bears_out = knee.throughput_per_s >= REACHED * x_max && !points.iter().any(above_rise);
     let disagree = others().any(|level| knee.is_far_from(level));
     if bears_out && (!disagree || models::any_fits(points)) {
         return None;
