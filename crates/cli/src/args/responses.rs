@@ -124,8 +124,8 @@ pub struct MessageArgs {
 
     /// End message of a stream: its text, or /POINTER=VALUE of JSON such as /done=true; '' for none
     ///
-    /// It is not counted. By default it is that of the API, and [DONE] of sse. With this option or
-    /// with --messages sse, a stream without it is incomplete.
+    /// It is not counted. By default it is that of the API, and for sse the text DONE in brackets.
+    /// With this option or with --messages sse, a stream without it is incomplete.
     #[arg(long, value_name = "TEXT", value_parser = MessageRules::parse_end, hide_short_help = true)]
     end_message: Option<String>,
 

@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr};
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Connections")]
 pub struct RouteArgs {
-    /// Addresses of a name, without a lookup, repeatable: HOST:PORT:ADDRESS[,ADDRESS]...
+    /// Addresses of a name, without a lookup, repeatable: HOST:PORT:ADDRESS,...
     ///
     /// As in curl: the host * stands for all others, an IPv6 address may be in brackets, and
     /// -HOST:PORT takes a rule back. After a leading + the name is looked up once --dns-refresh is
@@ -35,7 +35,8 @@ pub struct RouteArgs {
     #[serde(serialize_with = "typed")]
     source: Option<Sources>,
 
-    /// HTTP proxy: [http://][USER:PASSWORD@]HOST[:PORT]; '' for none [default: by the environment]
+    /// HTTP proxy: http://USER:PASSWORD@HOST:PORT, or parts of it with the host; '' for none
+    /// [default: by the environment]
     ///
     /// Requests in HTTP/1.1 without TLS are forwarded; for all others the proxy makes a tunnel
     /// (CONNECT). As in curl the port is 1080 unless given, and the environment counts: http_proxy,
