@@ -33,7 +33,7 @@ pub enum UnfitReason {
     NoCount,
     /// Steps are repeated for each element of a JSON array.
     NoArray,
-    /// What is put together has over [`FILLED_BYTES_MAX`](super::fill::FILLED_BYTES_MAX).
+    /// What is put together has over 16 MiB.
     TooLong,
 }
 
