@@ -403,17 +403,24 @@ impl AddressTurn {
             next_source: place as usize,
             book,
         };
-        turn.read();
+        let book = Arc::clone(&turn.book);
+        let used = book.used.lock().unwrap_or_else(PoisonError::into_inner);
+        turn.learn(&used);
         turn.next = place as usize % turn.used.len().max(1);
         turn
     }
 
     /// Reads the addresses in use, unless they are being changed.
     fn read(&mut self) {
-        let changes = self.book.changes.load(Ordering::Acquire);
-        let Ok(used) = self.book.used.try_lock() else {
-            return;
-        };
+        let book = Arc::clone(&self.book);
+        let changes = book.changes.load(Ordering::Acquire);
+        if let Ok(used) = book.used.try_lock() {
+            self.learn(&used);
+            self.changes = changes;
+        }
+    }
+
+    fn learn(&mut self, used: &[RawAddress]) {
         let known = &mut self.known;
         let number = |raw: &RawAddress| {
             let is_it = |known: &KnownAddress| known.raw.decode().ok() == raw.decode().ok();
@@ -427,7 +434,6 @@ impl AddressTurn {
         if !numbers.is_empty() {
             (self.used, self.next) = (numbers, 0);
         }
-        self.changes = changes;
     }
 
     /// The next one.
