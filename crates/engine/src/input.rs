@@ -92,8 +92,8 @@ fn open_below(folder: &Path, path: &Path) -> Result<File, Unreadable> {
         match e {
         Errno::XDEV | Errno::LOOP => outside(),
         Errno::NOSYS | Errno::PERM => Unreadable::Because(
-            "may not be read: this kernel, or who started this process, does not permit openat2 \
-             (Linux 5.6), which holds files below a folder"
+            "may not be read: to keep to one folder needs openat2 (Linux 5.6), which this kernel or \
+             a sandbox refuses"
                 .to_owned(),
         ),
         e => failed(e.into()),
