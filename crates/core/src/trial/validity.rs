@@ -417,14 +417,25 @@ fn operations_are_lost(e: &ValidityEvidence) -> Option<String> {
     })
 }
 
+/// Lost agents that are named; a longer list would hide what else is said.
+const LOST_NAMED: usize = 100;
+
 fn agent_is_lost(e: &ValidityEvidence) -> Option<String> {
-    let (agent, because) = e.agents_lost.first()?;
-    let others = match e.agents_lost.len() {
-        1 => String::new(),
-        n => format!(", and {} more", n - 1),
+    let (first, because) = e.agents_lost.first()?;
+    let [others @ .., last] = &e.agents_lost[1..] else {
+        return Some(format!(
+            "agent {first} is lost ({because}): its share of the load is not in the figures"
+        ));
+    };
+    let named = others.iter().take(LOST_NAMED - 2);
+    let names: String = named.map(|(agent, _)| format!(", {agent}")).collect();
+    let end = match others.len().saturating_sub(LOST_NAMED - 2) {
+        0 => last.0.clone(),
+        more => format!("{} more", more + 1),
     };
     Some(format!(
-        "agent {agent} is lost ({because}){others}: its share of the load is not in the figures"
+        "agents {first}{names} and {end} are lost ({first}: {because}): their share of the load is \
+         not in the figures"
     ))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{AgentService, lock};
 use crate::bus::{json, not_stored, now_ns};
-use crate::clocks::{PauseWatch, TimeSpan, longest_within};
+use crate::clocks::{TimeSpan, longest_within};
 use crate::interval_share::IntervalShare;
 use crate::parcel::{outline, pack, piece_words};
 use crate::protocol::{
@@ -214,13 +214,11 @@ impl JobRun {
             snapshots,
             why: Mutex::default(),
         };
-        let watch = PauseWatch::start();
-        let ran = knee_engine::run_part(&spec, crew, &muster, &self.shared.stop);
-        let stops = watch.end();
+        let ran = (self.service.make_part)(&spec, crew, &muster, &self.shared.stop);
         // Each worker of the next trial begins with one operation, which counts in the limit.
         self.service.spacing.charge(crew.workers);
         drop(files);
-        let mut trial = ran?;
+        let (mut trial, stops) = ran?;
         if let Some(why) = lock(&muster.why).take() {
             return Err(AgentAnswer::No(why));
         }

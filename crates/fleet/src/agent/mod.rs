@@ -5,7 +5,7 @@ mod question;
 
 use super::leases::AgentLeases;
 use crate::bus::{Bus, NatsLink, chain, json, now_ns, parse};
-use crate::clocks::chrony_error_ns_max;
+use crate::clocks::{PauseWatch, TimeSpan, chrony_error_ns_max};
 use crate::parcel::{ParcelPieces, parse_piece, unpack};
 use crate::permit::{Cidr, Permit, Spacing};
 use crate::protocol::{
@@ -18,9 +18,11 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use job::Job;
 pub(crate) use job::files_of;
+use knee_engine::StartBarrier;
 use knee_engine::error::RunError;
 use knee_engine::sys::clock;
-use knee_load::spec::Margins;
+use knee_load::measure::Trial;
+use knee_load::spec::{Margins, TrialSpec, WorkerRange};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -50,6 +52,26 @@ pub struct AgentOptions {
 pub struct Agent {
     bus: Bus,
     service: AgentService,
+}
+
+/// What makes an agent's part of a trial; beside it the times in which this process did not run.
+pub(crate) type MakePart = fn(
+    &TrialSpec,
+    WorkerRange,
+    &dyn StartBarrier,
+    &AtomicBool,
+) -> Result<(Trial, Vec<TimeSpan>), RunError>;
+
+fn part_of_engine(
+    spec: &TrialSpec,
+    crew: WorkerRange,
+    barrier: &dyn StartBarrier,
+    stop: &AtomicBool,
+) -> Result<(Trial, Vec<TimeSpan>), RunError> {
+    let watch = PauseWatch::start();
+    let ran = knee_engine::run_part(spec, crew, barrier, stop);
+    let stops = watch.end();
+    Ok((ran?, stops))
 }
 
 impl Agent {
@@ -94,11 +116,19 @@ impl Agent {
             stream: bus.stream.clone(),
             facts,
             spacing: Spacing::of(options.permit.rate_max),
+            make_part: part_of_engine,
             options,
             state: Mutex::default(),
             chrony_error_ns: Mutex::default(),
         };
         Ok(Agent { bus, service })
+    }
+
+    /// Has its parts of trials made by something else than the engine.
+    #[cfg(test)]
+    pub(crate) fn with_parts_of(mut self, make_part: MakePart) -> Agent {
+        self.service.make_part = make_part;
+        self
     }
 
     /// Properties of the agent.
@@ -169,6 +199,7 @@ struct AgentService {
     stream: jetstream::Context,
     facts: AgentFacts,
     options: AgentOptions,
+    make_part: MakePart,
     state: Mutex<AgentState>,
     /// Error of the time of day, as chrony reported it last.
     chrony_error_ns: Mutex<Option<u64>>,

@@ -4,9 +4,11 @@ use super::{AgentClient, FleetOptions, Member};
 use crate::NatsAccess;
 use crate::bus::{Bus, Stores, chain, parse};
 use crate::clocks::chrony_error_ns_max;
-use crate::protocol::{AgentFacts, COORDINATORS_INBOX, CoordinatorFacts, PROTOCOL, VERSION};
+use crate::protocol::{
+    AGENTS, AgentFacts, COORDINATORS_INBOX, CoordinatorFacts, PROTOCOL, VERSION,
+};
 use futures_util::future::join_all;
-use futures_util::{Stream, TryStreamExt};
+use futures_util::{StreamExt, TryStreamExt};
 use knee_engine::error::RunError;
 use knee_load::measure::AgentClock;
 use std::collections::BTreeSet;
@@ -43,24 +45,44 @@ pub fn present(
     })
 }
 
+/// Leases that are read at a time.
+const READ_AT_ONCE: usize = 64;
+
 /// Agents that hold a lease, by name.
 async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, RunError> {
     let unreachable =
         |why: String| RunError::FleetLost(format!("the agents cannot be listed: {why}"));
-    let keys = stores.agents.keys().await.map_err(|e| unreachable(chain(&e)))?;
-    let names = each_once(keys).await.map_err(|e| unreachable(chain(&e)))?;
+    let bucket = format!("$KV.{AGENTS}.");
+    // In one answer of the server: whoever reads keys one by one misses one that is renewed
+    // meanwhile, or sees it twice.
+    let subjects = stores.agents.stream.info_with_subjects(format!("{bucket}>")).await;
+    let subjects = subjects.map_err(|e| unreachable(chain(&e)))?;
+    let subjects: BTreeSet<String> = subjects
+        .map_ok(|(subject, _)| subject)
+        .try_collect()
+        .await
+        .map_err(|e| unreachable(chain(&e)))?;
+    let names = subjects.iter().filter_map(|subject| subject.strip_prefix(&bucket));
+    let reads = names.map(|name| async move { (name, stores.agents.get(name).await) });
+    let mut held = futures_util::stream::iter(reads).buffered(READ_AT_ONCE);
     let mut agents = Vec::new();
-    for name in names {
-        let held = stores.agents.get(&name).await.map_err(|e| unreachable(chain(&e)))?;
+    while let Some((name, held)) = held.next().await {
+        let held = held.map_err(|e| unreachable(chain(&e)))?;
         let facts = held.as_deref().and_then(parse::<AgentFacts>);
-        agents.extend(facts.map(|facts| AgentFacts { name, ..facts }));
+        agents.extend(facts.map(|facts| AgentFacts { name: name.to_owned(), ..facts }));
     }
     Ok(agents)
 }
 
-/// The keys in their order. One that is written while they are listed is listed twice.
-async fn each_once<E>(keys: impl Stream<Item = Result<String, E>>) -> Result<BTreeSet<String>, E> {
-    keys.try_collect().await
+/// Names that a message lists.
+const NAMED: usize = 12;
+
+fn few_of(names: &[&str]) -> String {
+    let shown = names[..names.len().min(NAMED)].join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Agents that take part: they are selected, answer, and are of this version.
@@ -76,13 +98,13 @@ pub(super) async fn find(
             "no agents at {place}: start 'knee agent --nats {place}' on each machine"
         )));
     }
-    let names: Vec<String> = all.iter().map(|facts| facts.name.clone()).collect();
-    let chosen: Vec<AgentFacts> =
-        all.into_iter().filter(|facts| options.select.takes(facts)).collect();
+    let (chosen, others): (Vec<AgentFacts>, Vec<_>) =
+        all.into_iter().partition(|facts| options.select.takes(facts));
     if chosen.is_empty() {
+        let names: Vec<&str> = others.iter().map(|facts| facts.name.as_str()).collect();
         return Err(RunError::NotPermitted(format!(
             "--agents takes none of the agents at {place}, which are {}",
-            names.join(", ")
+            few_of(&names)
         )));
     }
     for facts in &chosen {
@@ -121,7 +143,7 @@ pub(super) async fn find(
         return Err(RunError::FleetLost(format!(
             "{} of the {least} agents of --agents-min at {place}: {}",
             members.len(),
-            names.join(", ")
+            few_of(&names)
         )));
     }
     Ok(members)
@@ -179,15 +201,12 @@ mod tests {
     use crate::protocol::facts_of_test;
 
     #[test]
-    fn agent_that_renews_its_lease_meanwhile_is_listed_once() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let listed = |keys: &[Result<&str, ()>]| {
-            let keys: Vec<_> = keys.iter().map(|key| key.map(String::from)).collect();
-            runtime.block_on(each_once(futures_util::stream::iter(keys)))
-        };
-        let names = listed(&[Ok("loader2"), Ok("loader1"), Ok("loader2")]).unwrap();
-        assert_eq!(Vec::from_iter(names), ["loader1", "loader2"]);
-        assert_eq!(listed(&[Ok("loader1"), Err(())]), Err(()));
+    fn a_long_list_of_names_is_cut() {
+        let names: Vec<String> = (1..=15).map(|number| format!("a{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(few_of(&names[..2]), "a1, a2");
+        assert_eq!(few_of(&names[..12]), names[..12].join(", "));
+        assert!(few_of(&names).ends_with("a11, a12 and 3 more"));
     }
 
     #[test]

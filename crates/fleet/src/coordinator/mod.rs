@@ -32,6 +32,9 @@ use std::time::Duration;
 /// Time limit of a question about a target, beyond the time that the question takes itself.
 const QUESTION_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Readings of a clock without an answer after which the agent counts as lost.
+const READINGS_LOST_MAX: usize = 3;
+
 /// Options of a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetOptions {
@@ -275,14 +278,23 @@ impl<'a> AgentClient<'a> {
         }
     }
 
-    /// Reads the agent's clock from the best of several readings.
+    /// Reads the agent's clock from the best of several readings, some of which may get lost on a
+    /// busy host.
     pub(crate) async fn clock(&self, readings: usize) -> Result<ClockEstimate, String> {
         let mut exchanges = Vec::new();
+        let mut lost = 0;
         for _ in 0..readings {
             let asked = now_ns();
-            let reading: ClockReading =
-                self.ask(Verb::Clock, bytes::Bytes::new(), Duration::from_secs(2)).await?;
-            exchanges.push((asked, now_ns(), reading));
+            let limit = Duration::from_secs(2);
+            match self.ask::<ClockReading>(Verb::Clock, bytes::Bytes::new(), limit).await {
+                Ok(reading) => exchanges.push((asked, now_ns(), reading)),
+                Err(why) => {
+                    lost += 1;
+                    if lost == READINGS_LOST_MAX.min(readings) {
+                        return Err(why);
+                    }
+                }
+            }
         }
         best_of(&exchanges).ok_or_else(|| "it has no clock".to_owned())
     }

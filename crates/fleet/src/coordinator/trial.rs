@@ -33,8 +33,12 @@ const NATS_IS_BACK: &str = "NATS is back";
 
 /// Operations per second that one worker schedules with most of its core to spare.
 const RATE_PER_WORKER: f64 = 20_000.0;
-/// Time from the start request to the beginning, beside several round trips.
+/// Time from the start request to the beginning, beside several round trips, …
 const LEAD: Duration = Duration::from_millis(150);
+/// … and at least this for each agent.
+const LEAD_EACH: Duration = Duration::from_millis(1);
+/// Agents whose clocks are read at a time: more would wait for each other, and be less exact.
+const READ_AT_ONCE: usize = 32;
 /// Attempts, each with a longer lead than the one before.
 const ATTEMPTS: u32 = 3;
 /// Time limit for getting ready, beyond the time limit of a connect.
@@ -213,7 +217,7 @@ impl FleetTrial<'_> {
 
     /// Prepares all agents and starts them. Returns the beginning, on this host's clock.
     async fn begin(&self, members: &mut [Member], crews: &[WorkerRange]) -> Result<u64, RunError> {
-        let mut lead = LEAD;
+        let mut lead = LEAD.max(LEAD_EACH * members.len() as u32);
         let mut attempt = 1;
         loop {
             if let Err(error) = self.prepare(members, crews).await {
@@ -288,8 +292,12 @@ impl FleetTrial<'_> {
             let read = clock.map(|clock| member.clock = clock);
             read.map_err(|why| (member.facts.name.clone(), why))
         });
-        let read = join_all(read).await;
-        let lost = read.into_iter().find_map(Result::err);
+        let mut read = futures_util::stream::iter(read).buffer_unordered(READ_AT_ONCE);
+        let mut lost = None;
+        while let Some(ended) = read.next().await {
+            lost = lost.or(ended.err());
+        }
+        drop(read);
         lost.map_or(Ok(()), |(agent, why)| Err(lose(members, &agent, &why)))
     }
 

@@ -3,7 +3,7 @@
 
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
-use super::{Block, Document, Fact, Medium, fact};
+use super::{Block, Document, Fact, fact};
 use crate::number::{
     MISSING, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
     time_short,
@@ -14,6 +14,7 @@ use knee_core::trial::waiting::WaitReport;
 use knee_load::measure::AgentMeasured;
 use knee_load::spec::WaitPolicy;
 use knee_load::stats::gaps::Dispersion;
+use std::cmp::Reverse;
 
 /// The least share of time without a processor that is shown, in percent.
 const WAITING_SHOWN_PERCENT: f64 = 1.0;
@@ -140,8 +141,12 @@ pub(super) fn quantiles(q: &QuantilesReport) -> String {
     named.map(|(name, ns)| format!("{name} {}", known(ns, time_short))).join(", ")
 }
 
-/// Agents listed in a terminal, the lost ones first.
+/// Agents up to which all are shown. Of more, those that did not do their part, …
 const AGENTS_SHOWN: usize = 12;
+/// … up to this many, …
+const OFF_SHOWN: usize = 50;
+/// … and so many of the slowest and of the fastest of the others.
+const EXTREMES_SHOWN: usize = 4;
 
 /// Adds the agents of a trial that a fleet made. `of` names the trial among several.
 pub(super) fn show_agents(doc: &mut Document, trial: &TrialReport, of: &str) {
@@ -158,26 +163,35 @@ pub(super) fn show_agents(doc: &mut Document, trial: &TrialReport, of: &str) {
         made += &format!(", begun within {} of each other", time_short(skew_ns));
     }
     doc.section("Agents", made);
-    let is_off = |a: &&AgentMeasured| a.clock.is_some_and(|c| c.agrees_with_chrony == Some(false));
-    let off: Vec<&str> = agents.iter().filter(is_off).map(|a| a.agent.as_str()).collect();
-    if !off.is_empty() {
+    let is_ahead =
+        |a: &&AgentMeasured| a.clock.is_some_and(|c| c.agrees_with_chrony == Some(false));
+    let ahead: Vec<&str> = agents.iter().filter(is_ahead).map(|a| a.agent.as_str()).collect();
+    if let Some(first) = ahead.first() {
+        let who = match ahead.len() {
+            1..=AGENTS_SHOWN => ahead.join(", "),
+            n => format!("{first} and {} other agents", n - 1),
+        };
         doc.note(format!(
-            "The time of day of {} is further from the coordinator's than chrony permits. The \
-             beginning does not depend on it.",
-            off.join(", ")
+            "The time of day of {who} is further from the coordinator's than chrony permits. The \
+             beginning does not depend on it."
         ));
     }
-    let (lost, others): (Vec<_>, Vec<_>) = agents.iter().partition(|a| a.lost_because.is_some());
-    let ordered: Vec<&AgentMeasured> = lost.into_iter().chain(others).collect();
-    if ordered.len() <= AGENTS_SHOWN {
-        doc.table("Agents", agents_table(&ordered));
+    let (fine, off): (Vec<&AgentMeasured>, Vec<_>) =
+        agents.iter().partition(|a| agent_state(a) == AgentState::Fine);
+    if agents.len() <= AGENTS_SHOWN {
+        doc.table("Agents", agents_table(&[off, fine].concat()));
         return;
     }
-    doc.only(Medium::Page, |doc| doc.table("Agents", agents_table(&ordered)));
-    doc.only(Medium::Lines, |doc| {
-        doc.table("Agents", agents_table(&ordered[..AGENTS_SHOWN]));
-        doc.note("The page and the JSON have all of them.");
-    });
+    if !off.is_empty() {
+        let shown = &off[..off.len().min(OFF_SHOWN)];
+        doc.table("Agents that did not do their part", agents_table(shown));
+    }
+    let mut by_p99 = fine;
+    by_p99.sort_by_key(|a| Reverse(a.p99_ns));
+    let extremes = by_p99.len().min(EXTREMES_SHOWN);
+    doc.table("The slowest", agents_table(&by_p99[..extremes]));
+    doc.table("The fastest", agents_table(&by_p99[by_p99.len() - extremes..]));
+    doc.note(format!("The JSON has all {}.", count(agents.len() as u64)));
 }
 
 /// Adds the agents of the trial with the highest throughput, and each agent of the other trials
@@ -197,11 +211,15 @@ pub(super) fn show_agents_of_levels(doc: &mut Document, trials: &[TrialReport]) 
     if rows.is_empty() {
         return;
     }
-    let mut table = TableOf::new(&rows);
+    let shown = &rows[..rows.len().min(OFF_SHOWN)];
+    let mut table = TableOf::new(shown);
     table.left("level", |(trial, _)| trial.label.as_str());
     table.left("agent", |(_, agent)| agent.agent.as_str());
     table.left("state", |(_, agent)| state_line(agent));
     doc.table("Agents that did not do their part", table.done());
+    if shown.len() < rows.len() {
+        doc.note(format!("The JSON has all {}.", count(rows.len() as u64)));
+    }
 }
 
 fn agents_table(agents: &[&AgentMeasured]) -> Table {

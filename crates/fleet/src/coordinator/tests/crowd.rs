@@ -1,40 +1,37 @@
-//! A coordinator of many agents on a real NATS server. Another process stands for all of them, so
-//! that what this one takes is the coordinator's alone.
+//! A coordinator of many agents on a real NATS server. The agents are real but for their trials,
+//! which are simulated. They live in other processes, so that what this one takes is the
+//! coordinator's alone.
 
-use super::{Simulated, delivered_by, spec};
-use crate::bus::{Bus, Stores, json, now_ns, parse};
+use super::{Simulated, spec};
+use crate::bus::now_ns;
+use crate::clocks::TimeSpan;
 use crate::coordinator::{Fleet, FleetOptions};
-use crate::interval_share::IntervalShare;
 use crate::nats_access::NatsAccess;
-use crate::parcel::{ParcelPieces, pack, parse_piece, unpack};
-use crate::protocol::{
-    AGENTS, AgentAnswer, BEAT, ClockReading, GoRequest, Heartbeat, JobState, PIECE, PrepareRequest,
-    RENEW, Snapshot, TrialKey, TrialOrder, Verb, beat_subject, facts_of_test, live_subject,
-    result_subject,
-};
-use crate::{Patience, Selector};
-use async_nats::Message;
-use async_nats::jetstream::Context;
-use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::future::join_all;
+use crate::parcel::outline;
+use crate::{Agent, AgentOptions, Patience, Permit, Selector};
+use knee_core::trial::assess::assess;
+use knee_engine::StartBarrier;
+use knee_engine::error::RunError;
+use knee_engine::sys::thread::raise_open_files;
 use knee_load::arrival::ArrivalLaw;
-use knee_load::measure::{Histogram, Interval, IntervalWatcher};
-use knee_load::spec::{Load, Rate, TrialSpec};
+use knee_load::measure::{GeneratorUse, Histogram, Interval, IntervalWatcher, Trial};
+use knee_load::rng::{self, ORDER};
+use knee_load::spec::{Load, Margins, Rate, TrialSpec, WorkerRange};
 use knee_load::time::Nanos;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
 
 /// Operations per second of each agent.
 const EACH_PER_S: u64 = 100;
-/// Results that are packed and stored at a time.
-const STORING: usize = 8;
+/// Time for which NATS is away where it is restarted.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// A process that ends with this.
 struct Running(Child);
@@ -46,246 +43,155 @@ impl Drop for Running {
     }
 }
 
-/// A NATS server and where it is; `None`, and a line that says so, where none is installed.
-fn nats(folder: &PathBuf) -> Option<(Running, String)> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    let found = folders.map(|f| f.join("nats-server")).find(|f| f.is_file());
-    let Some(binary) = found else {
-        assert!(std::env::var_os("CI").is_none(), "nats-server is missing");
-        println!("skipped: nats-server is not installed");
-        return None;
-    };
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
-    let mut command = Command::new(binary);
-    let at = ["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"];
-    command.args(at).arg(folder);
-    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
-    let running = Running(quiet.spawn().unwrap());
-    let since = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(since.elapsed() < Duration::from_secs(30), "it starts");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Some((running, format!("nats://127.0.0.1:{port}")))
+/// A NATS server that can be restarted with what it has stored.
+struct NatsServer {
+    binary: PathBuf,
+    folder: PathBuf,
+    port: u16,
 }
 
-fn access(url: &str) -> NatsAccess {
-    NatsAccess { url: url.to_owned(), ..NatsAccess::default() }
+impl NatsServer {
+    /// `None`, and a line that says so, where none is installed.
+    fn find(folder: &Path) -> Option<NatsServer> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+        let found = folders.map(|f| f.join("nats-server")).find(|f| f.is_file());
+        let Some(binary) = found else {
+            assert!(std::env::var_os("CI").is_none(), "nats-server is missing");
+            println!("skipped: nats-server is not installed");
+            return None;
+        };
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Some(NatsServer { binary, folder: folder.to_owned(), port })
+    }
+
+    fn start(&self) -> Running {
+        let mut command = Command::new(&self.binary);
+        command.args(["-js", "-a", "127.0.0.1", "-p", &self.port.to_string(), "-sd"]);
+        command.arg(&self.folder).stdout(Stdio::null()).stderr(Stdio::null());
+        let running = Running(command.spawn().unwrap());
+        let since = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(since.elapsed() < Duration::from_secs(30), "it starts");
+            thread::sleep(Duration::from_millis(20));
+        }
+        running
+    }
+
+    fn access(&self) -> NatsAccess {
+        NatsAccess { url: format!("nats://127.0.0.1:{}", self.port), ..NatsAccess::default() }
+    }
 }
 
 fn name(number: usize) -> String {
     format!("a{number:04}")
 }
 
-/// One of the crowd.
-#[derive(Default)]
-struct Simulant {
-    pieces: ParcelPieces,
-    part: Option<PrepareRequest>,
-    spec: Option<TrialSpec>,
-    worker: Option<Simulated>,
-    begin_ns: Option<u64>,
-    parts: Vec<IntervalShare>,
-    sum: IntervalShare,
-    doing: Option<JobState>,
+/// Makes an agent's part of a trial against a target in virtual time, whose intervals come when
+/// those of a real one would.
+fn simulated_part(
+    spec: &TrialSpec,
+    crew: WorkerRange,
+    barrier: &dyn StartBarrier,
+    stop: &AtomicBool,
+) -> Result<(Trial, Vec<TimeSpan>), RunError> {
+    let mut worker = Simulated::new(spec, crew.share(0));
+    let never = || RunError::NotPermitted("it was never told to begin".to_owned());
+    let begin_ns = barrier.begin().ok_or_else(never)?;
+    barrier.begun(now_ns().saturating_sub(begin_ns));
+    let length_ns = (spec.window_end() + spec.timeout).0;
+    while now_ns() < begin_ns + length_ns && !stop.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(100));
+        let parts = worker.go_on(Nanos(now_ns().saturating_sub(begin_ns)));
+        parts.iter().for_each(|part| barrier.part(part));
+    }
+    let (measurement, rest) = worker.finish(spec.timeout);
+    rest.iter().for_each(|part| barrier.part(part));
+    let trial = Trial {
+        spec: outline(spec),
+        measurement,
+        generator: GeneratorUse::default(),
+        kernel: Default::default(),
+        observed: None,
+        agents: Vec::new(),
+        interrupted: false,
+    };
+    Ok((trial, Vec::new()))
 }
 
-type Crowd = Arc<Vec<Mutex<Simulant>>>;
-
-fn lock(one: &Mutex<Simulant>) -> MutexGuard<'_, Simulant> {
-    one.lock().unwrap()
-}
-
-impl Simulant {
-    fn answer(&mut self, verb: Verb, message: &Message) -> Bytes {
-        match verb {
-            Verb::Clock => {
-                let now = now_ns();
-                json(&ClockReading {
-                    came_ns: now,
-                    went_ns: now,
-                    realtime_ahead_ns: knee_engine::sys::clock::realtime_ahead_ns() as i64,
-                    is_synchronised: true,
-                    chrony_error_ns: None,
-                })
-            }
-            Verb::Piece => {
-                let header = message.headers.as_ref().and_then(|h| h.get(PIECE)).unwrap();
-                let place = parse_piece(header.as_str()).unwrap();
-                self.pieces.put(place, message.payload.clone());
-                json(&AgentAnswer::Yes)
-            }
-            Verb::Prepare => {
-                let order: TrialOrder = unpack(&self.pieces.take().unwrap()).unwrap();
-                let part: PrepareRequest = parse(&message.payload).unwrap();
-                self.worker = Some(Simulated::new(&order.spec, part.crew.share(0)));
-                (self.spec, self.part) = (Some(order.spec), Some(part));
-                (self.parts, self.sum, self.begin_ns) =
-                    (Vec::new(), IntervalShare::default(), None);
-                self.doing = Some(JobState::Busy);
-                json(&AgentAnswer::Yes)
-            }
-            Verb::Go => {
-                self.begin_ns = parse::<GoRequest>(&message.payload).map(|go| go.at_ns);
-                json(&AgentAnswer::Yes)
-            }
-            Verb::Cancel => {
-                self.begin_ns = None;
-                json(&AgentAnswer::Yes)
-            }
-            Verb::Thanks => {
-                self.doing = None;
-                json(&AgentAnswer::Yes)
-            }
-            Verb::Stop | Verb::Greet | Verb::Aim => json(&AgentAnswer::Yes),
-            Verb::Result => Bytes::new(),
-        }
-    }
-
-    fn key(&self) -> Option<TrialKey> {
-        self.part.as_ref().map(|part| part.key.clone())
-    }
-
-    /// What it has to say of the intervals that are over by now, and whether the load is.
-    fn go_on(&mut self) -> (Vec<Bytes>, bool) {
-        let now = now_ns();
-        let (Some(key), Some(begin_ns)) = (self.key(), self.begin_ns.filter(|&at| at < now)) else {
-            return (Vec::new(), false);
-        };
-        let (Some(worker), Some(spec)) = (&mut self.worker, &self.spec) else {
-            return (Vec::new(), false);
-        };
-        let mut told = Vec::new();
-        for part in worker.go_on(Nanos(now - begin_ns)) {
-            let part = IntervalShare::of(&part);
-            self.sum.accumulate(&part.coarse());
-            self.parts.push(part);
-            told.push(json(&Snapshot { key: key.clone(), sum: self.sum.clone() }));
-        }
-        (told, now - begin_ns > (spec.window_end() + spec.timeout).0)
-    }
-
-    /// What it delivers, packed.
-    fn finish(&mut self, agent: String) -> Option<Vec<Bytes>> {
-        let (spec, part) = (self.spec.as_ref()?, self.part.as_ref()?);
-        let (measurement, rest) = self.worker.take()?.finish(spec.timeout);
-        let mut parts = std::mem::take(&mut self.parts);
-        parts.extend(rest.iter().map(IntervalShare::of));
-        let delivered = delivered_by((agent, part.crew), spec, measurement, parts);
-        pack(&delivered).ok()
-    }
-}
-
-/// Stands for this number of agents, until it is killed.
-async fn stand_for(bus: &Bus, stores: &Stores, agents: usize) {
-    let crowd: Crowd = Arc::new((0..agents).map(|_| Mutex::default()).collect());
-    let lease = |number: usize| json(&facts_of_test(&name(number)));
-    let all: Vec<usize> = (0..agents).collect();
-    for some in all.chunks(100) {
-        let put = some.iter().map(|&n| stores.agents.put(name(n), lease(n)));
-        assert!(join_all(put).await.iter().all(Result::is_ok));
-    }
-    println!("ready");
-    let mut asked = bus.client.subscribe("knee.agent.*.*").await.unwrap();
-    let answering = (bus.client.clone(), crowd.clone());
-    bus.spawn(async move {
-        let (client, crowd) = answering;
-        while let Some(message) = asked.next().await {
-            let Some(verb) = Verb::of_subject(&message.subject) else {
-                continue;
-            };
-            let number = message.subject.split('.').nth(2).unwrap();
-            let number: usize = number[1..].parse().unwrap();
-            let answer = lock(&crowd[number]).answer(verb, &message);
-            let reply = message.reply.clone().unwrap();
-            client.publish(reply, answer).await.unwrap();
-        }
-    });
-    let (mut renew, mut beat) = (tokio::time::interval(RENEW), tokio::time::interval(BEAT));
-    let mut tick = tokio::time::interval(Duration::from_millis(50));
-    let few = Arc::new(Semaphore::new(STORING));
-    loop {
-        tokio::select! {
-            _ = renew.tick() => for number in 0..agents {
-                let subject = format!("$KV.{AGENTS}.{}", name(number));
-                bus.client.publish(subject, lease(number)).await.unwrap();
-            },
-            _ = beat.tick() => for (number, one) in crowd.iter().enumerate() {
-                let beat = {
-                    let one = lock(one);
-                    one.key().zip(one.doing.clone()).map(|(key, doing)| Heartbeat { key, doing })
-                };
-                if let Some(beat) = beat {
-                    let subject = beat_subject(&beat.key.run, &name(number));
-                    bus.client.publish(subject, json(&beat)).await.unwrap();
-                }
-            },
-            _ = tick.tick() => for number in 0..agents {
-                let (told, is_over) = lock(&crowd[number]).go_on();
-                let Some(key) = lock(&crowd[number]).key() else {
-                    continue;
-                };
-                for snapshot in told {
-                    let subject = live_subject(&key.run, &name(number));
-                    bus.client.publish(subject, snapshot).await.unwrap();
-                }
-                if is_over {
-                    lock(&crowd[number]).begin_ns = None;
-                    let (few, crowd) = (few.clone(), crowd.clone());
-                    bus.spawn(store(few, crowd, number, (bus.stream.clone(), key)));
-                }
-            },
-        }
-    }
-}
-
-async fn store(few: Arc<Semaphore>, crowd: Crowd, number: usize, to: (Context, TrialKey)) {
-    let (stream, key) = to;
-    let _one_of_few = few.acquire().await;
-    let packing = crowd.clone();
-    let pack = move || lock(&packing[number]).finish(name(number)).unwrap();
-    let pieces = tokio::task::spawn_blocking(pack).await.unwrap();
-    for (piece, bytes) in pieces.iter().enumerate() {
-        let subject = result_subject(&key, &name(number), &piece.to_string());
-        let sent = stream.publish(subject, bytes.clone()).await;
-        sent.unwrap().await.unwrap();
-    }
-    lock(&crowd[number]).doing = Some(JobState::Stored(pieces.len() as u32));
-}
-
+/// Serves as agents of these numbers until this process is killed.
 #[test]
 #[ignore = "another test starts it, in a process of its own"]
 fn the_crowd() {
     let told = std::env::var("KNEE_CROWD").unwrap();
-    let (url, agents) = told.split_once(' ').unwrap();
-    let bus = Bus::connect(&access(url), "crowd", "crowd").unwrap();
-    let stores = bus.stores().unwrap();
-    bus.run(stand_for(&bus, &stores, agents.parse().unwrap()));
+    let [url, first, count] = Vec::from_iter(told.split(' ')).try_into().unwrap();
+    let first: usize = first.parse().unwrap();
+    raise_open_files();
+    let join = |number: usize| {
+        let agent = Agent::join(AgentOptions {
+            access: NatsAccess { url: url.to_owned(), ..NatsAccess::default() },
+            name: Some(name(number)),
+            patience: Patience { limit: Duration::from_secs(30), tell: |_| () },
+            labels: Vec::new(),
+            permit: Permit::default(),
+            margins: Margins::UNKNOWN,
+            clock_shift_ns: 0,
+        });
+        let agent = agent.unwrap().with_parts_of(simulated_part);
+        let serve = move || agent.serve(&AtomicBool::new(false), &|_| ());
+        thread::Builder::new().spawn(serve).unwrap()
+    };
+    let count: usize = count.parse().unwrap();
+    let serving: Vec<_> = (first..first + count).map(join).collect();
+    println!("ready");
+    serving.into_iter().for_each(|agent| agent.join().unwrap().unwrap());
+}
+
+/// Starts a process that stands for agents, without waiting until they are there.
+fn crowd(nats: &NatsServer, first: usize, count: usize) -> Running {
+    let mut crowd = Command::new(std::env::current_exe().unwrap());
+    let of_itself = "coordinator::tests::crowd::the_crowd";
+    crowd
+        .args(["--exact", of_itself, "--ignored", "--nocapture"])
+        .env("KNEE_CROWD", format!("{} {first} {count}", nats.access().url))
+        .stdout(Stdio::piped());
+    Running(crowd.spawn().unwrap())
+}
+
+fn wait_until_ready(crowd: &mut Running) {
+    // It stays open: the test's own words would end the crowd otherwise.
+    let lines = BufReader::new(crowd.0.stdout.as_mut().unwrap());
+    let mut lines = lines.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "ready"), "the crowd is there");
 }
 
 #[derive(Default)]
 struct Watched {
-    intervals: u64,
     attempted: u64,
+    notes: Vec<String>,
+    /// When the first interval had ended.
+    began: Arc<OnceLock<Instant>>,
 }
 
 impl IntervalWatcher for Watched {
     fn on_interval(&mut self, interval: &Interval, _: &Histogram) {
-        self.intervals += 1;
+        self.began.get_or_init(Instant::now);
         self.attempted += interval.attempted;
+    }
+
+    fn on_note(&mut self, note: &str) {
+        self.notes.push(note.to_owned());
     }
 }
 
 /// The cost to the coordinator of a trial with a number of agents.
 #[derive(Debug)]
 struct Took {
-    /// Processor time, in seconds.
+    /// Processor time from the request for the trial to the verdict, in seconds.
     cpu_s: f64,
-    /// From the beginning of the load to the trial.
     wall_s: f64,
+    /// From the end of the load, with the time limit of its last operations, to the verdict.
+    verdict_s: f64,
     memory_mib: u64,
 }
 
@@ -304,25 +210,23 @@ fn memory_mib_max() -> u64 {
     kib / 1024
 }
 
-fn coordinate(agents: usize, duration: Nanos) -> Option<Took> {
+/// Has a trial made by this number of agents. Where some are to be `lost`, each is killed at a
+/// random time of it, and NATS is restarted once.
+fn coordinate(agents: usize, lost: usize, duration: Nanos) -> Option<Took> {
     let folder = std::env::temp_dir().join(format!("knee-crowd-{}-{agents}", std::process::id()));
-    let (_nats, url) = nats(&folder)?;
-    let mut crowd = Command::new(std::env::current_exe().unwrap());
-    let of_itself = "coordinator::tests::crowd::the_crowd";
-    crowd
-        .args(["--exact", of_itself, "--ignored", "--nocapture"])
-        .env("KNEE_CROWD", format!("{url} {agents}"))
-        .stdout(Stdio::piped());
-    let mut crowd = Running(crowd.spawn().unwrap());
-    let lines = std::io::BufReader::new(crowd.0.stdout.take().unwrap());
-    let mut lines = std::io::BufRead::lines(lines).map_while(Result::ok);
-    assert!(lines.any(|line| line == "ready"), "the crowd is there");
+    let nats = NatsServer::find(&folder)?;
+    let mut running = nats.start();
+    let stay = agents - lost;
+    let mut crowds = vec![crowd(&nats, 0, stay)];
+    wait_until_ready(&mut crowds[0]);
+    crowds.extend((stay..agents).map(|number| crowd(&nats, number, 1)));
+    crowds[1..].iter_mut().for_each(wait_until_ready);
 
     let mut fleet = Fleet::gather(FleetOptions {
-        access: access(&url),
+        access: nats.access(),
         select: Selector::default(),
         agents_min: agents as u32,
-        patience: Patience { limit: Duration::ZERO, tell: |_| () },
+        patience: Patience { limit: Duration::from_secs(60), tell: |_| () },
         allow_loss: false,
         threads: Some(1),
         started_at: "now".to_owned(),
@@ -337,21 +241,65 @@ fn coordinate(agents: usize, duration: Nanos) -> Option<Took> {
     (spec.duration, spec.interval) = (duration, Nanos::from_secs(1));
     let mut watched = Watched::default();
     let (before, since) = (cpu_s(), Instant::now());
-    let trial = fleet.run(&spec, None, &mut watched, &AtomicBool::new(false)).unwrap();
+    let has_ended = AtomicBool::new(false);
+    let (trial, report) = thread::scope(|scope| {
+        let (nats, running, crowds, ended) = (&nats, &mut running, &mut crowds, &has_ended);
+        let began = watched.began.clone();
+        scope.spawn(move || {
+            let mut random = rng::stream(agents as u64, ORDER);
+            let mut at = || {
+                let after_s = rng::unit(&mut random) * (duration.as_secs_f64() - 2.0);
+                Duration::from_secs_f64(after_s)
+            };
+            // The first is NATS.
+            let processes = if lost > 0 { 0..lost + 1 } else { 0..0 };
+            let mut kills: Vec<(Duration, usize)> =
+                processes.map(|process| (at(), process)).collect();
+            kills.sort();
+            for (at, process) in kills {
+                while began.get().is_none_or(|since| since.elapsed() < at) {
+                    thread::sleep(Duration::from_millis(10));
+                    if ended.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+                match process {
+                    0 => {
+                        let _ = running.0.kill();
+                        let _ = running.0.wait();
+                        thread::sleep(AWAY);
+                        *running = nats.start();
+                    }
+                    process => drop(crowds[process].0.kill()),
+                }
+            }
+        });
+        let trial = fleet.run(&spec, None, &mut watched, &AtomicBool::new(false)).unwrap();
+        has_ended.store(true, Ordering::Relaxed);
+        let report = assess(&trial);
+        (trial, report)
+    });
+    let end_ns = trial.measurement.began_ns + (spec.window_end() + spec.timeout).0;
     let took = Took {
         cpu_s: cpu_s() - before,
         wall_s: since.elapsed().as_secs_f64(),
+        verdict_s: now_ns().saturating_sub(end_ns) as f64 / 1e9,
         memory_mib: memory_mib_max(),
     };
-    let all = EACH_PER_S * agents as u64 * (duration.0 / 1_000_000_000);
-    assert_eq!(trial.measurement.outcomes.total(), all, "{took:?}");
-    assert!(trial.agents.iter().all(|a| a.lost_because.is_none()));
-    assert_eq!(trial.agents.len(), agents);
-    assert!(watched.intervals > 0 && watched.attempted <= all);
+    let each = EACH_PER_S * (duration.0 / 1_000_000_000);
+    assert_eq!(trial.measurement.outcomes.total(), each * stay as u64, "{took:?}");
     let kept: u64 = trial.measurement.intervals.iter().map(|i| i.attempted).sum();
-    assert_eq!(kept, all);
-    let by_name: BTreeMap<_, _> = trial.agents.iter().map(|a| (&a.agent, a.attempted)).collect();
-    assert!(by_name.values().all(|&n| n == all / agents as u64));
+    assert_eq!(kept, each * stay as u64);
+    assert!(watched.attempted <= each * agents as u64);
+    assert_eq!(trial.agents.len(), agents);
+    let gone = trial.agents.iter().filter(|a| a.lost_because.is_some()).map(|a| a.agent.clone());
+    let gone = BTreeSet::from_iter(gone);
+    assert_eq!(gone, (stay..agents).map(name).collect(), "{took:?}");
+    assert!(trial.agents.iter().all(|a| a.attempted == each || gone.contains(&a.agent)));
+    assert_eq!(report.invalid_because.is_empty(), lost == 0, "{:?}", report.invalid_because);
+    let because = report.invalid_because.join("; ");
+    assert!(gone.iter().all(|agent| because.contains(agent.as_str())), "{because}");
+    assert_eq!(watched.notes.len(), if lost > 0 { 2 } else { 0 }, "{:?}", watched.notes);
     drop(fleet);
     let _ = std::fs::remove_dir_all(folder);
     Some(took)
@@ -359,19 +307,26 @@ fn coordinate(agents: usize, duration: Nanos) -> Option<Took> {
 
 #[test]
 fn a_coordinator_of_many_agents_loses_nothing() {
-    coordinate(60, Nanos::from_secs(3));
+    coordinate(60, 0, Nanos::from_secs(3));
 }
 
-/// `KNEE_FLEET=AGENTSxSECONDS`.
+#[test]
+fn each_agent_that_is_killed_is_named_and_the_others_are_counted() {
+    coordinate(24, 4, Nanos::from_secs(6));
+}
+
+/// `KNEE_FLEET=AGENTSxSECONDSxLOST`.
 #[test]
 #[ignore = "minutes: cargo xtask bench --only fleet"]
 fn what_a_coordinator_takes() {
-    let size = std::env::var("KNEE_FLEET").unwrap_or("60x3".to_owned());
-    let (agents, seconds) = size.split_once('x').unwrap();
-    let (agents, seconds) = (agents.parse().unwrap(), seconds.parse().unwrap());
-    let took = coordinate(agents, Nanos::from_secs(seconds)).expect("nats-server");
+    let size = std::env::var("KNEE_FLEET").unwrap_or("60x3x0".to_owned());
+    let numbers: Vec<u64> = size.split('x').map(|n| n.parse().unwrap()).collect();
+    let [agents, seconds, lost] = numbers.try_into().unwrap();
+    let took = coordinate(agents as usize, lost as usize, Nanos::from_secs(seconds));
+    let took = took.expect("nats-server");
     println!(
-        "took agents {agents} seconds {seconds} cpu_s {:.2} wall_s {:.1} memory_mib {}",
-        took.cpu_s, took.wall_s, took.memory_mib
+        "took agents {agents} seconds {seconds} lost {lost} cpu_s {:.2} wall_s {:.1} verdict_s \
+         {:.1} memory_mib {}",
+        took.cpu_s, took.wall_s, took.verdict_s, took.memory_mib
     );
 }
