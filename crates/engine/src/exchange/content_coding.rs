@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::fmt::{self, Display};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
-/// Content codings of one body, most.
-const CODINGS_MAX: usize = 4;
+/// Content codings of one body, most: as many as curl undoes.
+const CODINGS_MAX: usize = 5;
 
 /// Decoded bytes that a body may always have.
 const DECODED_BYTES_FREE: u64 = 16 << 20;

@@ -91,7 +91,7 @@ pub const SUCCESS: &[SuccessRules] = &[
     SuccessRules {
         of: "Compressed body, where something in it is read",
         rules: &[
-            ("The codings are gzip, deflate, br or zstd, up to four in a row", "RFC 9110 §8.4"),
+            ("The codings are gzip, deflate, br or zstd, up to five in a row", "RFC 9110 §8.4"),
             (
                 "It decodes to its end, with its checks, and no bytes follow that",
                 "RFC 1950 to 1952, RFC 7932, RFC 8878",
