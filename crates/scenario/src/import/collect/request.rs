@@ -35,9 +35,8 @@ impl Collector {
             return Err(format!("a scenario has at most {TARGETS_MAX} targets"));
         }
         let (host, url) = (target.host(), target.url_of(&path)?);
-        let has_message = !draft.body.is_empty() || draft.content != ImportedBody::None;
-        if matches!(url.scheme(), Scheme::Ws | Scheme::Wss) && !has_message {
-            return Err("a step of a WebSocket sends a message, and this has none".to_owned());
+        if matches!(url.scheme(), Scheme::Ws | Scheme::Wss) {
+            return Err("WebSockets are not imported".to_owned());
         }
         let path = if server > 0 { target.whole_url(&path)? } else { path };
         if draft.body.len() > BODY_MAX {

@@ -194,9 +194,9 @@ fn lines_that_are_no_request_are_refused() {
         ("curl -= h", "-=: unknown option of curl"),
         ("curl -d @gone h", "gone: is missing"),
         (
-            "curl ws://h/x",
-            "there is no URL that a scenario can have: left out: GET ws://h/x: a step of a WebSocket \
-             sends a message, and this has none",
+            "curl ws://h/x -d m",
+            "there is no URL that a scenario can have: left out: POST ws://h/x: WebSockets are not \
+             imported",
         ),
         ("curl ftp://h", "there is no URL that a scenario can have: left out: GET ftp://h: "),
     ] {
