@@ -63,7 +63,7 @@ fn trial(arguments: &[&str]) -> Value {
 /// The trial of a session that extracts a token at this path.
 fn extracting(url: &str, path: &str, version: &str) -> Value {
     let step = format!("{{get: {path}, extract: {{token: {{json: /token}}}}}}");
-    let file = TempPath::new("compressed.yaml");
+    let file = TempPath::new(&format!("compressed{}.yaml", url.replace(['/', ':'], "-")));
     let text = format!("target: \"{url}\"\nsessions:\n  a:\n    steps:\n      - {step}\n");
     std::fs::write(&file.0, text).unwrap();
     trial(&[file.str(), version])
