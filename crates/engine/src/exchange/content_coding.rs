@@ -314,9 +314,7 @@ impl CodingStage {
         };
         match codec.step(bytes, piece) {
             Ok((taken, made, is_ended)) => {
-                if taken + made > 0 {
-                    self.is_ended = is_ended;
-                }
+                self.is_ended = is_ended;
                 Ok((taken, made))
             }
             Err(error) => Err(self.unreadable(error)),

@@ -102,6 +102,26 @@ fn bodies_are_read_wherever_they_are_cut() {
 }
 
 #[test]
+fn the_end_is_seen_where_it_fills_a_piece() {
+    for length in [PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES] {
+        let text = vec![b'a'; length];
+        for (line, body) in [
+            ("gzip", gzip(&text)),
+            ("deflate", zlib(&text)),
+            ("deflate", raw(&text)),
+            ("br", brotli(&text)),
+            ("zstd", zstd_of(&text)),
+            ("deflate, zstd", zstd_of(&raw(&text))),
+        ] {
+            for piece in [1, 7, 1 << 20] {
+                let (whole, fault) = decoded(&[line], &body, piece);
+                assert_eq!((whole == text, fault), (true, None), "{line}: {length}, {piece}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_decoded_is_told() {
     let wrong_check = {
         let mut body = gzip(TEXT);
