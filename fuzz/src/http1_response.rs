@@ -53,7 +53,7 @@ fn responses(
         let here = &stream[at..][..piece(stream.len() - at)];
         at += here.len();
         let mut progress = parser.feed(here, cache);
-        if let Progress::Events { used } = progress {
+        if let Progress::Events { used, .. } = progress {
             progress = parser.feed_body(&here[used..], &mut ());
         }
         match progress {

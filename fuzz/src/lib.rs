@@ -2,6 +2,7 @@
 //! where something does not hold. The engine's tests run the same checks over the seeds.
 
 pub mod access_log;
+pub mod content_coding;
 pub mod cookie_date;
 pub mod data_segment;
 pub mod dns;

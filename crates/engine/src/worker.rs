@@ -320,6 +320,7 @@ impl<K: Clock> WorkerLoop<K> {
         measurement.attempts = self.driver.finish(now).or(summary.attempts);
         measurement.lost = tally.in_flight;
         measurement.malformed_because = summary.violation;
+        measurement.undecodable_because = summary.undecodable;
         measurement.stream_reset_because = summary.reset;
         if let Some(messages) = &mut measurement.messages {
             messages.set_faults(summary.stream_faults);

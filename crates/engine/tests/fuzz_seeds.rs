@@ -14,6 +14,11 @@ fn access_log() {
 }
 
 #[test]
+fn content_coding() {
+    run("content_coding", 2_000, checks::content_coding::check);
+}
+
+#[test]
 fn cookie_date() {
     run("cookie_date", 10_000, checks::cookie_date::check);
 }

@@ -73,7 +73,7 @@ pub struct CurlArgs {
     #[arg(short = 'r', long, value_name = "RANGE", hide_short_help = true)]
     range: Option<String>,
 
-    /// Accept compressed responses; they are counted as they come
+    /// Accept compressed responses; bytes are counted as they come
     #[arg(long, hide_short_help = true)]
     compressed: bool,
 

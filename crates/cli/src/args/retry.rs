@@ -42,7 +42,8 @@ pub struct RetryArgs {
     #[serde(serialize_with = "share")]
     retry_budget: Option<f64>,
 
-    /// Failures to retry: some of timeout, 5xx, 429, refused, reset, with commas between them
+    /// Failures to retry: some of timeout, 5xx, 429, refused, reset, stream_error, with commas
+    /// between them
     /// [default: timeout,5xx,refused,reset]
     #[arg(long, value_name = "F,F...", value_parser = RetryCauses::parse, hide_short_help = true)]
     #[serde(serialize_with = "displayed")]

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod compare;
+mod compression;
 mod connections;
 mod counts;
 mod dashboard;

@@ -144,7 +144,7 @@ fn marked(mark: &str) -> Vec<String> {
 }
 
 #[test]
-fn demonstrations_leave_no_process() {
+fn demonstrations_leave_no_process_and_no_file() {
     for arguments in [&["demo"][..], &["fleet", "demo"]] {
         for (number, status) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
             for twice in [false, true] {
@@ -152,6 +152,9 @@ fn demonstrations_leave_no_process() {
                 let mark = format!("KNEE_TEST_MARK=of-{}-{number}-{twice}", std::process::id());
                 let (name, value) = mark.split_once('=').unwrap();
                 let mut command = knee(&[arguments, &["--html", page.str()]].concat());
+                let folder = TempPath::new("signals");
+                fs::create_dir(&folder.0).unwrap();
+                command.env("TMPDIR", folder.str());
                 let mut child = command.env(name, value).spawn().unwrap();
                 let out = child.stdout.take().unwrap();
                 let mut lines = BufReader::new(out).lines().map_while(Result::ok);
@@ -174,6 +177,7 @@ fn demonstrations_leave_no_process() {
                     assert!(begin.elapsed() < SOON, "{started}, {twice}: {:?}", marked(&mark));
                     thread::sleep(Duration::from_millis(20));
                 }
+                assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "{started}, {twice}");
             }
         }
     }

@@ -15,6 +15,8 @@ use crate::finding::{Code, Finding, gravest_first};
 use crate::trial::findings::{GENERATOR_DISTORTED, RATE_MAX_REACHED};
 use crate::trial::report::{TrialReport, Verdict};
 pub use ending::verdict;
+use knee_load::measure::Outcomes;
+use knee_load::spec::Level;
 pub use run::SingleRun;
 use serde::Serialize;
 use serde_json::Value;
@@ -195,6 +197,12 @@ pub trait Answer {
     /// Trials that represent the experiment: thresholds apply to them.
     fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
         most_responses(trials).into_iter().collect()
+    }
+
+    /// Operations at a level in trials that an outage left out of it, where some failed. Thresholds
+    /// on counts apply to them too.
+    fn left_out(&self, _level: Level) -> Outcomes {
+        Outcomes::default()
     }
 
     /// Whether bounds on response times or streams were asked for, and met.

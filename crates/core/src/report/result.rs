@@ -94,7 +94,10 @@ impl Report {
         if kinds.is_empty() {
             return of;
         }
-        let malformed = |t: &TrialReport| t.http()?.malformed_because.clone();
+        let malformed = |t: &TrialReport| {
+            let http = t.http()?;
+            http.malformed_because.clone().or_else(|| http.undecodable_because.clone())
+        };
         let remark = match self.trials.iter().find_map(malformed) {
             Some(because) => format!("; the first: {because}"),
             None => self.hint_of_tls().to_owned(),
@@ -214,12 +217,22 @@ impl ThresholdReport {
 
 /// Each threshold, and whether it was kept.
 pub fn judge_thresholds(thresholds: &[Threshold], report: &Report) -> Vec<ThresholdReport> {
-    let trials = report.conclusion.answer().judged(&report.trials);
+    let answer = report.conclusion.answer();
+    let trials = answer.judged(&report.trials);
+    let judge_trial = |threshold: &Threshold, trial: &TrialReport| {
+        let left_out = answer.left_out(trial.level);
+        if !threshold.is_of_counts() || left_out.total() == 0 {
+            return threshold.judge(trial);
+        }
+        let mut whole = trial.clone();
+        whole.outcomes.merge(&left_out);
+        threshold.judge(&whole)
+    };
     let judge = |threshold: &Threshold| {
         let lines = if trials.is_empty() {
             vec![without_trials(threshold, report)]
         } else {
-            trials.iter().map(|trial| threshold.judge(trial)).collect()
+            trials.iter().map(|trial| judge_trial(threshold, trial)).collect()
         };
         let mut judged =
             ThresholdReport { expression: threshold.to_string(), ..ThresholdReport::default() };
@@ -266,6 +279,7 @@ fn without_trials(threshold: &Threshold, report: &Report) -> ThresholdJudgement 
 mod tests {
     use super::*;
     use crate::experiment::ending::unreachable;
+    use crate::experiment::sweep::report::SweepSlice;
     use crate::experiment::throttle::report::RateRow;
     use crate::report::{Command, Conclusion, Kind};
     use crate::report::{SCHEMA, ThresholdReport};
@@ -393,6 +407,33 @@ mod tests {
         let Conclusion::Sweep(conclusion) = &mut sweep.conclusion else { unreachable!() };
         conclusion.best_within_bound = Some(Default::default());
         assert!(sweep.has_passed());
+    }
+
+    #[test]
+    fn counts_include_the_slices_that_an_outage_left_out() {
+        let mut sweep = report(Kind::Sweep, vec![ending(&[(Outcome::Ok, 95)])]);
+        let level = sweep.trials[0].level;
+        let mut outcomes = Outcomes::default();
+        outcomes.add_many(Outcome::Timeout, 5);
+        let slice =
+            SweepSlice { weight: 0.0, outcomes: Some(outcomes), ..SweepSlice::blank(level) };
+        let marked = SweepSlice { marks: vec!["outage".to_owned()], ..slice.clone() };
+        let kept = SweepSlice { weight: 1.0, ..marked.clone() };
+        for (threshold, slice, is_crossed) in [
+            ("errors>0", &marked, true),
+            ("timeouts>4", &marked, true),
+            ("timeouts>5", &marked, false),
+            ("errors>=5%", &marked, true),
+            ("errors>5%", &marked, false),
+            // Repeated as the generator or its host was disturbed, or in its level already.
+            ("errors>0", &slice, false),
+            ("errors>0", &kept, false),
+        ] {
+            let Conclusion::Sweep(conclusion) = &mut sweep.conclusion else { unreachable!() };
+            conclusion.slices = vec![slice.clone()];
+            let judged = judge_thresholds(&[Threshold::parse(threshold).unwrap()], &sweep);
+            assert_eq!(!judged[0].crossed.is_empty(), is_crossed, "{threshold}: {judged:?}");
+        }
     }
 
     #[test]

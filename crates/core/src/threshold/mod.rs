@@ -64,6 +64,15 @@ impl Threshold {
         matches!(self.condition, ThresholdCondition::Invalid)
     }
 
+    /// Whether it bounds a number or share of all operations that ended in some way.
+    pub fn is_of_counts(&self) -> bool {
+        let ThresholdCondition::Bound { statistic, .. } = &self.condition else {
+            return false;
+        };
+        let source = statistic.source;
+        self.of.is_none() && matches!(source, StatisticSource::Count(_) | StatisticSource::Share(_))
+    }
+
     /// A remark for whoever wrote what must hold, as in k6: the condition fails the run where the
     /// figure is good.
     pub fn remark_if_reversed(&self) -> Option<String> {

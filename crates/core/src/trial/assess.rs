@@ -120,6 +120,7 @@ fn detail(
             _ => None,
         },
         malformed_because: measured.malformed_because.clone(),
+        undecodable_because: measured.undecodable_because.clone(),
         stream_reset_because: measured.stream_reset_because.clone(),
         traffic: traffic_report(trial),
         protocol: protocol_report(trial),

@@ -48,6 +48,9 @@ pub struct HttpDetail {
     /// The fault of the first malformed response, in words; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed_because: Option<String>,
+    /// Why the first compressed body could not be decoded, in words; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecodable_because: Option<String>,
     /// How the target said, the first time, that it ended streams of HTTP/2: `RST_STREAM with
     /// INTERNAL_ERROR`; absent where it ended none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,7 @@
 //! What conversations tell of operations and connections.
 
 use super::FlightId;
+use super::content_coding::{BodyDecoders, ContentCoding};
 use knee_load::measure::{Outcome, Status};
 use knee_load::messages::{MessagePiece, MessageReaders, ReadMessage};
 use knee_load::session::ResponseReaders;
@@ -93,6 +94,8 @@ pub struct EventQueue {
     pub readings: Option<Box<ResponseReaders>>,
     /// Readers of messages; `None` if no response is split.
     pub messages: Option<Box<MessageReaders>>,
+    /// Decoders of the bodies that are compressed and read.
+    pub decoders: BodyDecoders,
 }
 
 impl EventQueue {
@@ -105,6 +108,7 @@ impl EventQueue {
             op,
             readings: self.readings.as_deref_mut().filter(|readings| readings.reads(op)),
             messages: self.messages.as_deref_mut(),
+            decoders: &mut self.decoders,
             events: &mut self.events,
         })
     }
@@ -116,11 +120,13 @@ impl EventQueue {
             || self.messages.as_ref().is_some_and(|messages| messages.is_in_use())
     }
 
-    /// The response of an operation turns out to be a stream of server-sent events.
+    /// The response of an operation turns out to be a stream of server-sent events, whose body has
+    /// this coding.
     #[cold]
-    pub fn open_events(&mut self, op: FlightId) {
+    pub fn open_events(&mut self, op: FlightId, coding: ContentCoding) {
         if let Some(messages) = &mut self.messages {
             messages.open_events(op);
+            self.decoders.begin(op, coding);
         }
     }
 }
@@ -156,12 +162,19 @@ pub struct OperationSink<'a> {
     op: FlightId,
     readings: Option<&'a mut ResponseReaders>,
     messages: Option<&'a mut MessageReaders>,
+    decoders: &'a mut BodyDecoders,
     events: &'a mut Vec<OpEvent>,
 }
 
 impl OperationSink<'_> {
     /// The body has ended.
     pub fn end(&mut self) {
+        if let Some(decoder) = self.decoders.get(self.op)
+            && !decoder.end()
+            && let Some(readings) = &mut self.readings
+        {
+            readings.undecoded(self.op);
+        }
         if let Some(messages) = &mut self.messages {
             messages.on_end(self.op, |message| self.events.push(OpEvent::Message(message)));
         }
@@ -172,6 +185,9 @@ impl ResponseSink for OperationSink<'_> {
     const READS: bool = true;
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
+        if name.eq_ignore_ascii_case(b"content-encoding") {
+            self.decoders.announce(self.op, value);
+        }
         if let Some(readings) = &mut self.readings {
             readings.field(self.op, name, value);
         }
@@ -181,23 +197,15 @@ impl ResponseSink for OperationSink<'_> {
     }
 
     fn body(&mut self, bytes: &[u8]) {
-        let op = self.op;
-        let event = |message| self.events.push(OpEvent::Message(message));
-        match (&mut self.readings, &mut self.messages) {
-            (Some(readings), Some(messages)) => {
-                if messages.is_of_json(op) {
-                    readings.split(op);
-                }
-                readings.body(op, bytes);
-                messages.on_pieces(op, bytes, event, |piece| match piece {
-                    MessagePiece::Data(data) => readings.message(op, Some(data)),
-                    MessagePiece::End => readings.message(op, None),
-                    MessagePiece::Name(_) | MessagePiece::Error(_) => {}
-                });
+        let OperationSink { op, readings, messages, decoders, events } = self;
+        let mut readers = (readings.as_deref_mut(), messages.as_deref_mut());
+        let is_read = readers.0.as_ref().is_some_and(|readings| readings.reads_body(*op))
+            || readers.1.as_ref().is_some_and(|messages| messages.is_stream(*op));
+        match decoders.get(*op) {
+            Some(decoder) if is_read => {
+                decoder.feed(bytes, &mut |bytes| read_body(*op, &mut readers, bytes, events));
             }
-            (Some(readings), None) => readings.body(op, bytes),
-            (None, Some(messages)) => messages.on_body(op, bytes, event),
-            (None, None) => {}
+            _ => read_body(*op, &mut readers, bytes, events),
         }
     }
 
@@ -205,6 +213,32 @@ impl ResponseSink for OperationSink<'_> {
         if let Some(messages) = &mut self.messages {
             messages.on_border(self.op, |message| self.events.push(OpEvent::Message(message)));
         }
+    }
+}
+
+/// Bytes of a body, its codings undone.
+fn read_body(
+    op: FlightId,
+    readers: &mut (Option<&mut ResponseReaders>, Option<&mut MessageReaders>),
+    bytes: &[u8],
+    events: &mut Vec<OpEvent>,
+) {
+    let event = |message| events.push(OpEvent::Message(message));
+    match readers {
+        (Some(readings), Some(messages)) => {
+            if messages.is_of_json(op) {
+                readings.split(op);
+            }
+            readings.body(op, bytes);
+            messages.on_pieces(op, bytes, event, |piece| match piece {
+                MessagePiece::Data(data) => readings.message(op, Some(data)),
+                MessagePiece::End => readings.message(op, None),
+                MessagePiece::Name(_) | MessagePiece::Error(_) => {}
+            });
+        }
+        (Some(readings), None) => readings.body(op, bytes),
+        (None, Some(messages)) => messages.on_body(op, bytes, event),
+        (None, None) => {}
     }
 }
 

@@ -3,6 +3,7 @@
 //! A conversation does no I/O and reads no clock, so the same code runs over epoll, io_uring, TLS,
 //! byte slices in tests and a fuzzer.
 
+pub mod content_coding;
 pub mod dns;
 mod events;
 pub mod http1;
@@ -307,6 +308,11 @@ impl Outbox {
     pub fn take_request(&mut self) -> Option<usize> {
         self.request.take()
     }
+}
+
+/// The elements of a comma-separated list, empty ones included (RFC 9110 §5.6.1).
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&b| b == b',').map(<[u8]>::trim_ascii)
 }
 
 /// Reads a number of decimal digits alone, as in Content-Length.

@@ -89,6 +89,17 @@ pub const SUCCESS: &[SuccessRules] = &[
         ],
     },
     SuccessRules {
+        of: "Compressed body, where something in it is read",
+        rules: &[
+            ("The codings are gzip, deflate, br or zstd, up to five in a row", "RFC 9110 §8.4"),
+            (
+                "It decodes to its end, with its checks, and no bytes follow that",
+                "RFC 1950 to 1952, RFC 7932, RFC 8878",
+            ),
+            ("It decodes to 16 MiB at most, or to 100 times its size", ""),
+        ],
+    },
+    SuccessRules {
         of: "Values from JSON",
         rules: &[("The body is one JSON value: not cut, and nothing behind it", "RFC 8259 §2")],
     },

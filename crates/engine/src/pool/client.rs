@@ -125,6 +125,8 @@ pub(crate) struct ClientSummary {
     pub attempts: Option<AttemptsMeasured>,
     /// Fault of the first malformed response.
     pub violation: Option<String>,
+    /// Why the first compressed body could not be decoded.
+    pub undecodable: Option<String>,
     /// What was wrong with streams of messages, for the first time.
     pub stream_faults: StreamFaults,
     /// The target's first message that it ended operations.
@@ -145,6 +147,7 @@ impl ClientSummary {
             sessions: self.sessions.or(other.sessions),
             attempts: self.attempts.or(other.attempts),
             violation: self.violation.or(other.violation),
+            undecodable: self.undecodable.or(other.undecodable),
             stream_faults: self.stream_faults.or(other.stream_faults),
             reset: self.reset.or(other.reset),
             routed: self.routed,

@@ -38,7 +38,7 @@ pub(crate) struct Flight {
     pub last_message: Nanos,
     /// The number of its stream of messages, once that has ended; [`Completion::NO_STREAM`] before.
     stream: FlightId,
-    /// How it ends if that stream was not whole, or had an error.
+    /// How it ends if that stream was not whole or had an error, or its body was not decoded.
     stream_fault: Option<Outcome>,
     /// Bytes received.
     pub bytes: u64,
@@ -90,6 +90,11 @@ impl Flight {
             StreamEnding::Incomplete(_) => Some(Outcome::Incomplete),
             StreamEnding::Error(_) => Some(Outcome::StreamError),
         };
+    }
+
+    /// Notes that its body is compressed and could not be decoded.
+    pub(super) fn set_undecodable(&mut self) {
+        self.stream_fault = Some(Outcome::Undecodable);
     }
 
     /// Counts a refusal. Returns whether the operation is sent again. Each connection without a

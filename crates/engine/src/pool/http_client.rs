@@ -385,6 +385,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         ClientSummary {
             handshakes: std::mem::take(&mut self.handshakes),
             violation: self.violation.take(),
+            undecodable: self.streams.undecodable.take(),
             stream_faults: (self.events.messages.as_ref())
                 .map_or_else(StreamFaults::default, |messages| messages.first_faults()),
             reset: self.reset.take(),

@@ -181,6 +181,7 @@ fn cause_of(completion: &Completion) -> Option<RetryCause> {
         | Outcome::Incomplete
         | Outcome::StreamReset
         | Outcome::Unprocessed => RetryCause::Reset,
+        Outcome::StreamError => RetryCause::StreamError,
         _ => return None,
     })
 }

@@ -126,6 +126,8 @@ outcomes! {
     Incomplete "incomplete" "the stream ended before its end";
     /// A message of its stream is an error, whatever else came.
     StreamError "stream_error" "an error within the stream";
+    /// A whole response whose compressed body is read, and cannot be decoded.
+    Undecodable "undecodable" "a compressed body that cannot be read";
     /// The proxy did not connect to the target.
     ProxyRefused "proxy_refused" "the proxy did not connect to the target";
 }

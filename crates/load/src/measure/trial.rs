@@ -177,6 +177,8 @@ pub struct Measurement {
     pub exhausted: u64,
     /// The fault of the first malformed response, in words.
     pub malformed_because: Option<String>,
+    /// Why the first compressed body could not be decoded, in words.
+    pub undecodable_because: Option<String>,
     /// How the target said, the first time, that it ended streams, in words.
     pub stream_reset_because: Option<String>,
     /// How connections were secured in the whole trial.
@@ -268,6 +270,7 @@ impl Measurement {
         merge_each(&mut self.targets, other.targets, TargetMeasured::merge);
         self.connections_opened += other.connections_opened;
         self.malformed_because = self.malformed_because.take().or(other.malformed_because);
+        self.undecodable_because = self.undecodable_because.take().or(other.undecodable_because);
         self.stream_reset_because =
             (self.stream_reset_because.take()).or(other.stream_reset_because);
         self.handshakes.merge(other.handshakes);

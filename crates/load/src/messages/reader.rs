@@ -117,8 +117,6 @@ struct BodyReader {
     has_finished: bool,
     /// The end message has come.
     has_ended: bool,
-    /// The head says that the body is compressed.
-    is_encoded: bool,
     /// The content type, where it is not that of the format.
     other_type: Option<Box<str>>,
     /// A value at the place of the count was no number.
@@ -206,9 +204,7 @@ impl MessageReaders {
         let Some((reader, of)) = self.of(op) else {
             return;
         };
-        if name.eq_ignore_ascii_case(b"content-encoding") {
-            reader.is_encoded = !value.eq_ignore_ascii_case(b"identity");
-        } else if name.eq_ignore_ascii_case(b"content-type") {
+        if name.eq_ignore_ascii_case(b"content-type") {
             reader.on_content_type(value, &of.rules);
         }
     }
@@ -407,9 +403,6 @@ impl BodyReader {
         let Some(mut splitter) = self.splitter.filter(|_| self.reading == Reading::On) else {
             return;
         };
-        if self.is_encoded {
-            return;
-        }
         let end = of.rules.end_of(splitter.format()).as_bytes();
         let mut is_cut = splitter.is_within();
         part(&mut splitter, &mut |piece| match piece {
@@ -536,9 +529,6 @@ impl BodyReader {
     fn fault(&self, rules: &MessageRules) -> Option<String> {
         let splitter = self.splitter?;
         let format = splitter.format();
-        if self.is_encoded {
-            return Some("the body is compressed, so that no message can be read".to_owned());
-        }
         if splitter.is_other() {
             let wrong = if format == MessageFormat::Array { "the body" } else { "a line" };
             return Some(format!("{wrong} is no JSON"));

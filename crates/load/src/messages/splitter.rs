@@ -398,10 +398,13 @@ impl Splitter {
         }
     }
 
-    fn put(&mut self, text: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {
+    fn put(&mut self, mut text: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {
         if !self.has_data && self.format == MessageFormat::Ndjson {
-            let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-            let Some(first) = first else {
+            // Blanks before a value belong to no message (RFC 8259 §2).
+            while let [b' ' | b'\t' | b'\r', rest @ ..] = text {
+                text = rest;
+            }
+            let Some(first) = text.first() else {
                 return;
             };
             let is_json = matches!(first, b'{' | b'[' | b'"' | b'-' | b't' | b'f' | b'n');

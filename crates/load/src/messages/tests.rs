@@ -134,13 +134,13 @@ proptest! {
         for at in 0..=body.len() {
             let (a, b) = body.split_at(at);
             let (messages, is_between) = split(MessageFormat::Ndjson, [a, b]);
-            // A line of blanks alone is no JSON text.
-            let has_text = |line: &&Vec<u8>| line.iter().any(|byte| !byte.is_ascii_whitespace());
-            let expected: Vec<_> = lines.iter().filter(has_text).cloned().collect();
-            let trimmed = |all: &[Vec<u8>]| -> Vec<Vec<u8>> {
-                all.iter().map(|line| line.trim_ascii().to_vec()).collect()
+            // Blanks before a JSON text are no part of it, and a line of them alone has none.
+            let text_of = |line: &Vec<u8>| {
+                let is_of_text = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r');
+                Some(line[line.iter().position(is_of_text)?..].to_vec())
             };
-            prop_assert_eq!(trimmed(&messages), trimmed(&expected), "cut at {}", at);
+            let expected: Vec<_> = lines.iter().filter_map(text_of).collect();
+            prop_assert_eq!(messages, expected, "cut at {}", at);
             prop_assert!(!is_ended || is_between);
         }
         let (messages, is_between) = split(MessageFormat::Lines, body.chunks(size));
@@ -233,8 +233,6 @@ fn counts_are_found_at_their_pointer() {
 fn what_is_no_stream_of_its_kind_is_said() {
     let (_, fault) = read(&sse(), &[("Content-Type", "application/json")], "{\"error\": 1}");
     assert_eq!(fault, "the content type is application/json, not text/event-stream");
-    let gzip = [("Content-Type", "text/event-stream"), ("content-encoding", "gzip")];
-    assert!(read(&sse(), &gzip, "data: a\n\n").1.contains("compressed"));
     let ndjson = MessageRules { format: Some(MessageFormat::Ndjson), ..MessageRules::default() };
     assert!(read(&ndjson, &[], "<html>\n").1.contains("no JSON"));
     assert!(read(&ndjson, &[], "").1.contains("no message"));

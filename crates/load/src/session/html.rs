@@ -59,11 +59,11 @@ impl From<CssSelector> for String {
 
 /// Elements inside each other, as many as Chromium makes. Each new one costs a look at those that it
 /// is in.
-const LEVELS_MAX: usize = 512;
+pub(super) const LEVELS_MAX: usize = 512;
 
 /// Elements, texts and comments of a page. An element that is never closed can come again in each
 /// paragraph, so that a page may have far more of them than tags.
-const NODES_MAX: usize = 100_000;
+pub(super) const NODES_MAX: usize = 100_000;
 
 /// Bytes of a page after which it is held against the limits.
 const BYTES_AT_ONCE: usize = 1 << 10;

@@ -1,9 +1,10 @@
 //! Values that are looked for in responses while they arrive.
 
-use super::html::{ParsedPage, unescaped};
+use super::html::{LEVELS_MAX, NODES_MAX, ParsedPage, unescaped};
 use super::jar;
 use super::json::{CaptureState, JsonScan, Pointer, VALUE_BYTES_MAX, ValueCapture};
 use super::plan::{Expectation, RequestStep, SessionPlan, Source};
+use crate::digits;
 use memchr::memmem::find;
 
 /// Bytes of a body that are kept to show an unexpected response.
@@ -63,7 +64,7 @@ pub struct ResponseReader {
     sample: Vec<u8>,
     page: Vec<u8>,
     is_page_cut: bool,
-    is_encoded: bool,
+    is_undecoded: bool,
 }
 
 impl Probes {
@@ -189,6 +190,24 @@ impl ResponseReaders {
         }
     }
 
+    /// Whether anything is looked for in the body of an operation's response.
+    pub fn reads_body(&self, op: u32) -> bool {
+        let session = self.of_op.get(op as usize);
+        let reading = session.and_then(|session| self.readings.get(*session as usize));
+        let probes = reading.and_then(|reading| self.probes.get(reading.request as usize));
+        let is_in_head = |probe: &Source| matches!(probe, Source::Header(_) | Source::Cookie(_));
+        probes.is_some_and(|probes| {
+            !probes.pointers.is_empty() || !probes.others.iter().all(is_in_head)
+        })
+    }
+
+    /// The body was compressed and could not be decoded.
+    pub fn undecoded(&mut self, op: u32) {
+        if let Some((reading, _)) = self.of(op) {
+            reading.is_undecoded = true;
+        }
+    }
+
     /// The body is a stream of messages, which come one by one beside it.
     pub fn split(&mut self, op: u32) {
         if let Some((reading, _)) = self.of(op) {
@@ -238,18 +257,29 @@ impl ReadResponse<'_> {
     }
 
     /// Why there is no such value, in words.
-    pub(super) fn missing_because(&self, number: usize) -> &'static str {
+    pub(super) fn missing_because(&self, number: usize) -> String {
         let searched = self.searched(number);
         match searched.map(|(found, _)| found.state) {
-            Some(CaptureState::TooLong) => "its value is longer than 64 KiB",
-            Some(CaptureState::Unread) => {
-                "there is none in the first 100,000 nodes and 512 levels of the page"
+            Some(CaptureState::TooLong) => {
+                return format!("its value is longer than {} KiB", VALUE_BYTES_MAX >> 10);
             }
-            _ if self.reading.is_encoded => "the body is compressed",
+            Some(CaptureState::Unread) => {
+                let nodes = digits::exact(NODES_MAX as f64);
+                return format!(
+                    "there is none in the first {nodes} nodes and {LEVELS_MAX} levels of the page"
+                );
+            }
+            _ if self.reading.is_undecoded => "the compressed body cannot be read",
             _ if self.is_no_json(searched) => "the body is not one whole JSON text",
-            _ if self.is_cut(searched) => "there is none in the first 1 MiB of the body",
+            _ if self.is_cut(searched) => {
+                return format!(
+                    "there is none in the first {} MiB of the body",
+                    PAGE_BYTES_MAX >> 20
+                );
+            }
             _ => "there is none",
         }
+        .to_owned()
     }
 
     /// Whether it may have such a value that could not be read.
@@ -262,7 +292,7 @@ impl ReadResponse<'_> {
         match found.state {
             CaptureState::TooLong | CaptureState::Unread => true,
             CaptureState::Whole => false,
-            _ if !is_of_head && self.reading.is_encoded => true,
+            _ if !is_of_head && self.reading.is_undecoded => true,
             _ => self.is_cut(searched) || self.is_no_json(searched),
         }
     }
@@ -323,7 +353,7 @@ impl ResponseReader {
         self.sample.clear();
         self.page.clear();
         self.is_page_cut = false;
-        self.is_encoded = false;
+        self.is_undecoded = false;
     }
 
     fn end(&mut self, probes: &Probes) {
@@ -348,8 +378,6 @@ impl ResponseReader {
         } else if is(b"location") && probes.wants_location && self.location.is_empty() {
             let length = value.len().min(VALUE_BYTES_MAX);
             self.location.extend_from_slice(&value[..length]);
-        } else if is(b"content-encoding") {
-            self.is_encoded = !value.eq_ignore_ascii_case(b"identity");
         }
         let found = &mut self.found[probes.pointers.len()..];
         for (other, found) in probes.others.iter().zip(found) {
@@ -371,9 +399,6 @@ impl ResponseReader {
     fn body(&mut self, bytes: &[u8], probes: &Probes) {
         let room = SAMPLE_BYTES_MAX - self.sample.len();
         self.sample.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if self.is_encoded {
-            return;
-        }
         let (json, others) = self.found.split_at_mut(probes.pointers.len());
         if !json.is_empty() && !self.is_split {
             self.json.feed(bytes, &probes.pointers, json);

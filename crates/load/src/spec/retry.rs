@@ -155,6 +155,8 @@ names! {
         Refused = "refused",
         /// Connection or stream broken off before the whole response.
         Reset = "reset",
+        /// An error within a stream of messages.
+        StreamError = "stream_error",
     }
 }
 
@@ -163,7 +165,8 @@ names! {
 pub struct RetryCauses(u8);
 
 impl RetryCauses {
-    /// All but status 429, by which a server asks for less.
+    /// All but status 429, by which a server asks for less, and errors within streams, after which
+    /// a user has a part of the answer.
     pub const DEFAULT: RetryCauses = RetryCauses(0b1_1011);
 
     /// Whether this cause is among them.

@@ -229,6 +229,7 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
     let tls = http.protocol.as_ref().and_then(|p| p.tls.as_ref());
     let because = |outcome: Outcome| match outcome {
         Outcome::Malformed => http.malformed_because.as_ref(),
+        Outcome::Undecodable => http.undecodable_because.as_ref(),
         Outcome::StreamReset => http.stream_reset_because.as_ref(),
         Outcome::Incomplete => {
             http.messages.as_ref().and_then(|messages| messages.incomplete_because.as_ref())

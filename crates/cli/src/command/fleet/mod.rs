@@ -16,8 +16,9 @@ use knee_engine::interrupt;
 use knee_fleet::{AgentFacts, AgentPresence, CoordinatorFacts, NatsAccess};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// See the agents of a fleet, what runs on them, and end or collect it
@@ -233,12 +234,31 @@ struct RawFleetDemo {
     nats_server: PathBuf,
 }
 
-/// A folder that goes with this.
-struct Folder(PathBuf);
+/// A folder that goes with this, however this process ends: a shell removes it that waits for the
+/// end of its input.
+struct Folder {
+    path: PathBuf,
+    remover: Child,
+}
+
+/// The folder's path is `$0`. What ends with this process may still write to it.
+const REMOVER: &str =
+    "read -r _; for _ in 1 2 3 4 5 6 7 8 9; do rm -rf -- \"$0\" && exit; sleep 0.1; done";
+
+impl Folder {
+    fn make(path: PathBuf) -> std::io::Result<Folder> {
+        std::fs::create_dir_all(&path)?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", REMOVER]).arg(&path).stdin(Stdio::piped()).stderr(Stdio::null());
+        let remover = shell.process_group(0).spawn()?;
+        Ok(Folder { path, remover })
+    }
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        drop(self.remover.stdin.take());
+        let _ = self.remover.wait();
     }
 }
 
@@ -247,8 +267,7 @@ fn demo(raw: &RawFleetDemo) -> Result<Exit, Failure> {
     interrupt::heed();
     let cannot = |what: &str, e: &std::io::Error| Failure::input(format!("{what}: {e}"));
     let folder = std::env::temp_dir().join(format!("knee-fleet-demo-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|e| cannot("a folder for NATS", &e))?;
-    let folder = Folder(folder);
+    let folder = Folder::make(folder).map_err(|e| cannot("a folder for NATS", &e))?;
     let port = free_port().map_err(|e| cannot("no port for NATS", &e))?;
     let _nats = start_nats(raw, &folder, port)?;
     let url = format!("nats://127.0.0.1:{port}");
@@ -288,7 +307,7 @@ fn start_nats(raw: &RawFleetDemo, folder: &Folder, port: u16) -> Result<GuardedP
     let mut command = Command::new(&raw.nats_server);
     command
         .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
-        .arg(&folder.0)
+        .arg(&folder.path)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());

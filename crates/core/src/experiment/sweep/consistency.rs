@@ -2,11 +2,14 @@
 
 use super::findings::codes;
 use super::report::{OpenLoopComparison, SweepConclusion, SweepLevel};
+use super::silences::OUTAGE;
 use crate::consistency::{Contradictions, Said, at_most};
 use crate::experiment::{Answer, most_responses, values};
 use crate::finding::{Code, Finding};
 use crate::trial::report::TrialReport;
 use crate::words::{number, value};
+use knee_load::measure::Outcomes;
+use knee_load::spec::Level;
 use serde_json::Value;
 
 /// A maximum that is fitted over several levels may exceed each of them by this factor.
@@ -42,6 +45,15 @@ impl Answer for SweepConclusion {
         let knee = self.levels.iter().find(|level| level.is_knee);
         let at_knee = knee.and_then(|knee| trials.iter().rfind(|t| t.level == knee.level));
         at_knee.or_else(|| most_responses(trials)).into_iter().collect()
+    }
+
+    fn left_out(&self, level: Level) -> Outcomes {
+        let mut all = Outcomes::default();
+        let of_level =
+            self.slices.iter().filter(|slice| slice.level == level && slice.weight <= 0.0);
+        let hit = of_level.filter(|slice| slice.has_mark(OUTAGE));
+        hit.filter_map(|slice| slice.outcomes.as_ref()).for_each(|outcomes| all.merge(outcomes));
+        all
     }
 
     fn meets_bounds(&self, _trials: &[TrialReport]) -> bool {

@@ -1,6 +1,7 @@
 //! Conclusion of a sweep in a report.
 
 use crate::trial::report::PausesReport;
+use knee_load::measure::Outcomes;
 use knee_load::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -155,6 +156,9 @@ pub struct SweepSlice {
     pub p90_ns: Option<u64>,
     /// Operations that failed.
     pub errors: u64,
+    /// Operations by outcome, where some failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcomes: Option<Outcomes>,
     /// Processor time of the generator per operation, in microseconds, where it did not poll.
     pub cpu_us_per_op: Option<f64>,
     /// Speed of the host against the median of the level.
@@ -186,7 +190,7 @@ impl SweepSlice {
     }
 
     /// A slice with only its level known.
-    pub(super) fn blank(level: Level) -> SweepSlice {
+    pub(crate) fn blank(level: Level) -> SweepSlice {
         SweepSlice {
             round: 0,
             level,
@@ -196,6 +200,7 @@ impl SweepSlice {
             mean_ns: None,
             p90_ns: None,
             errors: 0,
+            outcomes: None,
             cpu_us_per_op: None,
             host_speed: None,
             weight: 1.0,

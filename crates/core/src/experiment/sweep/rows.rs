@@ -110,6 +110,7 @@ pub(super) fn slices(past: &[TrialReport], rounds: &[u32]) -> Vec<SweepSlice> {
             mean_ns: times.mean,
             p90_ns: times.p90,
             errors: trial.outcomes.errors(),
+            outcomes: (trial.outcomes.errors() > 0).then(|| trial.outcomes.clone()),
             cpu_us_per_op: trial.generator.cpu_us_per_op(),
             host_speed: None,
             weight: 1.0,

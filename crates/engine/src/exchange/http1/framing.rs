@@ -2,7 +2,8 @@
 //! 9112 §7.1): where it ends, the data left aside.
 
 use super::Http1Violation;
-use crate::exchange::{ResponseSink, decimal};
+use crate::exchange::content_coding::ContentCoding;
+use crate::exchange::{ResponseSink, decimal, list};
 use httparse::Header;
 use knee_load::messages::is_event_stream;
 use std::mem::MaybeUninit;
@@ -21,8 +22,8 @@ pub(super) struct Head {
     /// Whether the connection persists once the body has ended (RFC 9112 §9.3). A body that only
     /// the end of the stream delimits ends it all the same.
     pub(super) keep_alive: bool,
-    /// Whether the body is server-sent events, and not compressed.
-    pub(super) is_events: bool,
+    /// The content coding of server-sent events that can be read; `None` where the body is no such.
+    pub(super) events: Option<ContentCoding>,
 }
 
 /// Where the body ends (RFC 9112 §6.3), the response to HEAD left aside.
@@ -123,7 +124,7 @@ fn parse(bytes: &[u8]) -> Result<Head, Http1Violation> {
         return Err(Http1Violation::Status);
     }
     let framing = Framing::Length(0);
-    let mut head = Head { status, framing, keep_alive: false, is_events: false };
+    let mut head = Head { status, framing, keep_alive: false, events: None };
     if !head.is_interim() {
         head.read_headers(response.headers, minor)?;
     }
@@ -156,7 +157,7 @@ impl Head {
         let mut length = None;
         let mut encoding = Encoding::default();
         let mut connection = Connection::default();
-        let mut is_encoded = false;
+        let (mut is_events, mut coding) = (false, ContentCoding::Identity);
         for header in headers {
             if header.name.eq_ignore_ascii_case("content-length") {
                 length = Some(content_length(header.value, length)?);
@@ -165,12 +166,13 @@ impl Head {
             } else if header.name.eq_ignore_ascii_case("connection") {
                 connection.read(header.value);
             } else if header.name.eq_ignore_ascii_case("content-type") {
-                self.is_events = is_event_stream(header.value);
+                is_events = is_event_stream(header.value);
             } else if header.name.eq_ignore_ascii_case("content-encoding") {
-                is_encoded = true;
+                coding = coding.and(header.value);
             }
         }
-        self.is_events &= !is_encoded && self.status < 300;
+        is_events &= coding != ContentCoding::Other && self.status < 300;
+        self.events = is_events.then_some(coding);
         self.framing = match (encoding.present, length) {
             _ if matches!(self.status, 101 | 204 | 304) => Framing::Length(0),
             (true, _) if encoding.chunked_last => Framing::Chunked,
@@ -237,11 +239,6 @@ impl Connection {
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }
     }
-}
-
-/// The elements of a comma-separated list (RFC 9110 §5.6.1).
-fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|&b| b == b',').map(|e| e.trim_ascii())
 }
 
 /// Bytes of the line with a chunk's size, its extensions included, at most: the limit of Go's

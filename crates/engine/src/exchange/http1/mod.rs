@@ -122,8 +122,8 @@ impl Conversation for Http1 {
             None => self.parser.feed(bytes, cache),
             Some(mut sink) => self.parser.feed_into(bytes, cache, &mut sink),
         };
-        if let Progress::Events { used } = progress {
-            events.open_events(op);
+        if let Progress::Events { used, coding } = progress {
+            events.open_events(op, coding);
             progress = match events.sink(op) {
                 None => self.parser.feed_body(&bytes[used..], &mut ()),
                 Some(mut sink) => self.parser.feed_body(&bytes[used..], &mut sink),

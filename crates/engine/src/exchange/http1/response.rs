@@ -1,6 +1,7 @@
 //! One response on a connection: bytes in, its end out.
 
 use super::framing::{Chunked, Framing, Head, HeadCache, empty_lines, end_of_head};
+use crate::exchange::content_coding::ContentCoding;
 use crate::exchange::{INTERIMS_MAX, ResponseSink};
 use std::fmt;
 
@@ -61,6 +62,8 @@ pub enum Progress {
     Events {
         /// Bytes up to the body.
         used: usize,
+        /// The content coding of the body, which can be read.
+        coding: ContentCoding,
     },
     /// It is not an HTTP/1.1 response; the connection must not be used again.
     Malformed(Http1Violation),
@@ -206,8 +209,8 @@ impl ResponseParser {
                 Ok(None) => return Progress::NeedMore,
                 Ok(Some((head, used))) => {
                     at += used;
-                    if head.is_events && !S::READS {
-                        return Progress::Events { used: at };
+                    if let (Some(coding), false) = (head.events, S::READS) {
+                        return Progress::Events { used: at, coding };
                     }
                 }
             }

@@ -4,6 +4,7 @@
 use super::Violation;
 use super::call::CallStatus;
 use super::hpack::{Additions, Decoder, Error};
+use crate::exchange::content_coding::ContentCoding;
 use crate::exchange::decimal;
 use knee_load::messages::is_event_stream;
 
@@ -126,8 +127,8 @@ pub(super) struct ResponseSection {
     pub(super) has_pseudo: bool,
     /// Whether the content is server-sent events.
     is_events: bool,
-    /// Whether the content is compressed.
-    is_encoded: bool,
+    /// How the content is compressed.
+    coding: ContentCoding,
     /// Whether there is any other field.
     has_regular: bool,
 }
@@ -141,9 +142,10 @@ impl Section for ResponseSection {
 }
 
 impl ResponseSection {
-    /// Whether it begins a body of server-sent events that can be read.
-    pub(super) fn opens_events(&self) -> bool {
-        self.is_events && !self.is_encoded && matches!(self.status, 200..300)
+    /// The coding of the body of server-sent events that it begins, if that can be read.
+    pub(super) fn opens_events(&self) -> Option<ContentCoding> {
+        let is_read = self.is_events && self.coding != ContentCoding::Other;
+        (is_read && matches!(self.status, 200..300)).then_some(self.coding)
     }
 
     fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Violation> {
@@ -168,7 +170,7 @@ impl ResponseSection {
                 Ok(())
             }
             b"content-encoding" => {
-                self.is_encoded = true;
+                self.coding = self.coding.and(value);
                 Ok(())
             }
             b"grpc-status" => {

@@ -23,6 +23,8 @@ pub(super) struct MessageStreams {
     has_timeouts: bool,
     /// How the stream ended that ended last.
     ending: StreamEnding,
+    /// Why the first compressed body could not be decoded.
+    pub(super) undecodable: Option<String>,
 }
 
 impl MessageStreams {
@@ -32,6 +34,7 @@ impl MessageStreams {
             quiet: Deadlines::new(0),
             has_timeouts: false,
             ending: StreamEnding::Whole,
+            undecodable: None,
         }
     }
 
@@ -40,16 +43,19 @@ impl MessageStreams {
         self.messages.push(MessageEvent::Left { intended, at });
     }
 
-    /// Ends the reading of an operation's messages, and notes in its flight what it was.
+    /// Ends the reading of an operation's response, and notes in its flight what it was.
     #[inline]
     pub(super) fn end(&mut self, events: &mut EventQueue, op: FlightId, flight: &mut Flight) {
         let finished = events.messages.as_mut().and_then(|messages| messages.finish(op));
-        let Some(ending) = finished else {
-            return;
-        };
-        self.quiet.clear(op);
-        flight.set_stream(op, &ending);
-        self.ending = ending;
+        if let Some(ending) = finished {
+            self.quiet.clear(op);
+            flight.set_stream(op, &ending);
+            self.ending = ending;
+        }
+        if let Some(why) = events.decoders.end(op) {
+            flight.set_undecodable();
+            self.undecodable.get_or_insert(why);
+        }
     }
 }
 

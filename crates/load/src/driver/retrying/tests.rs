@@ -71,6 +71,7 @@ fn failures_have_their_causes() {
     assert_eq!(ends(Outcome::HTTP_4XX, 429), Some(RetryCause::Http429));
     assert_eq!(ends(Outcome::HTTP_4XX, 404), None);
     assert_eq!(ends(Outcome::HTTP_5XX, 503), Some(RetryCause::Http5xx));
+    assert_eq!(ends(Outcome::StreamError, 200), Some(RetryCause::StreamError));
     assert_eq!(ends(Outcome::Ok, 200), None);
     assert_eq!(ends(Outcome::InFlight, 0), None);
 }

@@ -94,12 +94,6 @@ fn headers_and_cookies() {
 }
 
 #[test]
-fn a_compressed_body_is_not_searched() {
-    let fields = [("content-encoding", "gzip")];
-    assert_eq!(read(&[Source::Json("/a".to_owned())], &fields, &["{\"a\":1}"]), [None]);
-}
-
-#[test]
 fn of_a_stream_the_values_in_its_messages_are_joined() {
     let chunk =
         |content: &str| format!("{{\"choices\":[{{\"delta\":{{\"content\":{content}}}}}]}}");

@@ -43,7 +43,7 @@ impl Walk {
         };
         let came = match answer.value(number) {
             Some(value) => shown_value(value),
-            None => answer.missing_because(number).to_owned(),
+            None => answer.missing_because(number),
         };
         let what = match step.expect.get(number) {
             Some(Expectation::Status(ranges)) => format!("status {}", ranges_shown(ranges)),

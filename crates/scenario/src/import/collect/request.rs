@@ -7,7 +7,7 @@ use super::super::{ImportedBody, ImportedRequest};
 use super::{BODIES_MAX, BODY_MAX, Collector, SourceRequest, VARIABLES_MAX, shorter, step_name};
 use crate::names::is_name;
 use crate::target::TARGETS_MAX;
-use knee_load::spec::{HttpRequest, is_token};
+use knee_load::spec::{HttpRequest, Scheme, is_token};
 use knee_load::time::Nanos;
 
 /// Headers that belong to a connection or follow from the request.
@@ -35,6 +35,9 @@ impl Collector {
             return Err(format!("a scenario has at most {TARGETS_MAX} targets"));
         }
         let (host, url) = (target.host(), target.url_of(&path)?);
+        if matches!(url.scheme(), Scheme::Ws | Scheme::Wss) {
+            return Err("WebSockets are not imported".to_owned());
+        }
         let path = if server > 0 { target.whole_url(&path)? } else { path };
         if draft.body.len() > BODY_MAX {
             return Err(format!("its body has {} bytes", draft.body.len()));

@@ -193,6 +193,11 @@ fn lines_that_are_no_request_are_refused() {
         ("curl $'--a\\nb' h", "--a b: unknown option of curl"),
         ("curl -= h", "-=: unknown option of curl"),
         ("curl -d @gone h", "gone: is missing"),
+        (
+            "curl ws://h/x -d m",
+            "there is no URL that a scenario can have: left out: POST ws://h/x: WebSockets are not \
+             imported",
+        ),
         ("curl ftp://h", "there is no URL that a scenario can have: left out: GET ftp://h: "),
     ] {
         let refused = curl_line(line, &mut no_file).unwrap_err().0;

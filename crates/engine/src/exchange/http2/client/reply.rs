@@ -86,8 +86,8 @@ impl Http2 {
         let section = match io.events.sink(op) {
             None => {
                 let section = self.sections.read(block)?;
-                if section.opens_events() {
-                    io.events.open_events(op);
+                if let Some(coding) = section.opens_events() {
+                    io.events.open_events(op, coding);
                 }
                 section
             }

@@ -96,6 +96,22 @@ fn responses_are_read_through_padding_and_other_streams() {
     assert_eq!(follows([&none[..]].into_iter()), AfterResponse::Unexpected(2), "no header");
 }
 
+#[test]
+fn compressed_bodies_are_read_across_frames() {
+    let body = zstd::encode_all(&br#"{"a": [0, "right"]}"#[..], 3).unwrap();
+    let (first, second) = body.split_at(9);
+    let fields = |coding| [(":status", "200"), ("content-encoding", coding), ("x-b", "right")];
+    let frames = |coding| {
+        let [head, first] = [headers(1, false, &fields(coding)), data(1, false, first)];
+        [ok(3), head, first, data(1, true, second)].concat()
+    };
+    let bytes = frames("zstd");
+    assert_eq!(follows([&bytes[..]].into_iter()), AfterResponse::Next);
+    assert_eq!(follows(bytes.chunks(1)), AfterResponse::Next);
+    // That it is none is in the events; what is looked for is unknown.
+    assert_eq!(follows([&frames("gzip")[..]].into_iter()), AfterResponse::Unexpected(1));
+}
+
 /// A connection over which requests with holes go, and what its peer decodes.
 struct Filled {
     http2: Http2,
