@@ -168,11 +168,6 @@ impl BodyDecoder {
         }
         self.fault.is_none()
     }
-
-    /// Why the body was not decoded, in words.
-    pub fn fault(&self) -> Option<&str> {
-        self.fault.as_deref()
-    }
 }
 
 /// Bytes of the name of an unknown coding that are shown.
