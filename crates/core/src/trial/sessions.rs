@@ -253,6 +253,9 @@ fn unexpected_report(unexpected: &Unexpected, plan: &SessionPlan) -> UnexpectedR
 pub fn failure_of(trial: &Trial) -> Option<String> {
     let measured = trial.measurement.sessions.as_ref()?;
     let plan = trial.spec.target.sessions.as_deref()?;
+    if let Some(why) = measured.script.as_ref().and_then(|script| script.failures.first()) {
+        return Some(why.clone());
+    }
     if let Some(unfit) = unfit_report(trial) {
         return Some(unfit.sentence());
     }
@@ -356,6 +359,10 @@ pub(super) fn step_name(plan: &SessionPlan, request: u32) -> String {
     let Some(step) = plan.requests.get(request as usize) else {
         return String::new();
     };
+    if plan.script.is_some() {
+        // Functions may share rows.
+        return step.name.clone();
+    }
     of_session(plan, step.kind, &step.name)
 }
 

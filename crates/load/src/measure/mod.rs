@@ -15,6 +15,7 @@ mod observed;
 mod outcome;
 mod recorder;
 mod routed;
+mod script;
 mod sentinel;
 mod series;
 mod sessions;
@@ -42,6 +43,7 @@ pub use recorder::{Recorder, RecorderConfig};
 pub use routed::{AddressUse, RoutedConnections};
 pub use sentinel::{SentinelEnd, SentinelSample};
 pub use series::Series;
+pub use script::{SCRIPT_FAILURES_KEPT, ScriptMeasured, ScriptMetric};
 pub use sessions::{
     ProgramsMeasured, RanOut, SessionAttempts, SessionMeasured, SessionsMeasured, UNEXPECTED_KEPT,
 };
