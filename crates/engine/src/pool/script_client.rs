@@ -232,7 +232,9 @@ impl ScriptClient {
             realtime_origin_ns: self.realtime_origin_ns,
         };
         seat.iterations += 1;
+        let began = clock::monotonic_ns();
         let next = user.begin(iteration, op.intended);
+        self.script.computed += Nanos(clock::monotonic_ns() - began);
         self.follow(io, number, next, (started, now));
     }
 
@@ -241,7 +243,9 @@ impl ScriptClient {
         let seat = &mut self.seats[number as usize];
         seat.due = due;
         if let Some(user) = &mut seat.user {
+            let began = clock::monotonic_ns();
             let next = user.advance(due);
+            self.script.computed += Nanos(clock::monotonic_ns() - began);
             self.follow(io, number, next, (now, now));
         }
     }
