@@ -106,8 +106,8 @@ pub(crate) struct Shared {
     pub(crate) stops: Cell<bool>,
     /// Time by the user when it was resumed, and by the clock.
     resumed: Cell<(Nanos, Nanos)>,
-    /// It was suspended while it computed.
-    pub(crate) is_computing: Cell<bool>,
+    /// The user's time at which it was suspended while it computed.
+    pub(crate) paused: Cell<Option<Nanos>>,
     /// Processor time since its last request, up to the last suspension.
     computed: Cell<Nanos>,
     /// It computed for longer than it may.
@@ -149,7 +149,7 @@ impl Shared {
             is_running: Cell::new(false),
             stops: Cell::new(false),
             resumed: Cell::new((Nanos::ZERO, (setup.clock)())),
-            is_computing: Cell::new(false),
+            paused: Cell::new(None),
             computed: Cell::new(Nanos::ZERO),
             is_out_of_time: Cell::new(false),
             aborts: RefCell::default(),
@@ -202,7 +202,7 @@ impl Shared {
     /// Suspends the user's stack.
     pub(crate) fn suspend(&self, next: Next) {
         self.computed.set(self.computed());
-        self.is_computing.set(next == Next::Turn);
+        self.paused.set((next == Next::Turn).then(|| self.now()));
         *self.next.borrow_mut() = next;
         // SAFETY: the pointer is set by the user's stack as its first act, and only code on that
         // stack comes here. The yielder lives at the bottom of the stack.

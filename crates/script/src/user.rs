@@ -101,9 +101,9 @@ impl User {
         std::mem::take(&mut *self.shared.log.borrow_mut())
     }
 
-    /// Whether it was suspended while it computed.
-    pub fn computes(&self) -> bool {
-        self.shared.is_computing.get()
+    /// The user's time at which it let others go on while it computed; `None` where it waits.
+    pub fn paused_at(&self) -> Option<Nanos> {
+        self.shared.paused.get()
     }
 
     pub(crate) fn shared(&self) -> &Rc<Shared> {

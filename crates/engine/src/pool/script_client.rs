@@ -10,8 +10,8 @@ use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
 use knee_load::driver::{Gate, RateLimit};
 use knee_load::measure::{
-    Completion, Histogram, MessageEvent, Op, Outcome, SCRIPT_FAILURES_KEPT, ScriptMeasured, ScriptMetric,
-    SessionsMeasured,
+    Completion, Histogram, MessageEvent, Op, Outcome, SCRIPT_FAILURES_KEPT, ScriptMeasured,
+    ScriptMetric, SessionsMeasured,
 };
 use knee_load::rng;
 use knee_load::session::{Origin, Users};
@@ -215,7 +215,7 @@ impl ScriptClient {
         if seat.user.is_none()
             && let Err(failure) = self.make_user(number)
         {
-            return self.fail(io, number, failure, now);
+            return self.fail(number, failure, now);
         }
         let plan = self.setup.script.plan();
         let of_kind = usize::from(kind);
@@ -262,7 +262,7 @@ impl ScriptClient {
         seat.turn += 1;
         let turn = seat.turn;
         self.take_records(number, now);
-        self.send_all(io, number, (started, now));
+        let is_late = self.send_all(io, number, (started, now));
         match next {
             Next::Over(Ok(returned)) => {
                 let kind = self.seats[number as usize].kind;
@@ -270,11 +270,11 @@ impl ScriptClient {
                     let json = returned.unwrap_or_default().into_bytes();
                     self.measured.kept.get_or_insert_with(|| vec![json]);
                 }
-                self.leave(io, number, ScriptEnd::Completed, now);
+                self.leave(number, ScriptEnd::Completed, now);
             }
-            Next::Over(Err(failure)) => self.fail(io, number, failure, now),
-            _ if self.seats[number as usize].due >= self.config.window.end => {
-                self.leave(io, number, ScriptEnd::Unfinished, now);
+            Next::Over(Err(failure)) => self.fail(number, failure, now),
+            _ if is_late || self.seats[number as usize].due >= self.config.window.end => {
+                self.leave(number, ScriptEnd::Unfinished, now);
             }
             Next::Turn => self.thinking.push(Reverse((now + Nanos(1), number, turn))),
             Next::Wait(Nanos::MAX) => {}
@@ -286,20 +286,19 @@ impl ScriptClient {
     }
 
     /// The script of a user failed.
-    fn fail(&mut self, io: &mut dyn Backend, number: u32, failure: Failure, now: Nanos) {
+    fn fail(&mut self, number: u32, failure: Failure, now: Nanos) {
         match failure.kind {
             FailureKind::Stopped => {
-                return self.leave(io, number, ScriptEnd::Unfinished, now);
+                return self.leave(number, ScriptEnd::Unfinished, now);
             }
             FailureKind::Abort => {
                 self.has_run_out = true;
                 self.script.aborted.get_or_insert(failure.message);
-                return self.leave(io, number, ScriptEnd::Unfinished, now);
+                return self.leave(number, ScriptEnd::Unfinished, now);
             }
             // What its variables hold may be what was too much.
             FailureKind::Time | FailureKind::Memory => {
-                let user = self.seats[number as usize].user.take();
-                self.ended_users.extend(user);
+                self.seats[number as usize].user = None;
             }
             FailureKind::Exception => {}
         }
@@ -307,11 +306,12 @@ impl ScriptClient {
         if self.script.failures.len() < SCRIPT_FAILURES_KEPT {
             self.script.failures.push(failure.to_string());
         }
-        self.leave(io, number, ScriptEnd::Failed(Outcome::ScriptFailed), now);
+        self.leave(number, ScriptEnd::Failed(Outcome::ScriptFailed), now);
     }
 
-    /// Sends the requests that a user has made, as far as it has lanes.
-    fn send_all(&mut self, io: &mut dyn Backend, number: u32, times: (Nanos, Nanos)) {
+    /// Sends the requests that a user has made, as far as it has lanes. Returns whether one came
+    /// after the end of the window: none begins there.
+    fn send_all(&mut self, io: &mut dyn Backend, number: u32, times: (Nanos, Nanos)) -> bool {
         let seat = &mut self.seats[number as usize];
         if let Some(user) = &mut seat.user {
             while let Some(request) = user.take_request() {
@@ -320,8 +320,10 @@ impl ScriptClient {
         }
         loop {
             let seat = &mut self.seats[number as usize];
-            let Some(lane) = seat.lanes.iter().position(Option::is_none) else { return };
-            let Some((operation, mut request)) = seat.held.pop_front() else { return };
+            let Some(lane) = seat.lanes.iter().position(Option::is_none) else {
+                return false;
+            };
+            let Some((operation, mut request)) = seat.held.pop_front() else { return false };
             if request.called_at == Nanos::MAX {
                 // It follows a redirection, which belongs to its request.
                 request.called_at = seat.due;
@@ -330,7 +332,7 @@ impl ScriptClient {
             }
             if request.called_at >= self.config.window.end {
                 seat.held.clear();
-                return;
+                return true;
             }
             seat.row = request.row;
             seat.lanes[lane] = Some((operation, request));
@@ -359,8 +361,16 @@ impl ScriptClient {
     fn advance(&mut self, io: &mut dyn Backend, now: Nanos) {
         loop {
             while self.inner.take_established().is_some() {}
-            let Some(completion) = self.inner.take_step() else { return };
-            self.on_step(io, completion, now);
+            if let Some(completion) = self.inner.take_step() {
+                self.on_step(io, completion, now);
+            } else if !self.waiting.is_empty()
+                && let Some(number) = self.free.pop()
+                && let Some(waits) = self.waiting.pop_front()
+            {
+                self.seat(io, number, waits, now);
+            } else {
+                return;
+            }
         }
     }
 
@@ -388,7 +398,6 @@ impl ScriptClient {
             if seat.lanes.iter().all(Option::is_none) {
                 seat.is_cut = false;
                 self.free.push(number);
-                self.seat_next(io, now);
             }
             return;
         }
@@ -398,8 +407,8 @@ impl ScriptClient {
         let goes_on = seat.user.as_mut().is_some_and(|user| user.respond(operation, response));
         if goes_on {
             self.go_on(io, number, completion.picked_up, now);
-        } else {
-            self.send_all(io, number, (now, now));
+        } else if self.send_all(io, number, (now, now)) {
+            self.leave(number, ScriptEnd::Unfinished, now);
         }
     }
 
@@ -453,8 +462,8 @@ impl ScriptClient {
         }
     }
 
-    /// Ends an iteration. The next one that waits takes its seat.
-    fn leave(&mut self, io: &mut dyn Backend, number: u32, end: ScriptEnd, now: Nanos) {
+    /// Ends an iteration. Its seat is free once its requests have ended.
+    fn leave(&mut self, number: u32, end: ScriptEnd, now: Nanos) {
         let seat = &mut self.seats[number as usize];
         if !seat.is_taken {
             return;
@@ -474,7 +483,6 @@ impl ScriptClient {
         self.book((op, kind), row, end, (ended_at, now));
         if busy == 0 {
             self.free.push(number);
-            self.seat_next(io, now);
         }
     }
 
@@ -520,14 +528,6 @@ impl ScriptClient {
     fn turn_away(&mut self, op: Op, end: ScriptEnd, now: Nanos) {
         let kind = self.users.draw_kind();
         self.book((op, kind), None, end, (now, now));
-    }
-
-    fn seat_next(&mut self, io: &mut dyn Backend, now: Nanos) {
-        if let Some(waits) = self.waiting.pop_front()
-            && let Some(number) = self.free.pop()
-        {
-            self.seat(io, number, waits, now);
-        }
     }
 }
 
@@ -645,14 +645,18 @@ impl Client for ScriptClient {
                 continue;
             }
             if at >= self.config.window.end {
-                self.leave(io, number, ScriptEnd::Unfinished, now);
+                self.leave(number, ScriptEnd::Unfinished, now);
             } else {
-                let due = if seat.user.as_ref().is_some_and(User::computes) {
-                    seat.user.as_ref().map_or(at, User::now)
-                } else {
-                    at
-                };
-                self.go_on(io, number, due, now);
+                // Where it only let others go on, its time has not passed meanwhile.
+                let paused = seat.user.as_ref().and_then(User::paused_at);
+                self.go_on(io, number, paused.unwrap_or(at), now);
+            }
+        }
+        if now >= self.config.window.end {
+            for lane in self.limited.give_up() {
+                let number = lane / self.width;
+                self.seats[number as usize].lanes[(lane % self.width) as usize] = None;
+                self.leave(number, ScriptEnd::Unfinished, now);
             }
         }
         while let Some(lane) = self.limited.release(now) {

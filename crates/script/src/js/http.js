@@ -106,7 +106,7 @@ function spec(method, to, body, params) {
   return {
     method, url: String(to), headers, body: data, cookies,
     name: name === undefined ? undefined : String(name),
-    timeout: p.timeout === undefined ? 60000 : milliseconds(p.timeout),
+    timeout: p.timeout === undefined ? undefined : milliseconds(p.timeout),
     redirects: p.redirects ?? settings().maxRedirects ?? 10,
     jar: p.jar === undefined || p.jar === null ? 0 : p.jar.id,
     expects: expects?.all, reads: reads !== 'none', type: reads,
