@@ -290,6 +290,10 @@ impl RawRun {
             let wrong = "a recording has its own schedule: leave it out";
             return Err(Failure::argument("--retries", wrong));
         }
+        if retry.is_some() && target.sessions.as_ref().is_some_and(|plan| plan.script.is_some()) {
+            let wrong = "a script tries again by itself: leave it out";
+            return Err(Failure::argument("--retries", wrong));
+        }
         let load = self.load(&target, trace.as_ref(), warmup + duration, machine)?;
         let mut engine = self.http.engine.for_load(&machine.beside(&target), &load);
         if target.recording.as_ref().is_some_and(|recording| recording.has_users) {
