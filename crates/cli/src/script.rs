@@ -5,13 +5,13 @@ use crate::args::ScriptArgs;
 use crate::failure::Failure;
 use crate::input;
 use knee_core::threshold::Threshold;
-use knee_load::session::{Instruction, RequestStep, SCRIPT_ROWS, ScriptPlan, SessionKind, SessionPlan};
+use knee_load::session::{
+    Instruction, RequestStep, SCRIPT_ROWS, ScriptPlan, SessionKind, SessionPlan,
+};
 use knee_load::spec::{Body, HttpRequest, Rate, Url, UserStage};
 use knee_load::time::Nanos;
 use knee_scenario::{LoadStages, RateStage, Scenario, ScenarioLoad};
-use knee_script::{
-    Inspection, ScriptLoad, ScriptScenario, ScriptSource, ScriptStage, inspect,
-};
+use knee_script::{Inspection, ScriptLoad, ScriptScenario, ScriptSource, ScriptStage, inspect};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -158,9 +158,10 @@ fn servers(found: &Inspection, args: &ScriptArgs) -> Result<Vec<Url>, String> {
 
 /// URLs within quotes in a script, comments and imports apart.
 fn urls_in(text: &str) -> Vec<Url> {
-    let lines = text.lines().map(str::trim_start).filter(|line| {
-        !["//", "*", "/*", "import "].iter().any(|begin| line.starts_with(begin))
-    });
+    let lines = text
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| !["//", "*", "/*", "import "].iter().any(|begin| line.starts_with(begin)));
     let mut found = Vec::new();
     for line in lines {
         for scheme in ["http://", "https://"] {
@@ -325,11 +326,7 @@ fn add(sum: &mut ScriptLoad, other: &ScriptLoad) -> bool {
 
 /// Stages from one number to the next. One without length sets the number from which the next one
 /// begins.
-fn lengthened<T>(
-    from: f64,
-    stages: &[ScriptStage],
-    make: impl Fn(f64, f64, Nanos) -> T,
-) -> Vec<T> {
+fn lengthened<T>(from: f64, stages: &[ScriptStage], make: impl Fn(f64, f64, Nanos) -> T) -> Vec<T> {
     let mut at = from;
     let made = stages.iter().filter_map(|stage| {
         let begin = std::mem::replace(&mut at, stage.to);

@@ -28,8 +28,7 @@ use knee_load::both_ends::{ObservedStreams, Sampled, host_times};
 use knee_load::driver::AnyDriver;
 use knee_load::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
-    Observed,
-    Recorder, RecorderConfig, RoutedConnections, SentinelSample, Trial, WaitUse, Window,
+    Observed, Recorder, RecorderConfig, RoutedConnections, SentinelSample, Trial, WaitUse, Window,
 };
 use knee_load::rng;
 use knee_load::session::{SCRIPT_ROWS, SessionPlan};

@@ -5,8 +5,8 @@ use crate::modules;
 use crate::options::ScriptOptions;
 use crate::request::{ScriptRequest, ScriptResponse};
 use crate::script::{MetricName, Script};
-use crate::thresholds;
 use crate::shared::{Clock, Iteration, Next, ReadFile, UserSetup};
+use crate::thresholds;
 use crate::user::User;
 use knee_load::rng;
 use knee_load::session::ScriptPlan;
@@ -124,7 +124,10 @@ pub fn inspect(source: &ScriptSource) -> Result<Inspection, Failure> {
                 _ => "it exports no function of this name",
             };
             let name = &scenario.function;
-            return Err(Failure::new(format!("scenario '{}', exec '{name}': {what}", scenario.name)));
+            return Err(Failure::new(format!(
+                "scenario '{}', exec '{name}': {what}",
+                scenario.name
+            )));
         }
     }
     let files = user.shared().files.borrow().clone();
@@ -147,9 +150,8 @@ pub fn inspect(source: &ScriptSource) -> Result<Inspection, Failure> {
         log.push_str(&user.take_log());
     }
     let texts = files.values().map(|file| String::from_utf8_lossy(file));
-    let is_parallel = texts.into_iter().any(|text| {
-        text.contains("batch") || text.contains("asyncRequest")
-    });
+    let is_parallel =
+        texts.into_iter().any(|text| text.contains("batch") || text.contains("asyncRequest"));
     Ok(Inspection {
         functions: exports.functions,
         options,

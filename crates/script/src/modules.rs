@@ -78,7 +78,9 @@ impl Loader for Modules {
 
 /// The name by which a module is loaded, as `base` asks for it; or why not.
 fn resolve(base: &str, name: &str) -> std::result::Result<String, String> {
-    if BUILT_IN.iter().any(|(known, _)| *known == name && name.starts_with("k6") && name != "k6-utils")
+    if BUILT_IN
+        .iter()
+        .any(|(known, _)| *known == name && name.starts_with("k6") && name != "k6-utils")
     {
         return Ok(name.to_owned());
     }

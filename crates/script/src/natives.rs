@@ -212,7 +212,10 @@ fn cookies<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
         Ok(jars.len() as u32 - 1)
     });
     let own = Rc::clone(shared);
-    native!(ctx, knee, "set_cookie", move |ctx: Ctx<'js>, jar: usize, url: String, line: String| {
+    native!(ctx, knee, "set_cookie", move |ctx: Ctx<'js>,
+                                           jar: usize,
+                                           url: String,
+                                           line: String| {
         let (server, path) = place_of(&own, &url).map_err(|why| throw(&ctx, &why))?;
         if let Some(jar) = own.jars.borrow_mut().get_mut(jar) {
             let origins = own.origins.borrow();
@@ -230,19 +233,21 @@ fn cookies<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
     });
     let own = Rc::clone(shared);
     // Without a name: all.
-    native!(ctx, knee, "drop_cookies", move |ctx: Ctx<'js>,
-                                             jar: usize,
-                                             url: String,
-                                             name: Option<String>| {
-        let (server, _) = place_of(&own, &url).map_err(|why| throw(&ctx, &why))?;
-        if let Some(jar) = own.jars.borrow_mut().get_mut(jar) {
-            match name {
-                Some(name) => jar.remove(name.as_bytes(), server),
-                None => jar.remove_all(server),
+    native!(
+        ctx,
+        knee,
+        "drop_cookies",
+        move |ctx: Ctx<'js>, jar: usize, url: String, name: Option<String>| {
+            let (server, _) = place_of(&own, &url).map_err(|why| throw(&ctx, &why))?;
+            if let Some(jar) = own.jars.borrow_mut().get_mut(jar) {
+                match name {
+                    Some(name) => jar.remove(name.as_bytes(), server),
+                    None => jar.remove_all(server),
+                }
             }
+            Result::Ok(())
         }
-        Result::Ok(())
-    });
+    );
     Ok(())
 }
 
@@ -336,7 +341,10 @@ fn data<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<
         for (at, element) in elements.into_iter().enumerate() {
             let made = Object::new(ctx.clone())?;
             made.set("name", element.name)?;
-            made.set("attributes", element.attributes.into_iter().flat_map(|(n, v)| [n, v]).collect::<Vec<_>>())?;
+            made.set(
+                "attributes",
+                element.attributes.into_iter().flat_map(|(n, v)| [n, v]).collect::<Vec<_>>(),
+            )?;
             made.set("text", element.text)?;
             made.set("inner", element.inner)?;
             made.set("outer", element.outer)?;

@@ -143,16 +143,47 @@ impl ScriptOptions {
 
 /// Options that knee follows.
 const KNOWN: [&str; 24] = [
-    "vus", "duration", "iterations", "stages", "scenarios", "thresholds", "setupTimeout",
-    "teardownTimeout", "noConnectionReuse", "noVUConnectionReuse", "noCookiesReset", "userAgent",
-    "hosts", "insecureSkipTLSVerify", "tlsAuth", "discardResponseBodies", "batch", "batchPerHost",
-    "maxRedirects", "throw", "rps", "vusMax", "minIterationDuration", "tags",
+    "vus",
+    "duration",
+    "iterations",
+    "stages",
+    "scenarios",
+    "thresholds",
+    "setupTimeout",
+    "teardownTimeout",
+    "noConnectionReuse",
+    "noVUConnectionReuse",
+    "noCookiesReset",
+    "userAgent",
+    "hosts",
+    "insecureSkipTLSVerify",
+    "tlsAuth",
+    "discardResponseBodies",
+    "batch",
+    "batchPerHost",
+    "maxRedirects",
+    "throw",
+    "rps",
+    "vusMax",
+    "minIterationDuration",
+    "tags",
 ];
 
 /// Options that change what k6 prints or where it runs, and nothing that is sent.
 const WITHOUT_MEANING: [&str; 13] = [
-    "ext", "cloud", "summaryTrendStats", "summaryTimeUnit", "noUsageReport", "noSummary", "linger",
-    "paused", "systemTags", "consoleOutput", "noThresholds", "noSetup", "noTeardown",
+    "ext",
+    "cloud",
+    "summaryTrendStats",
+    "summaryTimeUnit",
+    "noUsageReport",
+    "noSummary",
+    "linger",
+    "paused",
+    "systemTags",
+    "consoleOutput",
+    "noThresholds",
+    "noSetup",
+    "noTeardown",
 ];
 
 type Fields = Map<String, Value>;
@@ -362,7 +393,10 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_named() {
         for (json, why) in [
-            (r#"{"scenarios":{"a":{"executor":"externally-controlled"}}}"#, "scenarios.a: executor"),
+            (
+                r#"{"scenarios":{"a":{"executor":"externally-controlled"}}}"#,
+                "scenarios.a: executor",
+            ),
             (r#"{"scenarios":{"a":{}}}"#, "'executor' is missing"),
             (r#"{"vus":"x"}"#, "invalid vus"),
             (r#"{"duration":"1x"}"#, "invalid time"),

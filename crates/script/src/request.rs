@@ -168,7 +168,8 @@ pub(crate) fn send(shared: &Shared, asked: Asked) -> Result<u32, String> {
         && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
     {
         let user = percent_encoding::percent_decode_str(&user).collect::<Vec<u8>>();
-        headers.push(("Authorization".to_owned(), format!("Basic {}", crate::natives::base64(&user))));
+        headers
+            .push(("Authorization".to_owned(), format!("Basic {}", crate::natives::base64(&user))));
     }
     let path_end = parts.path.iter().position(|b| *b == b'?').unwrap_or(parts.path.len());
     let row = match &asked.name {
@@ -267,12 +268,11 @@ impl Operation {
                 made.method = "GET".to_owned();
             }
             made.body = Body::default();
-            self.headers.retain(|(name, _)| {
-                !name.to_ascii_lowercase().starts_with("content-")
-            });
+            self.headers.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("content-"));
         }
         if (server, &to.authority) != (made.server, &made.authority) {
-            let stays = |name: &str| !["authorization", "www-authenticate", "cookie"].contains(&name);
+            let stays =
+                |name: &str| !["authorization", "www-authenticate", "cookie"].contains(&name);
             self.headers.retain(|(name, _)| stays(&name.to_ascii_lowercase()));
         }
         // As Go's client does, which k6 sends with.

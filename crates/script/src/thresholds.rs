@@ -88,11 +88,7 @@ fn scoped(of: Option<String>, text: &str) -> String {
 }
 
 /// The step or session that tags name.
-fn scope(
-    metric: &str,
-    tags: &str,
-    scenarios: &[String],
-) -> Result<Option<String>, String> {
+fn scope(metric: &str, tags: &str, scenarios: &[String]) -> Result<Option<String>, String> {
     let mut of = None;
     for tag in tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()) {
         let (name, value) = tag.split_once(':').ok_or("a tag without a value")?;
@@ -133,9 +129,7 @@ fn statistic(of_what: &str) -> Result<&'static str, String> {
         "p(99)" => "p99",
         "p(99.9)" => "p999",
         _ => {
-            return Err(
-                "--fail-if has min, mean, p50, p75, p90, p95, p99, p999 and max".to_owned()
-            );
+            return Err("--fail-if has min, mean, p50, p75, p90, p95, p99, p999 and max".to_owned());
         }
     })
 }

@@ -185,7 +185,8 @@ fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
         shared.iteration.borrow_mut().function = describe(ctx, &exports)?;
     }
     over(shared, Ok(None));
-    let mut data: (std::sync::Arc<str>, Value<'js>) = ("".into(), Value::new_undefined(ctx.clone()));
+    let mut data: (std::sync::Arc<str>, Value<'js>) =
+        ("".into(), Value::new_undefined(ctx.clone()));
     loop {
         shared.is_running.set(false);
         let next = shared.next.replace(Next::Turn);

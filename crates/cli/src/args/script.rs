@@ -83,9 +83,8 @@ fn parse_size(text: &str) -> Result<u64, ParseError> {
         let count: u64 = digits.trim().parse().ok()?;
         count.checked_mul(1 << bits)
     });
-    size.filter(|size| (1 << 10..=1 << 34).contains(size)).ok_or_else(|| {
-        ParseError("expected a size from 1KiB to 16GiB, such as 64MiB".to_owned())
-    })
+    size.filter(|size| (1 << 10..=1 << 34).contains(size))
+        .ok_or_else(|| ParseError("expected a size from 1KiB to 16GiB, such as 64MiB".to_owned()))
 }
 
 #[cfg(test)]

@@ -341,7 +341,8 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
         let all = || script().into_iter().flat_map(|script| &script.checks);
         let sum = |of: &dyn Fn(&CheckReport) -> bool| {
             let each = all().filter(|check| of(check));
-            each.fold((0, 0), |sum, check| (sum.0 + check.passed, sum.1 + check.failed))
+            let sum = each.fold((0, 0), |sum, one| (sum.0 + one.passed, sum.1 + one.failed));
+            Some(sum).filter(|(passed, failed)| passed + failed > 0)
         };
         match name {
             "checks" => sum(&|_| true),
@@ -359,9 +360,7 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
     } else if let Some(kind) = kind() {
         let ended = kind.completed + kind.failed;
         set(&kind.session_time_ns, ends(kind.completed, kind.failed), ended);
-    } else if let (passed, failed) = check(name)
-        && passed + failed > 0
-    {
+    } else if let Some((passed, failed)) = check(name) {
         set(&TimesReport::default(), ends(passed, failed), passed + failed);
     } else if let Some(metric) = metric() {
         let [hits, all] = metric.hits.unwrap_or([metric.value.unwrap_or(0.0) as u64; 2]);

@@ -454,9 +454,7 @@ impl ScriptClient {
                     is_time,
                 },
                 MetricKind::Rate => ScriptMetric::Rate { hits: 0, all: 0 },
-                MetricKind::Trend => {
-                    ScriptMetric::Trend { values: Histogram::default(), is_time }
-                }
+                MetricKind::Trend => ScriptMetric::Trend { values: Histogram::default(), is_time },
             });
             values.into_iter().for_each(|value| sum.add(value));
         }

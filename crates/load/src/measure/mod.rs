@@ -41,9 +41,9 @@ pub use observed::{BothEnds, HostTimes, Observed, PartTimes, SynSource};
 pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};
 pub use routed::{AddressUse, RoutedConnections};
+pub use script::{SCRIPT_FAILURES_KEPT, ScriptMeasured, ScriptMetric};
 pub use sentinel::{SentinelEnd, SentinelSample};
 pub use series::Series;
-pub use script::{SCRIPT_FAILURES_KEPT, ScriptMeasured, ScriptMetric};
 pub use sessions::{
     ProgramsMeasured, RanOut, SessionAttempts, SessionMeasured, SessionsMeasured, UNEXPECTED_KEPT,
 };

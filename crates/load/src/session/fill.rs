@@ -1,7 +1,7 @@
 //! Values that fill the holes of a request.
 
-use super::made::MadeRequest;
 use super::escape::{Place, UnfitReason, encode, escape};
+use super::made::MadeRequest;
 use super::template::{Fill, Function, Template, TemplatePiece, TimeFormat};
 use super::users::Users;
 use super::walk::UserState;

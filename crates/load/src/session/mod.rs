@@ -29,8 +29,8 @@ pub use fill::Fills;
 pub use html::{CssSelector, PageElement, select_elements};
 pub use jar::Jar;
 pub use json::parse_pointer;
-pub use made::MadeRequest;
 pub use judge::{Condition, Match, Pattern, Relation};
+pub use made::MadeRequest;
 pub use origin::Origin;
 pub use origin::remove_dot_segments;
 pub use plan::{

@@ -1,8 +1,8 @@
 //! The plan of sessions, settled before a run. Nothing in it is looked up by name.
 
 use super::html::CssSelector;
-use super::script::ScriptPlan;
 use super::judge::{Condition, Match, Pattern};
+use super::script::ScriptPlan;
 use super::template::{Fill, Template, TemplatePiece};
 use crate::law::Law;
 use crate::time::Nanos;

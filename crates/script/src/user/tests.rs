@@ -25,7 +25,9 @@ pub(crate) fn setup(source: &str) -> UserSetup {
     let read: ReadFile = Rc::new(move |path| match path {
         "main.js" => Ok(source.clone().into_bytes()),
         "data.json" => Ok(b"[1,2,3]".to_vec()),
-        "lib/a.js" => Ok(b"export const a = 'from a'; export const text = open('./x.txt');".to_vec()),
+        "lib/a.js" => {
+            Ok(b"export const a = 'from a'; export const text = open('./x.txt');".to_vec())
+        }
         "lib/x.txt" => Ok(b"x".to_vec()),
         other => Err(format!("{other}: no such file")),
     });
@@ -144,18 +146,30 @@ fn values_of_the_modules() {
     for (body, want) in [
         ("return http.get('http://h/').json('items.#.id')", "[5,6]"),
         ("return http.get('http://h/').json('items.#(n==b).id')", "6"),
-        ("return crypto.sha256('abc')", "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\""),
+        (
+            "return crypto.sha256('abc')",
+            "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"",
+        ),
         ("return crypto.hmac('sha1', 'k', 'abc', 'base64')", "\"pvr4o3wVmYbhPRBG0JuPS9/FTe8=\""),
         ("return crypto.md5('')", "\"d41d8cd98f00b204e9800998ecf8427e\""),
         ("return encoding.b64decode(encoding.b64encode('hé'), 'std', 's')", "\"hé\""),
-        ("return http.batch([['GET','http://h/1'],['GET','http://h/2']]).map((r) => r.url)", "[\"http://h/1\",\"http://h/2\"]"),
+        (
+            "return http.batch([['GET','http://h/1'],['GET','http://h/2']]).map((r) => r.url)",
+            "[\"http://h/1\",\"http://h/2\"]",
+        ),
         ("return Object.keys(http.batch({a:'http://h/1'}))", "[\"a\"]"),
         ("return http.get(http.url`http://h/${5}`).url", "\"http://h/5\""),
         ("return group('g', () => check(1, { one: (v) => v === 1 }))", "true"),
         ("let d = Date.now(); return d > 1.7e12", "true"),
-        ("return [...'ab'].map((c) => c.codePointAt(0)).concat(new Uint8Array([1,2]).length)", "[97,98,2]"),
+        (
+            "return [...'ab'].map((c) => c.codePointAt(0)).concat(new Uint8Array([1,2]).length)",
+            "[97,98,2]",
+        ),
         ("return /(\\d+)-(?<b>x)/.exec('12-x').groups.b", "\"x\""),
-        ("const m = new Map([[1,2]]); class A { #p = 3; get p() { return this.#p; } } return new A().p + m.get(1)", "5"),
+        (
+            "const m = new Map([[1,2]]); class A { #p = 3; get p() { return this.#p; } } return new A().p + m.get(1)",
+            "5",
+        ),
         ("function* g() { yield 1; yield 2; } return [...g()]", "[1,2]"),
     ] {
         assert_eq!(value(body), want, "{body}");
@@ -211,20 +225,38 @@ fn redirections_are_followed_with_cookies() {
 #[test]
 fn mistakes_are_one_line_with_a_position() {
     for (source, want) in [
-        ("export default function () { nope(); }", "main.js:1:29: ReferenceError: nope is not defined"),
+        (
+            "export default function () { nope(); }",
+            "main.js:1:29: ReferenceError: nope is not defined",
+        ),
         ("let x = ;", "main.js:1:9: SyntaxError: "),
-        ("import ws from 'k6/ws';\nexport default () => {}", "main.js:1:16: import 'k6/ws': scripts speak HTTP alone"),
+        (
+            "import ws from 'k6/ws';\nexport default () => {}",
+            "main.js:1:16: import 'k6/ws': scripts speak HTTP alone",
+        ),
         ("import { nope } from 'k6';\nexport default () => {}", "SyntaxError: "),
         ("import x from './none.js'", "./none.js"),
-        ("import http from 'k6/http';\nexport default () => {\n  http.nope;\n}", "main.js:3:8: http.nope is not supported by knee"),
+        (
+            "import http from 'k6/http';\nexport default () => {\n  http.nope;\n}",
+            "main.js:3:8: http.nope is not supported by knee",
+        ),
         ("import http from 'k6/http'; http.get('http://h/')", "the init code sends no request"),
         ("export default () => { while (true); }", "computed for over 200 ms between two requests"),
-        ("export default () => { for (;;) { try { while (true); } catch (e) {} } }", "computed for over"),
+        (
+            "export default () => { for (;;) { try { while (true); } catch (e) {} } }",
+            "computed for over",
+        ),
         ("export default () => { let s = 'x'; while (true) s += s + s; }", "--script-memory"),
-        ("export default () => { const f = () => f() + 1; f(); }", "Maximum call stack size exceeded"),
+        (
+            "export default () => { const f = () => f() + 1; f(); }",
+            "Maximum call stack size exceeded",
+        ),
         ("export default () => { /(a+)+$/.test('a'.repeat(40) + 'b'); }", "computed for over"),
         ("export default () => { throw 5; }", "5"),
-        ("export default async () => { await new Promise(() => {}); }", "a promise that nothing settles"),
+        (
+            "export default async () => { await new Promise(() => {}); }",
+            "a promise that nothing settles",
+        ),
         ("export default async () => { await null; throw new TypeError('t'); }", "TypeError: t"),
     ] {
         let (ended, _) = run(source, |_| ok(""));
@@ -236,7 +268,8 @@ fn mistakes_are_one_line_with_a_position() {
 
 #[test]
 fn a_failed_iteration_leaves_the_user_whole() {
-    let source = "let n = 0; export default () => { n += 1; if (n === 1) { while (true); } return n; }";
+    let source =
+        "let n = 0; export default () => { n += 1; if (n === 1) { while (true); } return n; }";
     let mut user = User::new(setup(source)).unwrap();
     assert!(iterate(&mut user, &mut |_| ok("")).0.is_err());
     assert_eq!(iterate(&mut user, &mut |_| ok("")).0, Ok(Some("2".to_owned())));

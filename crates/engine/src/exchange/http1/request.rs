@@ -103,7 +103,8 @@ impl MadeForm {
             parts.iter().for_each(|part| out.extend_from_slice(part));
             out.extend_from_slice(b"\r\n");
         };
-        let before: &[&str] = if self.forwarder.is_some() { &["http://", &made.authority] } else { &[] };
+        let before: &[&str] =
+            if self.forwarder.is_some() { &["http://", &made.authority] } else { &[] };
         let path = [before.concat().as_bytes(), &made.path, b" HTTP/1.1"].concat();
         line([made.method.as_bytes(), b" ", &path]);
         let has = |name: &str| made.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));

@@ -423,10 +423,11 @@ impl Blocks {
         let mut put = |name: &str, value: &[u8]| {
             put_field(out, name.as_bytes(), value.trim_ascii(), Indexing::Without);
         };
-        let given = |name: &str| made.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        let given =
+            |name: &str| made.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
         let authority = given("host").map_or(&made.authority, |(_, value)| value);
         put(":method", made.method.as_bytes());
-        put(":scheme", if made.is_secure { b"https" } else { b"http" });
+        put(":scheme", if made.is_secure { &b"https"[..] } else { b"http" });
         put(":authority", authority.as_bytes());
         put(":path", &made.path);
         if given("user-agent").is_none() {

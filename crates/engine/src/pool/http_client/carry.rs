@@ -65,7 +65,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             Some(fills) => {
                 if let Some(readings) = &mut events.readings {
                     readings.begin(op, flight.session, flight.read_as as usize);
-                    if let (Some(made), Some(kept)) = (fills.made(), readings.kept(flight.session)) {
+                    if let (Some(made), Some(kept)) = (fills.made(), readings.kept(flight.session))
+                    {
                         kept.reads_body = made.reads_body;
                     }
                 }

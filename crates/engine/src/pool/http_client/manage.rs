@@ -118,15 +118,13 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     fn may_begin_early(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         let takes = connection.link.as_ref().is_some_and(Link::takes_early);
-        takes
-            && connection.first != flights::NONE
-            && {
-                let opener = self.flights.get(connection.first);
-                match self.fills.get(opener.session as usize).and_then(Fills::made) {
-                    Some(made) => made.is_safe(),
-                    None => self.requests.is_safe(opener.request),
-                }
+        takes && connection.first != flights::NONE && {
+            let opener = self.flights.get(connection.first);
+            match self.fills.get(opener.session as usize).and_then(Fills::made) {
+                Some(made) => made.is_safe(),
+                None => self.requests.is_safe(opener.request),
             }
+        }
     }
 
     fn begin_early(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
