@@ -57,7 +57,14 @@ fn in_words(unreadable: Unreadable) -> String {
 }
 
 /// The endings of scenario files, and whether no host is called so.
-const ENDINGS: [(&str, bool); 3] = [(".yaml", true), (".yml", true), (".json", false)];
+const ENDINGS: [(&str, bool); 6] = [
+    (".yaml", true),
+    (".yml", true),
+    (".json", false),
+    (".js", true),
+    (".mjs", true),
+    (".ts", true),
+];
 
 /// Whether the argument that names a URL names a scenario file instead.
 pub fn is_scenario(argument: &str) -> bool {
@@ -72,11 +79,9 @@ pub fn is_scenario(argument: &str) -> bool {
 }
 
 /// Endings of other files, and what reads them.
-const READERS: [(&str, &str); 8] = [
+const READERS: [(&str, &str); 6] = [
     (".har", "is a browser's recording: 'knee import har' makes a scenario of it"),
     (".jmx", "is a plan of JMeter: 'knee import jmeter' makes a scenario of it"),
-    (".js", "is a script: 'knee import k6' makes a scenario of a script of k6"),
-    (".ts", "is a script: 'knee import k6' makes a scenario of a script of k6"),
     (".lua", "is a script of wrk: a scenario does its work; 'knee scenario new' prints one"),
     (".txt", "is a file: 'knee run --targets FILE' reads URLs from it, one a line"),
     (

@@ -11,6 +11,7 @@ mod machine;
 mod margins;
 mod output;
 mod resolved_options;
+mod script;
 mod stdio;
 mod usage;
 mod watch;

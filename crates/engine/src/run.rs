@@ -27,12 +27,15 @@ use dispatch::{Dispatch, choose_backend};
 use knee_load::both_ends::{ObservedStreams, Sampled, host_times};
 use knee_load::driver::AnyDriver;
 use knee_load::measure::{
-    GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Observed,
-    Recorder, RecorderConfig, RoutedConnections, SentinelSample, Trial, WaitUse, Window,
+    GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
+    Observed, Recorder, RecorderConfig, RoutedConnections, SentinelSample, Trial, WaitUse, Window,
 };
 use knee_load::rng;
+use knee_load::session::{SCRIPT_ROWS, SessionPlan};
 use knee_load::spec::{BackendChoice, Load, Share, TimestampsChoice, TrialSpec, WorkerRange};
 use knee_load::time::Clock;
+use knee_script::Script;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -238,6 +241,7 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
         sum
     });
     let mut measurement = merged.unwrap_or_default();
+    let spec = &with_rows(spec, &measurement);
     measurement.intervals = side.intervals;
     measurement.sentinels = side.sentinels;
     measurement.routed.merge(side.routed);
@@ -250,7 +254,7 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
         measurement.both_ends = both_ends;
     }
     Trial {
-        spec: spec.clone(),
+        spec: spec.clone().into_owned(),
         measurement,
         generator,
         kernel: side.kernel,
@@ -258,6 +262,26 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
         agents: Vec::new(),
         interrupted,
     }
+}
+
+/// The spec with the names of the rows that a script made.
+fn with_rows<'a>(spec: &'a TrialSpec, measurement: &Measurement) -> Cow<'a, TrialSpec> {
+    let script = measurement.sessions.as_ref().and_then(|sessions| sessions.script.as_ref());
+    let (Some(script), Some(plan)) = (script, &spec.target.sessions) else {
+        return Cow::Borrowed(spec);
+    };
+    let mut plan = SessionPlan::clone(plan);
+    for (step, name) in plan.requests.iter_mut().zip(&script.rows) {
+        step.name.clone_from(name);
+    }
+    if script.rows.len() + 1 >= SCRIPT_ROWS
+        && let Some(last) = plan.requests.last_mut()
+    {
+        last.name = "other requests".to_owned();
+    }
+    let mut named = spec.clone();
+    named.target.sessions = Some(Arc::new(plan));
+    Cow::Owned(named)
 }
 
 /// A server that has an address.
@@ -280,6 +304,8 @@ struct RunPlan<'a> {
     /// The servers of the target, by their numbers.
     servers: Vec<ReachedServer>,
     requests: WireRequests,
+    /// The script that makes the requests, if any.
+    script: Option<Arc<Script>>,
     /// Whether the kernel timestamps received bytes.
     timestamps: Option<Timestamps>,
     ready: Barrier,
@@ -324,6 +350,9 @@ impl<'a> RunPlan<'a> {
             spare: spare_processors(&servers, crew.workers),
             servers,
             requests: serialise_all(&spec.target),
+            script: (spec.target.sessions.as_ref())
+                .and_then(|plan| plan.script.clone())
+                .map(|plan| Arc::new(Script::new(plan))),
             timestamps: match spec.engine.timestamps {
                 TimestampsChoice::Auto => Some(Timestamps::keep_on()),
                 TimestampsChoice::Off => None,

@@ -33,6 +33,8 @@ pub const CHANGE_POINTS: u64 = 10 << 40;
 pub const PHASES: u64 = 11 << 40;
 /// Requests of sentinels.
 pub const SENTINELS: u64 = 12 << 40;
+/// `Math.random` of users of a script, by user.
+pub const SCRIPTS: u64 = 13 << 40;
 /// Failures of a simulated server.
 pub const SERVER_FAULTS: u64 = 6 << 40;
 

@@ -23,6 +23,8 @@ pub struct ScenarioLoad {
     pub stages: LoadStages,
     /// Users, each with one session after another: a closed loop.
     pub vusers: Option<u32>,
+    /// Sessions after which the run ends.
+    pub iterations: Option<u64>,
     /// Measured time.
     pub duration: Option<Nanos>,
     /// Warm-up time.
@@ -48,6 +50,7 @@ pub(super) fn read(node: &Node) -> Read<ScenarioLoad> {
         arrival: fields.read_key("arrival", arrival)?,
         stages: LoadStages::default(),
         vusers: fields.read_key("vusers", |node| whole(node, users))?.map(|count| count as u32),
+        iterations: None,
         duration: fields.read_key("duration", duration)?,
         warmup: fields.read_key("warmup", warmup)?,
     };

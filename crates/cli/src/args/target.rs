@@ -10,6 +10,7 @@ use super::curl::{CurlArgs, option_of, parse_header};
 use super::protocol::{self, ProtocolArgs};
 use super::responses::{ExpectArgs, MessageArgs};
 use super::route::RouteArgs;
+use super::script::ScriptArgs;
 use super::values::{Choices, one_of, word_of};
 use crate::failure::{Failure, of_command_line_and};
 use crate::input;
@@ -97,6 +98,10 @@ pub struct TargetArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub route: RouteArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    script: ScriptArgs,
 
     #[command(flatten)]
     #[serde(flatten)]

@@ -181,7 +181,14 @@ impl RawRun {
 
     /// Takes the load of a scenario where none was given.
     fn fill(&mut self, load: &ScenarioLoad) -> Result<(), Failure> {
-        if self.requests.is_none() {
+        let is_said = self.requests.is_some()
+            || self.duration.is_some()
+            || self.rate.is_some()
+            || self.vusers.is_some();
+        if !is_said {
+            self.requests = load.iterations;
+        }
+        if self.requests.is_none() || load.iterations.is_some() && !is_said {
             self.duration = self.duration.or(load.duration);
             self.warmup = self.warmup.or(load.warmup);
         }
@@ -281,6 +288,10 @@ impl RawRun {
         let retry = self.retry.settle(&target)?;
         if retry.is_some() && target.recording.is_some() {
             let wrong = "a recording has its own schedule: leave it out";
+            return Err(Failure::argument("--retries", wrong));
+        }
+        if retry.is_some() && target.sessions.as_ref().is_some_and(|plan| plan.script.is_some()) {
+            let wrong = "a script tries again by itself: leave it out";
             return Err(Failure::argument("--retries", wrong));
         }
         let load = self.load(&target, trace.as_ref(), warmup + duration, machine)?;

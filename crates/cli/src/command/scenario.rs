@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::args::SecretArgs;
+use crate::args::{ScriptArgs, SecretArgs};
 use crate::failure::{Exit, Failure};
-use crate::{input, stdio};
+use crate::{input, script, stdio};
 use clap::{Args, Subcommand};
 use knee_load::session::{Instruction, SessionKind};
 use knee_scenario::{EXAMPLE, Scenario, schema};
@@ -24,9 +24,12 @@ pub struct RawScenario {
 enum RawScenarioCommand {
     /// Check a scenario and the files that it names
     Check {
-        /// Scenario file, YAML or JSON
+        /// Scenario file, YAML or JSON, or a script
         #[arg(value_name = "FILE")]
         file: String,
+
+        #[command(flatten)]
+        script: ScriptArgs,
 
         #[command(flatten)]
         secrets: SecretArgs,
@@ -40,6 +43,10 @@ enum RawScenarioCommand {
 /// Prints what was asked for, or what is wrong with the file.
 pub fn execute(raw: &RawScenario) -> Result<Exit, Failure> {
     match &raw.command {
+        RawScenarioCommand::Check { file, script: args, .. } if script::is_script(file) => {
+            let lines = script::summary(&script::read(file, args)?);
+            stdio::write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
+        }
         RawScenarioCommand::Check { file, .. } => {
             let scenario = input::read_scenario(file)?;
             let kinds = scenario.plan.kinds.iter();

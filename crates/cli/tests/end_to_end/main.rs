@@ -51,6 +51,7 @@ mod request_log;
 mod retries;
 mod scenario_files;
 mod scenarios;
+mod scripts;
 mod secrets;
 mod secure;
 mod secure_server;

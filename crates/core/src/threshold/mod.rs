@@ -3,6 +3,7 @@
 use crate::trial::figure::{Figure, FigureKind, TimesReport};
 use crate::trial::messages::TimesOf;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::sessions::CheckReport;
 use crate::trial::statistics::{
     Better, STATISTICS, StatisticSource, StatisticUnit, TrialStatistic,
 };
@@ -344,6 +345,23 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
     let sessions = http.sessions.as_ref();
     let group = || sessions?.groups.iter().find(|group| is_named(&group.group));
     let kind = || sessions?.kinds.iter().find(|kind| kind.session == name);
+    let script = || sessions?.script.as_ref();
+    let check = |name: &str| {
+        let all = || script().into_iter().flat_map(|script| &script.checks);
+        let sum = |of: &dyn Fn(&CheckReport) -> bool| {
+            let each = all().filter(|check| of(check));
+            let sum = each.fold((0, 0), |sum, one| (sum.0 + one.passed, sum.1 + one.failed));
+            Some(sum).filter(|(passed, failed)| passed + failed > 0)
+        };
+        match name {
+            "checks" => sum(&|_| true),
+            name => sum(&|check| {
+                let before = check.check.strip_suffix(name);
+                before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
+            }),
+        }
+    };
+    let metric = || script()?.metrics.iter().find(|metric| metric.metric == name);
     if let Some(step) = http.traffic.targets.iter().find(|step| is_named(&step.target)) {
         set(&step.response_time_ns, step.outcomes.clone(), step.completed);
     } else if let Some(group) = group() {
@@ -351,6 +369,13 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
     } else if let Some(kind) = kind() {
         let ended = kind.completed + kind.failed;
         set(&kind.session_time_ns, ends(kind.completed, kind.failed), ended);
+    } else if let Some((passed, failed)) = check(name) {
+        set(&TimesReport::default(), ends(passed, failed), passed + failed);
+    } else if let Some(metric) = metric() {
+        let [hits, all] = metric.hits.unwrap_or([metric.value.unwrap_or(0.0) as u64; 2]);
+        let times = metric.values.clone().unwrap_or_default();
+        let (good, count) = (times.count + all - hits, times.count + all);
+        set(&times, ends(good, hits), count);
     } else if !http.traffic.targets.is_empty() {
         // One step alone has no figures of its own: they are those of the trial.
         return None;

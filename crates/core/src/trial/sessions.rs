@@ -4,7 +4,8 @@ use super::assess::times_of_part;
 use crate::trial::report::TimesReport;
 use crate::trial::traffic::{rate_ci95, step_effect};
 use knee_load::measure::{
-    Outcome, ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial,
+    Outcome, ProgramsMeasured, ScriptMeasured, ScriptMetric, SessionAttempts, SessionMeasured,
+    SessionsMeasured, TARGETS_MAX, Trial,
 };
 use knee_load::session::{SessionPlan, StepGroup, Unexpected, UnfitReason};
 use knee_load::spec::{Part, Target};
@@ -50,6 +51,66 @@ pub struct SessionsReport {
     /// The programs that give values to steps; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramsReport>,
+    /// What a script recorded; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptReport>,
+}
+
+/// What a script recorded within the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScriptReport {
+    /// Its checks, in the order of their names.
+    pub checks: Vec<CheckReport>,
+    /// Its own metrics, in the order of their names.
+    pub metrics: Vec<ScriptMetricReport>,
+    /// Iterations that it failed: it threw, or went over a limit.
+    pub failed: u64,
+    /// Why, of the first three.
+    pub failures: Vec<String>,
+    /// Why it ended the test, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aborted_because: Option<String>,
+    /// Processor time of the script per request, in nanoseconds; `None` without requests.
+    pub computed_per_request_ns: Option<u64>,
+    /// The first lines that it wrote to the console.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub log: String,
+}
+
+/// A check of a script.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CheckReport {
+    /// Its name, after those of its groups.
+    pub check: String,
+    /// How often it passed.
+    pub passed: u64,
+    /// How often it failed.
+    pub failed: u64,
+    /// The share that passed, in percent.
+    pub passed_percent: f64,
+}
+
+/// A metric that a script made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScriptMetricReport {
+    /// Its name.
+    pub metric: String,
+    /// `counter`, `gauge`, `rate` or `trend`.
+    pub kind: String,
+    /// The sum of a counter, the last value of a gauge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// The least and the largest value of a gauge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+    /// Values of a rate that are not 0, and all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hits: Option<[u64; 2]>,
+    /// Values of a trend, in millionths: of a time in milliseconds these are nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<TimesReport>,
+    /// Whether values are times, in milliseconds.
+    pub is_time: bool,
 }
 
 /// Answers of a scenario's programs to steps that were intended within the window.
@@ -176,7 +237,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
         completed_per_s,
         completed_ci95_per_s: completed_per_s.and_then(|per_s| rate_ci95(in_slots, window, per_s)),
         kinds,
-        groups: groups.collect(),
+        groups: groups.chain(groups_of_script(measured)).collect(),
         unexpected: measured
             .unexpected
             .iter()
@@ -188,6 +249,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
         unfit_value: unfit_report(trial),
         attempts: measured.attempts.clone(),
         programs: measured.programs.as_ref().map(programs_report),
+        script: measured.script.as_ref().map(|script| script_report(script, trial)),
     })
 }
 
@@ -230,6 +292,60 @@ fn session_report(
     }
 }
 
+/// The groups of a script.
+fn groups_of_script(measured: &SessionsMeasured) -> impl Iterator<Item = GroupReport> {
+    let groups = measured.script.iter().flat_map(|script| &script.groups);
+    groups.map(|(path, times)| GroupReport {
+        group: path.clone(),
+        completed: times.count(),
+        time_ns: times_of_part(times, None),
+    })
+}
+
+fn script_report(measured: &ScriptMeasured, trial: &Trial) -> ScriptReport {
+    let checks = measured.checks.iter().map(|(name, [passed, failed])| CheckReport {
+        check: name.clone(),
+        passed: *passed,
+        failed: *failed,
+        passed_percent: *passed as f64 * 100.0 / (passed + failed).max(1) as f64,
+    });
+    let metrics = measured.metrics.iter().map(|(name, metric)| {
+        let report = |kind: &str, is_time| ScriptMetricReport {
+            metric: name.clone(),
+            kind: kind.to_owned(),
+            is_time,
+            ..ScriptMetricReport::default()
+        };
+        match metric {
+            ScriptMetric::Counter { sum, is_time } => {
+                ScriptMetricReport { value: Some(*sum), ..report("counter", *is_time) }
+            }
+            ScriptMetric::Gauge { last, min, max, is_time } => ScriptMetricReport {
+                value: Some(*last),
+                range: Some([*min, *max]),
+                ..report("gauge", *is_time)
+            },
+            ScriptMetric::Rate { hits, all } => {
+                ScriptMetricReport { hits: Some([*hits, *all]), ..report("rate", false) }
+            }
+            ScriptMetric::Trend { values, is_time } => ScriptMetricReport {
+                values: Some(times_of_part(values, None)),
+                ..report("trend", *is_time)
+            },
+        }
+    });
+    let requests = trial.measurement.outcomes.total();
+    ScriptReport {
+        checks: checks.collect(),
+        metrics: metrics.collect(),
+        failed: measured.failed,
+        failures: measured.failures.clone(),
+        aborted_because: measured.aborted.clone(),
+        computed_per_request_ns: measured.computed.0.checked_div(requests),
+        log: measured.log.clone(),
+    }
+}
+
 fn programs_report(measured: &ProgramsMeasured) -> ProgramsReport {
     ProgramsReport {
         answer_ns: times_of_part(&measured.answer, None),
@@ -253,6 +369,9 @@ fn unexpected_report(unexpected: &Unexpected, plan: &SessionPlan) -> UnexpectedR
 pub fn failure_of(trial: &Trial) -> Option<String> {
     let measured = trial.measurement.sessions.as_ref()?;
     let plan = trial.spec.target.sessions.as_deref()?;
+    if let Some(why) = measured.script.as_ref().and_then(|script| script.failures.first()) {
+        return Some(why.clone());
+    }
     if let Some(unfit) = unfit_report(trial) {
         return Some(unfit.sentence());
     }
@@ -356,6 +475,10 @@ pub(super) fn step_name(plan: &SessionPlan, request: u32) -> String {
     let Some(step) = plan.requests.get(request as usize) else {
         return String::new();
     };
+    if plan.script.is_some() {
+        // Functions may share rows.
+        return step.name.clone();
+    }
     of_session(plan, step.kind, &step.name)
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod http_client;
 mod ready;
 pub(crate) mod replay_client;
 pub(crate) mod requests;
+pub(crate) mod script_client;
 pub(crate) mod servers_client;
 pub(crate) mod session_client;
 pub(crate) mod step_client;

@@ -146,8 +146,9 @@ impl StepClient for ServersClient {
     }
 
     fn start_step(&mut self, io: &mut dyn Backend, flight: Flight, now: Nanos) {
-        let client = &mut self.clients[usize::from(self.server_of[flight.request])];
         let fills = &mut self.fills[flight.session as usize];
+        let server = fills.made().map_or(self.server_of[flight.request], |made| made.server);
+        let client = &mut self.clients[usize::from(server)];
         std::mem::swap(client.fills(flight.session), fills);
         client.start_step(io, flight, now);
     }

@@ -328,6 +328,11 @@ impl Slowest {
         self.keep_slowest();
     }
 
+    /// Gives each operation another number of its target.
+    pub(super) fn map_targets(&mut self, number: impl Fn(u32) -> u32) {
+        self.0.iter_mut().for_each(|slow| slow.target = number(slow.target));
+    }
+
     fn keep_slowest(&mut self) {
         let order = |slow: &SlowOperation| (Reverse(slow.response_time_ns), slow.intended_ns);
         self.0.sort_by_key(order);

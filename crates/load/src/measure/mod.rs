@@ -15,6 +15,7 @@ mod observed;
 mod outcome;
 mod recorder;
 mod routed;
+mod script;
 mod sentinel;
 mod series;
 mod sessions;
@@ -40,6 +41,7 @@ pub use observed::{BothEnds, HostTimes, Observed, PartTimes, SynSource};
 pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};
 pub use routed::{AddressUse, RoutedConnections};
+pub use script::{SCRIPT_FAILURES_KEPT, ScriptMeasured, ScriptMetric};
 pub use sentinel::{SentinelEnd, SentinelSample};
 pub use series::Series;
 pub use sessions::{

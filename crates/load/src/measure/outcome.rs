@@ -120,6 +120,8 @@ outcomes! {
     ProgramFailed "program_failed" "not sent: no value from its program";
     /// A place in its request cannot have the value for it: it was never sent.
     UnfitValue "unfit_value" "not sent: a value does not fit its place";
+    /// The script of its user failed, which ended the iteration.
+    ScriptFailed "script_failed" "its script threw, or went over a limit";
     /// No message of its stream within the message timeout.
     MessageTimeout "message_timeout" "no further message in time";
     /// Its stream ended without its end message or in the middle of a message, or was none.

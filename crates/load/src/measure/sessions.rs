@@ -30,6 +30,9 @@ pub struct SessionsMeasured {
     /// The programs that give values to steps; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramsMeasured>,
+    /// What a script recorded; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Box<ScriptMeasured>>,
     /// The variables of the first session that came to its end, where the plan keeps them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Vec<Vec<u8>>>,
@@ -149,6 +152,7 @@ impl SessionsMeasured {
             mine.connections += theirs.connections;
         });
         merge_some(&mut self.programs, other.programs, ProgramsMeasured::merge);
+        merge_some(&mut self.script, other.script, |mine, theirs| mine.merge(*theirs));
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
     MessagesMeasured, Observed, Outcomes, RateLimitUse, RoutedConnections, SentinelSample, Series,
     SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured, Timeline,
 };
+use crate::session::SCRIPT_ROWS;
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -221,7 +222,8 @@ impl Measurement {
     ///
     /// # Panics
     /// If the windows begin at different times: the two are not of one trial.
-    pub fn merge(&mut self, other: Measurement) {
+    pub fn merge(&mut self, mut other: Measurement) {
+        self.align_rows(&mut other);
         assert_eq!(self.window.start, other.window.start, "measurements of different trials");
         self.window.end = self.window.end.max(other.window.end);
         self.started += other.started;
@@ -284,6 +286,48 @@ impl Measurement {
         self.routed.merge(other.routed);
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
         merge_some(&mut self.rate_limit, other.rate_limit, RateLimitUse::merge);
+    }
+
+    /// Gives another's requests of a script the numbers that requests of these names have here. Each
+    /// process numbers names in the order in which it meets them.
+    fn align_rows(&mut self, other: &mut Measurement) {
+        let script =
+            |of: &mut Measurement| Some(of.sessions.as_mut()?.script.as_mut()?.rows.clone());
+        let (Some(mut mine), Some(theirs)) = (script(self), script(other)) else { return };
+        if mine.iter().zip(&theirs).all(|(mine, theirs)| mine == theirs) {
+            return;
+        }
+        let last = SCRIPT_ROWS - 1;
+        let rows = theirs.iter().map(|name| {
+            let known = mine.iter().position(|row| row == name);
+            known.unwrap_or_else(|| {
+                mine.push(name.clone());
+                mine.len() - 1
+            })
+        });
+        let rows: Vec<usize> = rows.map(|row| row.min(last)).collect();
+        mine.truncate(last);
+        let row_of = |row: usize| rows.get(row).copied().unwrap_or(row);
+        let mut targets = vec![TargetMeasured::default(); other.targets.len()];
+        for (row, measured) in std::mem::take(&mut other.targets).into_iter().enumerate() {
+            if let Some(target) = targets.get_mut(row_of(row)) {
+                target.merge(measured);
+            }
+        }
+        other.targets = targets;
+        other.slowest.map_targets(|row| row_of(row as usize) as u32);
+        for kind in other.sessions.iter_mut().flat_map(|sessions| &mut sessions.kinds) {
+            let failed = std::mem::take(&mut kind.failed_at).into_iter();
+            add_by_name(
+                &mut kind.failed_at,
+                failed.map(|(row, count)| (row_of(row as usize) as u32, count)).collect(),
+            );
+        }
+        for of in [self, other] {
+            if let Some(script) = of.sessions.as_mut().and_then(|s| s.script.as_mut()) {
+                script.rows.clone_from(&mine);
+            }
+        }
     }
 
     /// Operations started in the window, without further attempts of those that failed.

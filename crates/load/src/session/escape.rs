@@ -95,7 +95,7 @@ pub(super) fn is_control(byte: &u8) -> bool {
 }
 
 /// Percent-encodes the bytes of a path with its query that no request line may have.
-pub(super) fn encode_path(path: &mut Vec<u8>) {
+pub fn encode_path(path: &mut Vec<u8>) {
     encode(path, 0, NOT_OF_REQUEST_LINES);
 }
 

@@ -1,6 +1,7 @@
 //! Values that fill the holes of a request.
 
 use super::escape::{Place, UnfitReason, encode, escape};
+use super::made::MadeRequest;
 use super::template::{Fill, Function, Template, TemplatePiece, TimeFormat};
 use super::users::Users;
 use super::walk::UserState;
@@ -21,12 +22,14 @@ pub(super) const FILLED_BYTES_MAX: usize = 16 << 20;
 pub struct Fills {
     bytes: Vec<u8>,
     ends: Vec<u32>,
+    /// The whole request, where it was made at run time.
+    made: Option<Box<MadeRequest>>,
 }
 
 impl Fills {
     /// No hole is filled.
     pub const fn new() -> Fills {
-        Fills { bytes: Vec::new(), ends: Vec::new() }
+        Fills { bytes: Vec::new(), ends: Vec::new(), made: None }
     }
 
     /// Forgets all.
@@ -46,6 +49,20 @@ impl Fills {
             _ => self.ends[hole - 1],
         };
         &self.bytes[from as usize..end as usize]
+    }
+
+    /// Takes the place of the whole request.
+    pub fn set_made(&mut self, made: MadeRequest) {
+        match &mut self.made {
+            Some(own) => **own = made,
+            None => self.made = Some(Box::new(made)),
+        }
+    }
+
+    /// The whole request, where it was made at run time.
+    #[inline]
+    pub fn made(&self) -> Option<&MadeRequest> {
+        self.made.as_deref()
     }
 
     /// How many holes are filled.

@@ -68,6 +68,29 @@ pub(super) const NODES_MAX: usize = 100_000;
 /// Bytes of a page after which it is held against the limits.
 const BYTES_AT_ONCE: usize = 1 << 10;
 
+/// An element of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageElement {
+    /// Its name, in lowercase.
+    pub name: String,
+    /// Names and values of its attributes.
+    pub attributes: Vec<(String, String)>,
+    /// Its text, with that of all elements in it.
+    pub text: String,
+    /// The HTML in it.
+    pub inner: String,
+    /// Its HTML.
+    pub outer: String,
+}
+
+/// Elements of a page that a CSS selector matches, in the order of the page.
+///
+/// # Errors
+/// No CSS selector.
+pub fn select_elements(page: &[u8], selector: &str) -> Result<Vec<PageElement>, ParseError> {
+    Ok(ParsedPage::read(page).elements(&CssSelector::parse(selector)?))
+}
+
 /// A page as elements, read as browsers read it.
 pub(super) struct ParsedPage {
     html: Html,
@@ -97,6 +120,23 @@ impl ParsedPage {
             is_cut = nodes > NODES_MAX || levels.any(|levels| levels > LEVELS_MAX);
         }
         ParsedPage { html: parser.finish(), is_cut }
+    }
+
+    /// Elements that a selector matches, in the order of the page.
+    fn elements(&self, selector: &CssSelector) -> Vec<PageElement> {
+        let all = self.html.select(&selector.parsed);
+        all.map(|element| PageElement {
+            name: element.value().name().to_owned(),
+            attributes: element
+                .value()
+                .attrs()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            text: element.text().collect(),
+            inner: element.inner_html(),
+            outer: element.html(),
+        })
+        .collect()
     }
 
     /// The value of an attribute of the first element that `selector` matches. Without one it is

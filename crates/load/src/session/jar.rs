@@ -11,7 +11,7 @@ const COOKIE_BYTES_MAX: usize = 4096;
 
 /// A session's cookies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Jar {
+pub struct Jar {
     cookies: Vec<Cookie>,
 }
 
@@ -41,16 +41,17 @@ struct SetCookie<'a> {
 
 impl Jar {
     /// Each cookie's name and value.
-    pub(super) fn values(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn values(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.cookies.iter().map(|cookie| (&cookie.name[..], &cookie.value[..]))
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Forgets all.
+    pub fn clear(&mut self) {
         self.cookies.clear();
     }
 
     /// Takes what a response to a request for a path of a server sets.
-    pub(super) fn take(
+    pub fn take(
         &mut self,
         set_cookie: &[u8],
         (server, path): (u16, &[u8]),
@@ -116,10 +117,20 @@ impl Jar {
 
     /// Puts the cookies for a request for a path of a server: those of longer paths first (RFC 6265
     /// §5.4).
-    pub(super) fn put(&self, (server, path): (u16, &[u8]), realtime_ns: u64, out: &mut Vec<u8>) {
-        if self.cookies.is_empty() {
-            return;
+    pub(super) fn put(&self, to: (u16, &[u8]), realtime_ns: u64, out: &mut Vec<u8>) {
+        for (at, (name, value)) in self.sent(to, realtime_ns).into_iter().enumerate() {
+            if at > 0 {
+                out.extend_from_slice(b"; ");
+            }
+            out.extend_from_slice(name);
+            out.push(b'=');
+            out.extend_from_slice(value);
         }
+    }
+
+    /// Names and values of the cookies for a request for a path of a server, in the order in which
+    /// they are sent.
+    pub fn sent(&self, (server, path): (u16, &[u8]), realtime_ns: u64) -> Vec<(&[u8], &[u8])> {
         let path = without_query(path);
         let is_sent = |c: &&Cookie| {
             c.until_realtime_ns > realtime_ns
@@ -128,14 +139,17 @@ impl Jar {
         };
         let mut sent: Vec<&Cookie> = self.cookies.iter().filter(is_sent).collect();
         sent.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
-        for (at, cookie) in sent.iter().enumerate() {
-            if at > 0 {
-                out.extend_from_slice(b"; ");
-            }
-            out.extend_from_slice(&cookie.name);
-            out.push(b'=');
-            out.extend_from_slice(&cookie.value);
-        }
+        sent.into_iter().map(|cookie| (&cookie.name[..], &cookie.value[..])).collect()
+    }
+
+    /// Forgets the cookie of this name that a request for a path of a server would have.
+    pub fn remove(&mut self, name: &[u8], server: u16) {
+        self.cookies.retain(|c| c.name != name || c.servers >> server & 1 == 0);
+    }
+
+    /// Forgets the cookies of a server.
+    pub fn remove_all(&mut self, server: u16) {
+        self.cookies.retain(|c| c.servers >> server & 1 == 0);
     }
 }
 

@@ -2,12 +2,14 @@
 
 use super::html::CssSelector;
 use super::judge::{Condition, Match, Pattern};
+use super::script::ScriptPlan;
 use super::template::{Fill, Template, TemplatePiece};
 use crate::law::Law;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// All that the users of a run may do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,9 @@ pub struct SessionPlan {
     /// The values of the variables of `setup`, once it was done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<Vec<u8>>,
+    /// The script that makes the requests; `None`: the kinds have programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Arc<ScriptPlan>>,
     /// The kind whose variables are kept where a session comes to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeps: Option<u16>,
@@ -85,6 +90,9 @@ impl SessionPlan {
     /// belongs to sessions before or after the load.
     pub fn is_unlisted(&self, request: u32) -> bool {
         let step = self.requests.get(request as usize);
+        if self.script.is_some() {
+            return step.is_some_and(|step| step.name.is_empty());
+        }
         let kind = step.and_then(|step| self.kinds.get(usize::from(step.kind)));
         let first = self.first_of(request);
         let mut steps = self.requests.iter();
@@ -117,6 +125,9 @@ impl SessionPlan {
 
     /// The most branches that a session walks through at the same time, at least 1.
     pub fn width(&self) -> u32 {
+        if let Some(script) = &self.script {
+            return if script.is_parallel { script.batch.1.max(1) } else { 1 };
+        }
         let programs = self.kinds.iter().flat_map(|kind| &kind.program);
         let forks = programs.map(|instruction| match instruction {
             Instruction::Fork(others) => 1 + others.len() as u32,

@@ -31,6 +31,22 @@ pub struct ResponseReaders {
     of_op: Vec<u32>,
     /// What was found, by session.
     readings: Vec<ResponseReader>,
+    /// Whole responses, by session, where a script reads them; and most bytes of a body.
+    kept: Vec<KeptResponse>,
+    kept_max: usize,
+}
+
+/// A whole response.
+#[derive(Clone, Debug, Default)]
+pub struct KeptResponse {
+    /// Its header lines, each with CR LF at its end.
+    pub head: Vec<u8>,
+    /// Its body, as far as it was read.
+    pub body: Vec<u8>,
+    /// Whether the body was longer.
+    pub is_cut: bool,
+    /// Whether the body is read at all.
+    pub reads_body: bool,
 }
 
 /// What is looked for in the responses to one request.
@@ -156,7 +172,17 @@ impl ResponseReaders {
             probes: plan.requests.iter().map(Probes::new).collect(),
             of_op: Vec::new(),
             readings: vec![ResponseReader::default(); sessions],
+            kept: match &plan.script {
+                Some(_) => vec![KeptResponse::default(); sessions],
+                None => Vec::new(),
+            },
+            kept_max: plan.script.as_ref().map_or(0, |script| script.body_max as usize),
         }
+    }
+
+    /// The whole response to a session's request, where a script reads it.
+    pub fn kept(&mut self, session: u32) -> Option<&mut KeptResponse> {
+        self.kept.get_mut(session as usize)
     }
 
     /// The operation `op` of a session begins, which asks for request number `request`.
@@ -165,6 +191,12 @@ impl ResponseReaders {
             self.of_op.resize(op as usize + 1, NONE);
         }
         self.of_op[op as usize] = session;
+        if let Some(kept) = self.kept.get_mut(session as usize) {
+            kept.head.clear();
+            kept.body.clear();
+            kept.is_cut = false;
+            return;
+        }
         let probes = &self.probes[request];
         let reading = &mut self.readings[session as usize];
         reading.begin(request as u32, probes);
@@ -178,6 +210,9 @@ impl ResponseReaders {
 
     /// A field of the head of the final response.
     pub fn field(&mut self, op: u32, name: &[u8], value: &[u8]) {
+        if let Some(kept) = self.kept_of(op) {
+            return kept.field(name, value);
+        }
         if let Some((reading, probes)) = self.of(op) {
             reading.field(name, value, probes);
         }
@@ -185,6 +220,10 @@ impl ResponseReaders {
 
     /// Bytes of the body.
     pub fn body(&mut self, op: u32, bytes: &[u8]) {
+        let most = self.kept_max;
+        if let Some(kept) = self.kept_of(op) {
+            return kept.put(bytes, most);
+        }
         if let Some((reading, probes)) = self.of(op) {
             reading.body(bytes, probes);
         }
@@ -222,6 +261,14 @@ impl ResponseReaders {
         }
     }
 
+    fn kept_of(&mut self, op: u32) -> Option<&mut KeptResponse> {
+        if self.kept.is_empty() {
+            return None;
+        }
+        let session = *self.of_op.get(op as usize)?;
+        self.kept.get_mut(session as usize)
+    }
+
     fn of(&mut self, op: u32) -> Option<(&mut ResponseReader, &Probes)> {
         let session = *self.of_op.get(op as usize)?;
         let reading = self.readings.get_mut(session as usize)?;
@@ -241,6 +288,28 @@ impl ResponseReaders {
     pub(super) fn found(&self, session: u32) -> ReadResponse<'_> {
         let reading = &self.readings[session as usize];
         ReadResponse { reading, probes: &self.probes[reading.request as usize] }
+    }
+}
+
+/// Most bytes of header lines that are kept of one response.
+const KEPT_HEAD_BYTES_MAX: usize = 256 << 10;
+
+impl KeptResponse {
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        if self.head.len() + name.len() + value.len() <= KEPT_HEAD_BYTES_MAX {
+            self.head.extend_from_slice(name);
+            self.head.extend_from_slice(b": ");
+            self.head.extend_from_slice(value);
+            self.head.extend_from_slice(b"\r\n");
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8], most: usize) {
+        if self.reads_body {
+            let room = bytes.len().min(most - self.body.len());
+            self.body.extend_from_slice(&bytes[..room]);
+            self.is_cut |= room < bytes.len();
+        }
     }
 }
 

@@ -152,7 +152,7 @@ impl Users {
 
     /// The number of a session that begins, which no other of the run has: 1, 2, 3, … where there
     /// is one worker.
-    pub(super) fn number(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         let (index, of) = self.share;
         self.sessions += 1;
         (self.sessions - 1) * of + index + 1

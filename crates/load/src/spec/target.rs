@@ -135,12 +135,17 @@ impl Target {
 
     /// The proxy that forwards a request; `None`: no proxy has to understand it.
     pub fn forwarder_of(&self, request: usize) -> Option<&Proxy> {
-        let further = usize::from(self.server_of(request)).checked_sub(1);
-        let proxy = match further.and_then(|at| self.further.get(at)) {
-            Some(server) => &server.proxy,
-            None => &self.proxy,
+        self.forwarder_to(self.server_of(request))
+    }
+
+    /// The proxy that forwards requests to a server; `None`: no proxy has to understand them.
+    pub fn forwarder_to(&self, server: u16) -> Option<&Proxy> {
+        let further = usize::from(server).checked_sub(1).and_then(|at| self.further.get(at));
+        let (proxy, is_secured) = match further {
+            Some(server) => (&server.proxy, server.tls.is_some()),
+            None => (&self.proxy, self.tls.is_some()),
         };
-        proxy.as_deref().filter(|_| !self.is_secured(request) && self.speaks_http1())
+        proxy.as_deref().filter(|_| !is_secured && self.speaks_http1())
     }
 
     fn speaks_http1(&self) -> bool {

@@ -9,10 +9,15 @@ use crate::number::{asked, count, known, number, percent, rate, stated, time_sho
 use crate::plot::{Dash, Plot, PlotSeries, Scale, Tone, Unit};
 use knee_core::trial::attempts::{AttemptsInterval, AttemptsReport};
 use knee_core::trial::report::{TimesReport, TrialReport};
-use knee_core::trial::sessions::{GroupReport, ProgramsReport, SessionReport, SessionsReport};
+use knee_core::trial::sessions::{
+    CheckReport, GroupReport, ProgramsReport, ScriptMetricReport, SessionReport, SessionsReport,
+};
 
 /// Failed steps named for each kind of session.
 const FAILED_AT_SHOWN: usize = 5;
+
+/// Lines of a script's console that are shown.
+const LOG_LINES_SHOWN: usize = 10;
 
 /// Facts shown of all trials together; the JSON has all.
 const FACTS_OF_LEVELS: usize = 5;
@@ -26,6 +31,8 @@ pub(super) fn show(doc: &mut Document, sessions: Option<&SessionsReport>) {
     let kinds: Vec<_> = sessions.kinds.iter().map(|kind| ("", kind)).collect();
     doc.table("Sessions", table(&kinds));
     show_groups(doc, &sessions.groups.iter().map(|group| ("", group)).collect::<Vec<_>>());
+    let checks = sessions.script.iter().flat_map(|script| &script.checks);
+    show_checks(doc, &checks.map(|check| ("", check)).collect::<Vec<_>>());
     doc.facts(completed(sessions).into_iter().chain(facts("", sessions)));
 }
 
@@ -51,6 +58,11 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
     let groups = all.iter();
     let groups = groups.flat_map(|(label, of)| of.groups.iter().map(|group| (*label, group)));
     show_groups(doc, &groups.collect::<Vec<_>>());
+    let checks = all.iter().flat_map(|(label, of)| {
+        let checks = of.script.iter().flat_map(|script| &script.checks);
+        checks.map(|check| (*label, check))
+    });
+    show_checks(doc, &checks.collect::<Vec<_>>());
     let facts = all.iter().flat_map(|(label, of)| facts(label, of));
     doc.facts(facts.take(FACTS_OF_LEVELS));
 }
@@ -96,6 +108,23 @@ fn show_groups(doc: &mut Document, groups: &[(&str, &GroupReport)]) {
     doc.table("Groups of steps", table.done());
 }
 
+/// Adds a row for each check of a script, with its trial if there are several.
+fn show_checks(doc: &mut Document, checks: &[(&str, &CheckReport)]) {
+    if checks.is_empty() {
+        return;
+    }
+    let mut table = TableOf::new(checks);
+    table.left_if_any("trial", |(trial, _)| *trial);
+    table.left("", |(_, check)| check.check.as_str());
+    table.right("passed", |(_, check)| count(check.passed));
+    table.right("failed", |(_, check)| match check.failed {
+        0 => Line::plain(count(0)),
+        n => Line::of(Ink::Bad, count(n)),
+    });
+    table.right("share", |(_, check)| percent(check.passed_percent));
+    doc.table("Checks", table.done());
+}
+
 /// Failed steps, unexpected responses and programs of a trial, with its name if there are several.
 fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
     let mut facts = Vec::new();
@@ -121,9 +150,35 @@ fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
         );
         facts.push(fact("failed checks", told(line)));
     }
+    if let Some(script) = &sessions.script {
+        let failures = script.failures.iter().map(|line| Line::of(Ink::Bad, told(line.clone())));
+        facts.extend(failures.map(|line| fact("script failed", line)));
+        facts.extend(script.metrics.iter().map(|m| fact("metric", told(metric_line(m)))));
+        let lines = script.log.lines().take(LOG_LINES_SHOWN);
+        facts.extend(lines.map(|line| fact("console", told(line.to_owned()))));
+    }
     let programs = sessions.programs.iter().filter_map(programs_line);
     facts.extend(programs.map(|line| fact("programs", told(line))));
     facts
+}
+
+/// A metric of a script, in a line.
+fn metric_line(metric: &ScriptMetricReport) -> String {
+    let name = &metric.metric;
+    if let Some([hits, all]) = metric.hits {
+        let share = hits as f64 * 100.0 / all.max(1) as f64;
+        return format!("{name}: {} of {} ({})", count(hits), count(all), percent(share));
+    }
+    if let Some(values) = &metric.values {
+        let shown = |value: u64| {
+            if metric.is_time { time_short(value) } else { number(value as f64 / 1e6) }
+        };
+        let figures = ["mean", "p50", "p95", "p99", "max"].iter();
+        let figures = figures.map(|key| format!("{key} {}", stated(values.figure(key), shown)));
+        let all: Vec<_> = figures.collect();
+        return format!("{name}: {} values, {}", count(values.count), all.join(", "));
+    }
+    format!("{name}: {}", known(metric.value, number))
 }
 
 /// The answer times of programs, and the delay of the steps that waited for them.

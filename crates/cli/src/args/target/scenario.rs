@@ -3,7 +3,7 @@
 use super::TargetArgs;
 use crate::args::first_given;
 use crate::failure::Failure;
-use crate::input;
+use crate::{input, script};
 use knee_load::spec::{Endpoint, FurtherServer, Pick, Target};
 use knee_scenario::Scenario;
 use std::sync::Arc;
@@ -17,7 +17,11 @@ impl TargetArgs {
             self.refuse_options_of_urls(
                 "each step of a scenario has its own: write it in the file",
             )?;
-            let scenario = input::read_scenario(file)?;
+            let scenario = if script::is_script(file) {
+                script::scenario(file, &self.script)?
+            } else {
+                input::read_scenario(file)?
+            };
             self.check_programs(file, &scenario)?;
             self.scenario = Some(Arc::new(scenario));
         }

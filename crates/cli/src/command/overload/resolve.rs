@@ -28,6 +28,10 @@ impl RawOverload {
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedOverload, Failure> {
         let mut unused = None;
         if let Some(scenario) = self.target.scenario()? {
+            if scenario.plan.script.is_some() {
+                let wrong = "an overload takes a scenario file, and no script: see knee sweep";
+                return Err(Failure::argument("URL", wrong));
+            }
             self.http.fill(&scenario);
             let takes_arrival = self.rate.is_some() && self.arrivals.fill(&scenario);
             unused = self.target.unused_load("an overload", takes_arrival);

@@ -131,10 +131,7 @@ const REFUSED: &[(&str, &str)] = &[
         "run urls.txt",
         "urls.txt: is a file: 'knee run --targets FILE' reads URLs from it, one a line",
     ),
-    (
-        "run script.js",
-        "script.js: is a script: 'knee import k6' makes a scenario of a script of k6",
-    ),
+    ("run script.js", "script.js: cannot be read: no such file"),
     ("run plan.jmx", "plan.jmx: is a plan of JMeter: 'knee import jmeter' makes a scenario of it"),
     (
         "sweep shop.har",

@@ -114,6 +114,8 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         sessions::unexpected_responses,
         sessions::program_failed,
         sessions::program_late,
+        sessions::script_failed,
+        sessions::script_aborted,
         sessions::unfit_value,
         generator::agents_differ,
         generator::results_kept,

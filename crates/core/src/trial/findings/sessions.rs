@@ -34,6 +34,16 @@ codes! {
         remedy "Give the step a pause before it: the program is asked when the pause begins. A \
                 faster program helps, and so do more workers (--threads): each has a process.";
 
+    SCRIPT_FAILED = "script_failed":
+        cause "The script threw an exception that it did not catch, or went over a limit of \
+               memory or processor time. The iteration ended there.",
+        remedy "See the line of the script: the first three are in the report. Responses that are \
+                no success have no JSON as a rule: check the status before json().";
+
+    SCRIPT_ABORTED = "script_aborted":
+        cause "The script called exec.test.abort(). The load ended there.",
+        remedy "See the reason that the script gave.";
+
     UNFIT_VALUE = "unfit_value":
         cause "A place in a request cannot have the value that a template gave for it. A header \
                has no line end and no other control character, a cookie has no ';', and a URL is \
@@ -103,6 +113,33 @@ pub(super) fn unexpected_responses(trials: &TrialGroup) -> Option<Finding> {
         ),
         [("unexpected", count as f64), ("unexpected_percent", share)],
         "compare the scenario with what the server sends: the first three are in the report",
+    ))
+}
+
+pub(super) fn script_failed(trials: &TrialGroup) -> Option<Finding> {
+    let failed = |t: &TrialReport| {
+        let script = t.sessions()?.script.as_ref()?;
+        Some((script.failed, script.failures.first()?.clone()))
+    };
+    let (place, (count, first)) = trials.worst(failed, |found| found.0 as f64)?;
+    let iterations = if count == 1 { "iteration" } else { "iterations" };
+    Some(SCRIPT_FAILED.warning(
+        format!(
+            "{place}the script failed in {} {iterations}; the first: {first}",
+            digits::number(count as f64)
+        ),
+        [("failed", count as f64)],
+        "run 'knee scenario check' with the script, and see its first failures in the report",
+    ))
+}
+
+pub(super) fn script_aborted(trials: &TrialGroup) -> Option<Finding> {
+    let aborted = |t: &TrialReport| t.sessions()?.script.as_ref()?.aborted_because.clone();
+    let (place, reason) = trials.worst(aborted, |_| 0.0)?;
+    Some(SCRIPT_ABORTED.warning(
+        format!("{place}the script ended the test: {reason}"),
+        [],
+        "see the reason that the script gave",
     ))
 }
 

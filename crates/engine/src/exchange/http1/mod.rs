@@ -17,7 +17,7 @@ pub use framing::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
 use knee_load::measure::{Outcome, Status};
 use knee_load::spec::{HttpSettings, Target};
 pub use request::serialise;
-use request::{RequestForm, Segment, put_filled, segments};
+use request::{MadeForm, RequestForm, Segment, put_filled, segments};
 pub(super) use request::{put_decimal, wire_requests};
 use response::count_empty;
 pub use response::{Eof, Http1Violation, Progress, ResponseParser};
@@ -43,6 +43,8 @@ pub struct Shared {
     upgrades: Box<[bool]>,
     /// The requests that have holes.
     filled: Box<[Option<Vec<Segment>>]>,
+    /// How requests that are made at run time leave, by their servers.
+    forms: Box<[MadeForm]>,
     cache: HeadCache,
 }
 
@@ -60,6 +62,7 @@ impl Shared {
                     has_holes.then(|| segments(request, RequestForm::of(target, n)))
                 })
                 .collect(),
+            forms: MadeForm::of(target),
             cache: HeadCache::default(),
         }
     }
@@ -102,6 +105,11 @@ impl Conversation for Http1 {
         let CallContext { shared, out, .. } = cx;
         self.op = Some(op);
         self.empty_bytes = 0;
+        if let Some(made) = request.fills.made() {
+            self.asks_upgrade = false;
+            self.parser.begin(made.method == "HEAD");
+            return shared.forms[usize::from(made.server)].put(made, out.bytes());
+        }
         self.asks_upgrade = shared.upgrades[request.number];
         self.parser.begin(shared.heads[request.number]);
         match &shared.filled[request.number] {

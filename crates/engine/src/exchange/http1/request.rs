@@ -1,7 +1,7 @@
 //! A request in its bytes on the wire (RFC 9112 §3).
 
 use crate::reactor::WireRequest;
-use knee_load::session::Fills;
+use knee_load::session::{Fills, MadeRequest};
 use knee_load::spec::{Cut, Hole, HttpRequest, Part, Proxy, Target};
 
 /// How a request goes over its connection.
@@ -76,6 +76,60 @@ fn implied_lines(request: &HttpRequest, form: RequestForm<'_>, mut line: impl Fn
     }
     if let Some(value) = form.forwarder.and_then(Proxy::authorization) {
         unless_given("Proxy-Authorization", &value);
+    }
+}
+
+/// How requests that are made at run time go to one server.
+pub(super) struct MadeForm {
+    keep_alive: bool,
+    /// The proxy's authorization, where a proxy forwards them.
+    forwarder: Option<Option<String>>,
+}
+
+impl MadeForm {
+    /// The forms for the servers of a target, by their numbers.
+    pub(super) fn of(target: &Target) -> Box<[MadeForm]> {
+        let servers = 0..=target.further.len() as u16;
+        let form = |server| MadeForm {
+            keep_alive: target.keep_alive,
+            forwarder: target.forwarder_to(server).map(Proxy::authorization),
+        };
+        servers.map(form).collect()
+    }
+
+    /// Puts a request.
+    pub(super) fn put(&self, made: &MadeRequest, out: &mut Vec<u8>) {
+        let mut line = |parts: [&[u8]; 3]| {
+            parts.iter().for_each(|part| out.extend_from_slice(part));
+            out.extend_from_slice(b"\r\n");
+        };
+        let before: &[&str] =
+            if self.forwarder.is_some() { &["http://", &made.authority] } else { &[] };
+        let path = [before.concat().as_bytes(), &made.path, b" HTTP/1.1"].concat();
+        line([made.method.as_bytes(), b" ", &path]);
+        let has = |name: &str| made.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        if !has("host") {
+            line([b"Host", b": ", made.authority.as_bytes()]);
+        }
+        if !has("user-agent") {
+            line([b"User-Agent", b": ", concat!("knee/", env!("CARGO_PKG_VERSION")).as_bytes()]);
+        }
+        if let Some(length) = made.content_length().filter(|_| !has("content-length")) {
+            line([b"Content-Length", b": ", length.to_string().as_bytes()]);
+        }
+        if !self.keep_alive && !has("connection") {
+            line([b"Connection", b": ", b"close"]);
+        }
+        if let Some(Some(value)) = &self.forwarder
+            && !has("proxy-authorization")
+        {
+            line([b"Proxy-Authorization", b": ", value.as_bytes()]);
+        }
+        for (name, value) in &made.headers {
+            line([name.as_bytes(), b": ", value.as_bytes()]);
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(&made.body);
     }
 }
 

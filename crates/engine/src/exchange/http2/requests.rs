@@ -12,7 +12,7 @@ use super::hpack::{
 use crate::exchange::RequestRef;
 use crate::exchange::http1::put_decimal;
 use knee_load::messages::TimedMessages;
-use knee_load::session::Fills;
+use knee_load::session::{Fills, MadeRequest};
 use knee_load::spec::{Body, Cut, Hole, HttpRequest, Part, Protocol, Target};
 use std::collections::HashMap;
 
@@ -185,6 +185,9 @@ impl Requests {
     /// The body of a request whose body has holes.
     #[inline]
     pub(super) fn filled_body(&self, request_ref: RequestRef<'_>) -> Option<Vec<u8>> {
+        if let Some(made) = request_ref.fills.made() {
+            return Some(made.body.to_vec());
+        }
         let segments = self.requests[request_ref.number].filled_body.as_ref()?;
         let mut body = Vec::new();
         put_segments(segments, (request_ref.fills, 0), &mut body);
@@ -409,6 +412,36 @@ impl Blocks {
         }
         if changed {
             self.remembered = [NOTHING; REMEMBERED];
+        }
+    }
+
+    /// Appends the block of a request that was made at run time.
+    pub(super) fn put_made(&mut self, made: &MadeRequest, out: &mut Vec<u8>) {
+        if self.put_sizes(out) {
+            self.remembered = [NOTHING; REMEMBERED];
+        }
+        let mut put = |name: &str, value: &[u8]| {
+            put_field(out, name.as_bytes(), value.trim_ascii(), Indexing::Without);
+        };
+        let given =
+            |name: &str| made.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        let authority = given("host").map_or(&made.authority, |(_, value)| value);
+        put(":method", made.method.as_bytes());
+        put(":scheme", if made.is_secure { &b"https"[..] } else { b"http" });
+        put(":authority", authority.as_bytes());
+        put(":path", &made.path);
+        if given("user-agent").is_none() {
+            put("user-agent", concat!("knee/", env!("CARGO_PKG_VERSION")).as_bytes());
+        }
+        if let Some(length) = made.content_length()
+            && given("content-length").is_none()
+        {
+            put("content-length", length.to_string().as_bytes());
+        }
+        for (name, value) in &made.headers {
+            if is_for_http2(name, value) {
+                put(&name.to_ascii_lowercase(), value.as_bytes());
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
 use knee_load::measure::Outcome;
+use knee_load::session::Fills;
 use knee_load::time::Nanos;
 use std::io;
 
@@ -51,6 +52,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         (flight.sent, flight.written) = (now, Nanos::ZERO);
         flight.connection = slot;
         flight.bytes_sent = self.requests.length(flight.request);
+        if let Some(made) = self.fills.get(flight.session as usize).and_then(Fills::made) {
+            flight.bytes_sent = made.length();
+        }
         let op = self.flights.insert(flight, &mut connection.first);
         connection.uses += 1;
         connection.carries += 1;
@@ -61,6 +65,10 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             Some(fills) => {
                 if let Some(readings) = &mut events.readings {
                     readings.begin(op, flight.session, flight.read_as as usize);
+                    if let (Some(made), Some(kept)) = (fills.made(), readings.kept(flight.session))
+                    {
+                        kept.reads_body = made.reads_body;
+                    }
                 }
                 RequestRef { number: flight.request, fills, intended: flight.intended }
             }

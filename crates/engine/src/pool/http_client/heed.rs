@@ -7,6 +7,7 @@ use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime};
 use knee_load::measure::{Outcome, Status};
+use knee_load::session::Fills;
 use knee_load::time::Nanos;
 
 impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
@@ -135,7 +136,10 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let may_repeat = outcome == Outcome::Closed
             && uses > 1
             && !flight.repeated
-            && self.requests.is_idempotent(flight.request);
+            && match self.fills.get(flight.session as usize).and_then(Fills::made) {
+                Some(made) => made.is_idempotent(),
+                None => self.requests.is_idempotent(flight.request),
+            };
         if may_repeat {
             return self.again.push(flight);
         }

@@ -9,6 +9,7 @@ use crate::pool::flights;
 use crate::reactor::{Backend, Close, EventTime};
 use crate::sys::socket::SocketKind;
 use knee_load::measure::{Op, Outcome};
+use knee_load::session::Fills;
 use knee_load::time::Nanos;
 use std::io;
 
@@ -117,9 +118,13 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     fn may_begin_early(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         let takes = connection.link.as_ref().is_some_and(Link::takes_early);
-        takes
-            && connection.first != flights::NONE
-            && (self.requests).is_safe(self.flights.get(connection.first).request)
+        takes && connection.first != flights::NONE && {
+            let opener = self.flights.get(connection.first);
+            match self.fills.get(opener.session as usize).and_then(Fills::made) {
+                Some(made) => made.is_safe(),
+                None => self.requests.is_safe(opener.request),
+            }
+        }
     }
 
     fn begin_early(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {

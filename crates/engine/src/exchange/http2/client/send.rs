@@ -43,7 +43,10 @@ impl Http2 {
             status: 0,
             call: CallResponseState::default(),
             interims: 0,
-            is_head: io.shared.requests.is_head(number),
+            is_head: match request.fills.made() {
+                Some(made) => made.method == "HEAD",
+                None => io.shared.requests.is_head(number),
+            },
             is_bare: false,
             has_begun: false,
             is_sending: has_body,
@@ -76,7 +79,9 @@ impl Http2 {
         let at = io.out.len();
         io.out.extend_from_slice(&[0; HEAD_BYTES]);
         let shared = &mut io.shared;
-        if shared.requests.is_filled(request.number) {
+        if let Some(made) = request.fills.made() {
+            self.blocks.put_made(made, io.out);
+        } else if shared.requests.is_filled(request.number) {
             let fills = (request.fills, body_bytes);
             self.blocks.put_filled(request.number, fills, &shared.requests, io.out);
         } else {

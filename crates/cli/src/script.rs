@@ -1,0 +1,372 @@
+//! Scripts in the place of a scenario file: what they ask for, as a scenario whose requests are
+//! made at run time.
+
+use crate::args::ScriptArgs;
+use crate::failure::Failure;
+use crate::input;
+use knee_core::threshold::Threshold;
+use knee_load::session::{
+    Instruction, RequestStep, SCRIPT_ROWS, ScriptPlan, SessionKind, SessionPlan,
+};
+use knee_load::spec::{Body, HttpRequest, Rate, Url, UserStage};
+use knee_load::time::Nanos;
+use knee_scenario::{LoadStages, RateStage, Scenario, ScenarioLoad};
+use knee_script::{Inspection, ScriptLoad, ScriptScenario, ScriptSource, ScriptStage, inspect};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Endings of scripts.
+const ENDINGS: [&str; 4] = [".js", ".mjs", ".cjs", ".ts"];
+
+/// Iterations of a script that says nothing of its load, as in k6.
+const ITERATIONS: u64 = 1;
+
+/// Whether a file is a script, by its name.
+pub fn is_script(file: &str) -> bool {
+    let lower = file.to_ascii_lowercase();
+    ENDINGS.iter().any(|ending| lower.ends_with(ending))
+}
+
+/// Runs the init code of a script and an iteration of each of its functions, against nothing.
+pub fn read(file: &str, args: &ScriptArgs) -> Result<Inspection, Failure> {
+    let name = Path::new(file).file_name().and_then(|name| name.to_str());
+    let main = name.ok_or_else(|| Failure::argument(file, "is not UTF-8: rename it"))?.to_owned();
+    if !Path::new(file).exists() {
+        return Err(Failure::argument(file, "cannot be read: no such file"));
+    }
+    let below = RefCell::new(input::files_below(file));
+    let begin = Instant::now();
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let source = ScriptSource {
+        main,
+        read: Rc::new(move |path| below.borrow_mut()(path)),
+        env: args.environment(std::env::vars()),
+        memory_max: args.memory_max(),
+        time_max: args.time_max(),
+        seed: 1,
+        clock: Rc::new(move || Nanos(begin.elapsed().as_nanos() as u64)),
+        realtime_origin_ns: since_1970.as_nanos() as u64,
+    };
+    let folder = match file.rfind('/') {
+        Some(at) => &file[..=at],
+        None => "",
+    };
+    inspect(&source).map_err(|failure| {
+        let place = if failure.at.is_some() { folder } else { &format!("{file}: ") };
+        Failure::input(format!("{place}{failure}"))
+    })
+}
+
+/// A script as a scenario.
+pub fn scenario(file: &str, args: &ScriptArgs) -> Result<Scenario, Failure> {
+    let found = read(file, args)?;
+    let wrong = |why: String| Failure::input(format!("{file}: {why}"));
+    let chosen = chosen(&found, args.script_scenario.as_deref()).map_err(wrong)?;
+    let servers = servers(&found, args).map_err(wrong)?;
+    let load = load(&chosen).map_err(wrong)?;
+    let fail_if = found.fail_if().map_err(wrong)?;
+    let fail_if = fail_if.iter().map(|text| {
+        Threshold::parse(text).map_err(|why| wrong(format!("options.thresholds: {why}")))
+    });
+    let fail_if = fail_if.collect::<Result<_, _>>()?;
+    if let Some(option) = unsupported(&found) {
+        return Err(wrong(format!("options.{option}")));
+    }
+    let plan = plan(&found, &chosen, args, file);
+    let Some(first) = servers.first() else {
+        return Err(wrong("it has no servers".to_owned()));
+    };
+    let request = HttpRequest::new("GET", first, Vec::new(), Vec::new(), 1);
+    let request = request.map_err(|why| wrong(why.to_string()))?;
+    Ok(Scenario {
+        requests: vec![request; SCRIPT_ROWS],
+        servers,
+        plan,
+        load: Some(load),
+        fail_if,
+        timeout: Some(Nanos::from_secs(60)),
+    })
+}
+
+/// An option of k6 that knee has under another name, and which.
+fn unsupported(found: &Inspection) -> Option<&'static str> {
+    let settings = &found.options.settings;
+    if settings.no_connection_reuse {
+        Some("noConnectionReuse: give --no-keepalive instead")
+    } else if !settings.hosts.is_empty() {
+        Some("hosts: give --connect-to or --resolve instead")
+    } else if settings.insecure_skip_tls_verify {
+        Some("insecureSkipTLSVerify: give --insecure instead")
+    } else if !settings.tls_auth.is_empty() {
+        Some("tlsAuth: give --cert and --key instead")
+    } else if settings.rps.is_some() {
+        Some("rps: give --rate, which counts iterations, instead")
+    } else {
+        None
+    }
+}
+
+/// The scenarios that run.
+fn chosen<'a>(
+    found: &'a Inspection,
+    name: Option<&str>,
+) -> Result<Vec<&'a ScriptScenario>, String> {
+    let all = &found.options.scenarios;
+    let Some(name) = name else { return Ok(all.iter().collect()) };
+    match all.iter().find(|scenario| scenario.name == name) {
+        Some(scenario) => Ok(vec![scenario]),
+        None => {
+            let names: Vec<_> = all.iter().map(|scenario| scenario.name.as_str()).collect();
+            Err(format!("it has no scenario '{name}': expected {}", names.join(" or ")))
+        }
+    }
+}
+
+/// The servers that requests go to: those of one iteration, those that were given, and where that
+/// iteration ended early those whose URLs stand in the script.
+fn servers(found: &Inspection, args: &ScriptArgs) -> Result<Vec<Url>, String> {
+    let mut urls: Vec<Url> = Vec::new();
+    let mut add = |url: Url| {
+        if !urls.iter().any(|known| known.has_server_of(&url)) {
+            urls.push(url);
+        }
+    };
+    for request in found.tried.iter().flat_map(|function| &function.requests) {
+        let scheme = if request.made.is_secure { "https" } else { "http" };
+        let text = format!("{scheme}://{}/", request.made.authority);
+        add(Url::parse(&text).map_err(|why| why.to_string())?);
+    }
+    for host in &args.script_host {
+        add(Url::parse(host).map_err(|why| format!("--script-host: {why}"))?);
+    }
+    let failed = found.tried.iter().find_map(|function| function.failure.as_ref());
+    if failed.is_some() {
+        found.files.values().flat_map(|file| urls_in(&String::from_utf8_lossy(file))).for_each(add);
+    }
+    match (urls.is_empty(), failed) {
+        (false, _) => Ok(urls),
+        (true, Some(failure)) => Err(format!(
+            "it fails before its first request: {failure}; with --script-host it runs nevertheless"
+        )),
+        (true, None) => Err("it sends no request".to_owned()),
+    }
+}
+
+/// URLs within quotes in a script, comments and imports apart.
+fn urls_in(text: &str) -> Vec<Url> {
+    let lines = text
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| !["//", "*", "/*", "import "].iter().any(|begin| line.starts_with(begin)));
+    let mut found = Vec::new();
+    for line in lines {
+        for scheme in ["http://", "https://"] {
+            for (at, _) in line.match_indices(scheme) {
+                if !line[..at].ends_with(['\'', '"', '`']) {
+                    continue;
+                }
+                let rest = &line[at + scheme.len()..];
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !".:-_[]".contains(c));
+                let host = &rest[..end.unwrap_or(rest.len())];
+                found.extend(Url::parse(&format!("{scheme}{host}/")).ok());
+            }
+        }
+    }
+    found
+}
+
+fn plan(
+    found: &Inspection,
+    chosen: &[&ScriptScenario],
+    args: &ScriptArgs,
+    file: &str,
+) -> SessionPlan {
+    let settings = &found.options.settings;
+    let kind = |name: &str, weight: u32| SessionKind {
+        name: name.to_owned(),
+        weight,
+        program: vec![Instruction::Request(0)],
+        ..SessionKind::default()
+    };
+    let mut kinds: Vec<_> =
+        chosen.iter().map(|scenario| kind(&scenario.name, weight(scenario))).collect();
+    let mut functions: Vec<_> = chosen.iter().map(|s| s.function.clone()).collect();
+    let mut scenarios: Vec<_> =
+        chosen.iter().map(|s| (s.name.clone(), s.executor.clone())).collect();
+    let mut around = |name: &str| {
+        let is_there = found.functions.iter().any(|function| function == name);
+        is_there.then(|| {
+            kinds.push(kind(name, 0));
+            functions.push(name.to_owned());
+            scenarios.push((String::new(), String::new()));
+            kinds.len() as u16 - 1
+        })
+    };
+    let (setup, teardown) = (around("setup"), around("teardown"));
+    let name = Path::new(file).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let texts: Vec<_> = found.files.values().map(|f| String::from_utf8_lossy(f)).collect();
+    let is_named = |name: &str| texts.iter().any(|text| text.contains(name));
+    let env = args.environment(std::env::vars());
+    let env = env.into_iter().filter(|(name, _)| is_named(name));
+    let mut env: BTreeMap<_, _> = env.collect();
+    for scenario in chosen {
+        env.extend(scenario.env.clone());
+    }
+    let files = found.files.iter();
+    let script = ScriptPlan {
+        main: name.to_owned(),
+        files: files.map(|(path, bytes)| (path.clone(), Body::from(bytes.clone()))).collect(),
+        env,
+        functions,
+        scenarios,
+        options: found.options_json.clone(),
+        rows: found.rows.clone(),
+        memory_max: args.memory_max(),
+        time_max: args.time_max(),
+        body_max: args.body_max(),
+        batch: (settings.batch.unwrap_or(20), settings.batch_per_host.unwrap_or(6)),
+        keeps_cookies: settings.no_cookies_reset,
+        is_parallel: found.is_parallel,
+    };
+    let step = |row: usize| RequestStep {
+        name: found.rows.get(row).cloned().unwrap_or_default(),
+        ..RequestStep::default()
+    };
+    SessionPlan {
+        kinds,
+        requests: (0..SCRIPT_ROWS).map(step).collect(),
+        script: Some(Arc::new(script)),
+        setup,
+        teardown,
+        ..SessionPlan::default()
+    }
+}
+
+/// The share of a scenario among several at the same time.
+fn weight(scenario: &ScriptScenario) -> u32 {
+    match &scenario.load {
+        ScriptLoad::Users { users, .. } | ScriptLoad::Iterations { users, .. } => (*users).max(1),
+        ScriptLoad::Rate { per_s, .. } => ((per_s * 1e3) as u32).max(1),
+        ScriptLoad::Stages { .. } | ScriptLoad::RateStages { .. } => 1,
+    }
+}
+
+/// The load of scenarios that run at the same time.
+fn load(chosen: &[&ScriptScenario]) -> Result<ScenarioLoad, String> {
+    let [first, others @ ..] = chosen else {
+        return Err("it has no scenario".to_owned());
+    };
+    let mut sum = first.load.clone();
+    for other in others {
+        let is_added = first.start == other.start && add(&mut sum, &other.load);
+        if !is_added {
+            return Err(format!(
+                "its scenarios '{}' and '{}' differ in executor, time or start, and knee makes one \
+                 load at a time: choose one with --script-scenario",
+                first.name, other.name
+            ));
+        }
+    }
+    let rate = |per_s: f64| {
+        Rate::from_f64(per_s).ok_or_else(|| format!("invalid rate {per_s}: expected above 0"))
+    };
+    let none = ScenarioLoad { warmup: Some(Nanos::ZERO), ..ScenarioLoad::default() };
+    Ok(match sum {
+        ScriptLoad::Users { users, duration: None } => {
+            ScenarioLoad { vusers: Some(users), iterations: Some(ITERATIONS), ..none }
+        }
+        ScriptLoad::Users { users, duration } => {
+            ScenarioLoad { vusers: Some(users), duration, ..none }
+        }
+        ScriptLoad::Iterations { users, iterations, at_most } => ScenarioLoad {
+            vusers: Some(users),
+            iterations: Some(iterations),
+            duration: Some(at_most),
+            ..none
+        },
+        ScriptLoad::Rate { per_s, duration, .. } => {
+            ScenarioLoad { rate: Some(rate(per_s)?), duration: Some(duration), ..none }
+        }
+        ScriptLoad::Stages { from, stages } => {
+            let stage = |from: f64, to: f64, length| UserStage {
+                from: from.round() as u32,
+                to: to.round() as u32,
+                length,
+            };
+            let stages = LoadStages::Users(lengthened(from, &stages, stage));
+            ScenarioLoad { stages, ..none }
+        }
+        ScriptLoad::RateStages { from, stages, .. } => {
+            let stage = |from_per_s, to_per_s, length| RateStage { from_per_s, to_per_s, length };
+            let stages = LoadStages::Rates(lengthened(from, &stages, stage));
+            ScenarioLoad { stages, ..none }
+        }
+    })
+}
+
+/// Adds another load of the same kind and time. Returns whether it is one.
+fn add(sum: &mut ScriptLoad, other: &ScriptLoad) -> bool {
+    match (sum, other) {
+        (
+            ScriptLoad::Users { users, duration },
+            ScriptLoad::Users { users: more, duration: other },
+        ) if duration == other => *users += more,
+        (
+            ScriptLoad::Rate { per_s, duration, .. },
+            ScriptLoad::Rate { per_s: more, duration: other, .. },
+        ) if duration == other => *per_s += more,
+        _ => return false,
+    }
+    true
+}
+
+/// Stages from one number to the next. One without length sets the number from which the next one
+/// begins.
+fn lengthened<T>(from: f64, stages: &[ScriptStage], make: impl Fn(f64, f64, Nanos) -> T) -> Vec<T> {
+    let mut at = from;
+    let made = stages.iter().filter_map(|stage| {
+        let begin = std::mem::replace(&mut at, stage.to);
+        (stage.duration > Nanos::ZERO).then(|| make(begin, stage.to, stage.duration))
+    });
+    made.collect()
+}
+
+/// What a script would do, a line each: for `knee scenario check`.
+pub fn summary(found: &Inspection) -> Vec<String> {
+    let mut lines = Vec::new();
+    for function in &found.tried {
+        let count = function.requests.len();
+        let plural = if count == 1 { "" } else { "s" };
+        lines.push(format!("{}: {count} request{plural} in an iteration", function.name));
+        for request in &function.requests {
+            let made = &request.made;
+            let scheme = if made.is_secure { "https" } else { "http" };
+            let path = String::from_utf8_lossy(&made.path);
+            lines.push(format!("  {} {scheme}://{}{path}", made.method, made.authority));
+        }
+        if let Some(failure) = &function.failure {
+            lines.push(format!(
+                "  then it fails, where each request gets status 200 and an empty body: {failure}"
+            ));
+        }
+    }
+    lines.extend(found.log.lines().map(|line| format!("console: {line}")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_a_script_are_found() {
+        let text = "// 'http://a/'\nimport x from 'https://b/x.js';\nconst c = `https://c:8/${d}`;\n\
+                    f(\"http://d\");";
+        let hosts: Vec<_> = urls_in(text).iter().map(|url| url.host().to_owned()).collect();
+        assert_eq!(hosts, ["c:8", "d"]);
+    }
+}

@@ -1,0 +1,227 @@
+//! Users written in JavaScript, from the command line.
+
+use crate::support::{KneeServer, TempPath, measured, run};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A script in a folder of its own, which goes with the test.
+struct Script(TempPath, PathBuf);
+
+impl Script {
+    fn new(name: &str, text: &str) -> Script {
+        let folder = TempPath::new(&format!("scripts-{name}"));
+        std::fs::create_dir_all(&folder.0).unwrap();
+        let path = folder.0.join("main.js");
+        std::fs::write(&path, text).unwrap();
+        Script(folder, path)
+    }
+
+    fn with(self, name: &str, text: &str) -> Script {
+        std::fs::write(self.0.0.join(name), text).unwrap();
+        self
+    }
+
+    fn str(&self) -> &str {
+        self.1.to_str().unwrap()
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0.0);
+    }
+}
+
+/// A buyer of the reference server's shop.
+const BUYER: &str = r"
+import http from 'k6/http';
+import { check, group, sleep } from 'k6';
+import { Counter, Trend } from 'k6/metrics';
+import { SharedArray } from 'k6/data';
+import { base } from './base.js';
+const orders = new Counter('orders');
+const waiting = new Trend('waits', true);
+const users = new SharedArray('users', () => JSON.parse(open('./users.json')));
+export const options = {
+  vus: 4, iterations: 40,
+  thresholds: { checks: ['rate>0.9'], http_req_duration: ['p(95)<10000'], orders: ['count>39'] },
+};
+export function setup() { return { began: http.get(`${base}/items`).status }; }
+export default function (data) {
+  const user = users[__ITER % users.length];
+  const login = http.post(`${base}/login`, JSON.stringify(user), { headers: { 'Content-Type': 'application/json' } });
+  check(login, { 'logged in': (r) => r.status === 200, 'set up': () => data.began === 200 });
+  const headers = { Authorization: `Bearer ${login.json('token')}` };
+  group('browse', () => {
+    const items = http.get(`${base}/items?page=1`, { headers });
+    waiting.add(items.timings.waiting);
+    const id = items.json('items.0.id');
+    for (let i = 0; i < 3; i++) http.get(http.url`${base}/items/${id}`, { headers });
+  });
+  sleep(0.001);
+  orders.add(1);
+}
+export function teardown(data) { http.get(`${base}/items`); }
+";
+
+fn buyer(url: &str) -> Script {
+    let base = format!("export const base = '{}';\n", url.trim_end_matches('/'));
+    let users = r#"[{"name":"a","password":"b"},{"name":"c","password":"d"}]"#;
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
+    Script::new(&format!("buyer-{port}"), BUYER).with("base.js", &base).with("users.json", users)
+}
+
+fn check_buyers(report: &Value, iterations: u64) {
+    let trial = &report["trials"][0];
+    let context = || format!("{trial:#}");
+    let sessions = &trial["sessions"];
+    assert_eq!(sessions["kinds"][0]["completed"], iterations, "{}", context());
+    let attempted = |name: &str| {
+        let targets = trial["targets"].as_array().unwrap();
+        let row = targets.iter().find(|row| row["target"].as_str().unwrap().contains(name));
+        row.unwrap_or_else(|| panic!("{name}: {}", context()))["attempted"].clone()
+    };
+    assert_eq!(attempted("POST /login"), iterations);
+    assert_eq!(attempted("/items/${}"), 3 * iterations);
+    let checks = sessions["script"]["checks"].as_array().unwrap();
+    let names: Vec<_> = checks.iter().map(|check| check["check"].as_str().unwrap()).collect();
+    assert_eq!(names, ["logged in", "set up"]);
+    assert!(checks.iter().all(|check| check["passed"] == iterations), "{}", context());
+    assert_eq!(sessions["groups"][0]["group"], "browse");
+    assert_eq!(sessions["groups"][0]["completed"], iterations);
+    let metrics = sessions["script"]["metrics"].as_array().unwrap();
+    assert_eq!(metrics[0]["value"], iterations as f64);
+    assert_eq!(metrics[1]["values"]["count"], iterations);
+}
+
+#[test]
+fn a_script_runs_over_every_version_of_http() {
+    for version in [&["--http1.1"][..], &["--http2-prior-knowledge"]] {
+        let server = KneeServer::start(&["--app", "shop"]);
+        let script = buyer(&server.url());
+        let report = measured(&[&["run", script.str()], version].concat());
+        check_buyers(&report, 40);
+    }
+    for version in ["--http1.1", "--http2"] {
+        let server = KneeServer::start(&["--app", "shop", "--tls"]);
+        let certificate = server.certificate.clone().unwrap();
+        let script = buyer(&server.url());
+        let trust = ["--cacert", &certificate, version];
+        let report = measured(&[&["run", script.str()], &trust[..]].concat());
+        check_buyers(&report, 40);
+    }
+}
+
+#[test]
+fn the_command_line_wins_over_options() {
+    let server = KneeServer::start(&["--app", "shop"]);
+    let script = buyer(&server.url());
+    let report = measured(&["run", script.str(), "--vusers", "2", "-n", "7"]);
+    check_buyers(&report, 7);
+    let report = measured(&["run", script.str(), "--rate", "50", "-d", "1s", "--warmup", "0"]);
+    let kind = &report["trials"][0]["sessions"]["kinds"][0];
+    assert!(kind["completed"].as_u64().unwrap() > 30, "{kind:#}");
+}
+
+#[test]
+fn batches_are_under_way_at_once_and_promises_settle() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http'; const u = '{}';\n\
+         export default async function () {{\n\
+           const all = http.batch([['GET', u + 'a'], ['GET', u + 'b'], {{ method: 'POST', url: u + 'c', body: 'x' }}]);\n\
+           const [one] = await Promise.all([http.asyncRequest('GET', u + 'd'), http.asyncRequest('GET', u + 'e')]);\n\
+           if (all.length !== 3 || all[2].status !== 200 || one.status !== 200) throw new Error('wrong');\n\
+         }}",
+        server.url()
+    );
+    let script = Script::new("batch", &text);
+    let report = measured(&["run", script.str(), "-n", "20", "--vusers", "4"]);
+    let trial = &report["trials"][0];
+    assert_eq!(trial["sessions"]["kinds"][0]["completed"], 20, "{trial:#}");
+    assert_eq!(trial["outcomes"]["ok"], 100, "{trial:#}");
+}
+
+#[test]
+fn what_fails_is_an_outcome_with_samples() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http';\nexport default function () {{\n  http.get('{}');\n  \
+         if (__ITER % 2 === 1) null.x;\n  if (__VU === 2) while (true);\n}}",
+        server.url()
+    );
+    let script = Script::new("fails", &text);
+    let ended = run(&[
+        "run",
+        script.str(),
+        "-n",
+        "12",
+        "--vusers",
+        "2",
+        "--script-time",
+        "20ms",
+        "--json",
+        "-",
+    ]);
+    let report: Value = serde_json::from_str(&ended.stdout).expect(&ended.stdout);
+    let found = &report["trials"][0]["sessions"]["script"];
+    assert!(found["failed"].as_u64().unwrap() >= 6, "{found:#}");
+    let failures = found["failures"].as_array().unwrap();
+    assert!((1..=3).contains(&failures.len()));
+    for failure in failures {
+        let line = failure.as_str().unwrap();
+        assert!(line.starts_with("main.js:4:") || line.contains("--script-time"), "{line}");
+    }
+}
+
+#[test]
+fn wrong_scripts_are_one_line() {
+    for (text, want) in [
+        ("let x = ;", "main.js:1:9: SyntaxError"),
+        ("import './none.js'", "none.js"),
+        (
+            "import b from 'k6/browser';\nexport default () => {}",
+            "main.js:1:15: import 'k6/browser'",
+        ),
+        ("export default () => {}", "it sends no request"),
+        ("export const x = 1;", "it exports no default function"),
+        ("export const options = { dns: {} }; export default () => {}", "options: 'dns'"),
+        ("while (true);", "--script-time"),
+    ] {
+        let script = Script::new("wrong", text);
+        let ended = run(&["run", script.str(), "--script-time", "100ms"]);
+        assert_eq!(ended.status, Some(2), "{text}: {ended:?}");
+        assert!(ended.stderr.contains(want), "{text}: {}", ended.stderr);
+        assert_eq!(ended.stderr.trim_end().lines().count(), 1, "{text}: {}", ended.stderr);
+    }
+    let ended = run(&["run", "none-of-this-name.js"]);
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+}
+
+#[test]
+fn a_failing_setup_ends_the_command() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http';\nexport function setup() {{ http.get('{0}'); throw new \
+         Error('no account'); }}\nexport default () => {{ http.get('{0}'); }}",
+        server.url()
+    );
+    let script = Script::new("setup", &text);
+    let ended = run(&["run", script.str()]);
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("no account"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_check_shows_one_iteration() {
+    let text = "import http from 'k6/http';\nexport default () => { http.get('http://h:81/a'); \
+                http.post('http://h:81/b', {}); console.log('hello'); }";
+    let script = Script::new("check", text);
+    let ended = run(&["scenario", "check", script.str()]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert_eq!(
+        ended.stdout,
+        "default: 2 requests in an iteration\n  GET http://h:81/a\n  POST http://h:81/b\n\
+         console: info: hello\n"
+    );
+}

@@ -1,0 +1,764 @@
+//! A client whose operations are iterations of a script: users written in JavaScript, who make
+//! their requests as they go. A [`StepClient`] carries these.
+
+use super::client::{Client, ClientSummary, HandoverQueue, Tally};
+use super::flight::Flight;
+use super::session_client::SessionConfig;
+use super::step_client::StepClient;
+use crate::error::RunError;
+use crate::reactor::{Backend, Event, EventTime};
+use crate::sys::clock;
+use knee_load::driver::{Gate, RateLimit};
+use knee_load::measure::{
+    Completion, Histogram, MessageEvent, Op, Outcome, SCRIPT_FAILURES_KEPT, ScriptMeasured,
+    ScriptMetric, SessionsMeasured,
+};
+use knee_load::rng;
+use knee_load::session::{Origin, Users};
+use knee_load::time::Nanos;
+use knee_script::{
+    Clock, Failure, FailureKind, Iteration, MetricKind, Next, Record, Script, ScriptRequest,
+    ScriptResponse, ScriptTimings, User, UserSetup,
+};
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Users of an open loop that are made before the load; further ones are made when they are needed.
+const READY_USERS: usize = 64;
+
+/// Bytes of console output that are kept.
+const LOG_BYTES_MAX: usize = 16 << 10;
+
+/// What a script client needs beside its configuration.
+pub(crate) struct ScriptSetup {
+    /// The script.
+    pub script: Arc<Script>,
+    /// Origins of the target's servers.
+    pub origins: Rc<[Origin]>,
+    /// Number of the worker, and how many there are.
+    pub worker: (u32, u32),
+    /// Seed of the run.
+    pub seed: u64,
+    /// Whether users come one iteration after another.
+    pub is_closed: bool,
+    /// The version of HTTP, as scripts see it.
+    pub version: &'static str,
+}
+
+/// A place for a user, who has one iteration after another.
+struct ScriptSeat {
+    user: Option<User>,
+    /// Iterations that it has begun.
+    iterations: u64,
+    op: Op,
+    kind: u16,
+    is_taken: bool,
+    /// Its iteration has not begun a request.
+    is_new: bool,
+    /// Its iteration has slept.
+    has_waited: bool,
+    /// Grows each time that the user goes on: timers of before are void.
+    turn: u64,
+    /// Time up to which it has come.
+    due: Nanos,
+    /// The row of its last request.
+    row: u32,
+    /// Requests under way, by lane from the first of the seat on.
+    lanes: Vec<Option<(u32, ScriptRequest)>>,
+    /// Requests that wait for a lane.
+    held: VecDeque<(u32, ScriptRequest)>,
+    /// Its iteration is cut off: responses count and go nowhere.
+    is_cut: bool,
+}
+
+impl ScriptSeat {
+    /// A seat without a user, with this number of lanes.
+    fn free(width: usize) -> ScriptSeat {
+        ScriptSeat {
+            user: None,
+            iterations: 0,
+            op: Op { intended: Nanos::ZERO, lane: Op::ANY_LANE },
+            kind: 0,
+            is_taken: false,
+            is_new: false,
+            has_waited: false,
+            turn: 0,
+            due: Nanos::ZERO,
+            row: 0,
+            lanes: vec![None; width],
+            held: VecDeque::new(),
+            is_cut: false,
+        }
+    }
+}
+
+/// How an iteration ended.
+enum ScriptEnd {
+    Completed,
+    Failed(Outcome),
+    Unfinished,
+}
+
+/// Carries iterations. Each has a seat, whose lanes follow each other.
+pub(crate) struct ScriptClient {
+    inner: Box<dyn StepClient>,
+    config: SessionConfig,
+    users: Users,
+    setup: ScriptSetup,
+    /// Lanes of a seat: most requests of a user under way.
+    width: u32,
+    seats: Vec<ScriptSeat>,
+    free: Vec<u32>,
+    /// Users whose iterations were cut off. They end after the load, as that takes time.
+    ended_users: Vec<User>,
+    waiting: VecDeque<(Op, Nanos)>,
+    /// Lanes whose requests wait for the limit on operations per second.
+    limited: Gate<u32>,
+    /// Users that wait, by when they go on, their seats and turns.
+    thinking: BinaryHeap<Reverse<(Nanos, u32, u64)>>,
+    completed: HandoverQueue<Completion>,
+    ended: Vec<Completion>,
+    measured: SessionsMeasured,
+    script: ScriptMeasured,
+    /// Counts of checks, and times of groups, by the numbers of their names.
+    checks: HashMap<u32, [u64; 2]>,
+    groups: HashMap<u32, Histogram>,
+    metrics: HashMap<u32, Vec<f64>>,
+    data: Arc<str>,
+    begun: u64,
+    in_flight: u64,
+    /// Origin of the run's clock, on CLOCK_MONOTONIC.
+    origin: Rc<Cell<u64>>,
+    realtime_origin_ns: u64,
+    has_run_out: bool,
+    /// Requests under way whose iterations have ended.
+    cut_operations: u64,
+}
+
+impl ScriptClient {
+    /// Creates a client without users. `inner` carries their requests.
+    pub(crate) fn new(
+        mut inner: Box<dyn StepClient>,
+        config: SessionConfig,
+        users: Users,
+        setup: ScriptSetup,
+    ) -> ScriptClient {
+        let count = config.sessions_max.max(1);
+        let width = users.plan().width();
+        inner.read_for(users.plan(), count.saturating_mul(width) as usize);
+        let seat = || ScriptSeat::free(width as usize);
+        let given = users.plan().given.first();
+        let data = given.map_or("".into(), |json| String::from_utf8_lossy(json).into());
+        ScriptClient {
+            seats: (0..count).map(|_| seat()).collect(),
+            free: (0..count).rev().collect(),
+            ended_users: Vec::new(),
+            waiting: VecDeque::new(),
+            limited: Gate::of(inner.rate_limit().cloned()),
+            thinking: BinaryHeap::new(),
+            completed: HandoverQueue::new(),
+            ended: Vec::new(),
+            measured: SessionsMeasured::new(users.plan()),
+            script: ScriptMeasured::default(),
+            checks: HashMap::new(),
+            groups: HashMap::new(),
+            metrics: HashMap::new(),
+            begun: 0,
+            in_flight: 0,
+            origin: Rc::new(Cell::new(clock::monotonic_ns())),
+            realtime_origin_ns: clock::realtime_ns(),
+            has_run_out: false,
+            cut_operations: 0,
+            inner,
+            config,
+            users,
+            setup,
+            width,
+            data,
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        let origin = Rc::clone(&self.origin);
+        Rc::new(move || Nanos(clock::monotonic_ns().saturating_sub(origin.get())))
+    }
+
+    /// Makes the user of a seat, which runs the script's init code.
+    fn make_user(&mut self, seat: u32) -> Result<(), Failure> {
+        let (index, of) = self.setup.worker;
+        let number = u64::from(seat) * u64::from(of) + u64::from(index) + 1;
+        let user = User::new(UserSetup {
+            script: Arc::clone(&self.setup.script),
+            number,
+            rng: rng::stream(self.setup.seed, rng::SCRIPTS + number),
+            clock: self.clock(),
+            origins: Rc::clone(&self.setup.origins),
+            memory_max: self.setup.script.plan().memory_max,
+            read: None,
+        })?;
+        self.seats[seat as usize].user = Some(user);
+        Ok(())
+    }
+
+    /// Seats an iteration at `now`.
+    fn seat(&mut self, io: &mut dyn Backend, number: u32, (op, started): (Op, Nanos), now: Nanos) {
+        let kind = self.users.draw_kind();
+        let in_test = self.users.number() - 1;
+        let seat = &mut self.seats[number as usize];
+        (seat.op, seat.kind, seat.due, seat.row) = (op, kind, op.intended, 0);
+        (seat.is_taken, seat.is_new, seat.is_cut) = (true, true, false);
+        seat.has_waited = false;
+        if seat.user.is_none()
+            && let Err(failure) = self.make_user(number)
+        {
+            return self.fail(number, failure, now);
+        }
+        let plan = self.setup.script.plan();
+        let of_kind = usize::from(kind);
+        let seat = &mut self.seats[number as usize];
+        let Some(user) = &mut seat.user else { return };
+        let iteration = Iteration {
+            function: plan.functions.get(of_kind).cloned().unwrap_or_default(),
+            scenario: plan.scenarios.get(of_kind).cloned().unwrap_or_default(),
+            number: seat.iterations,
+            in_test,
+            data: Arc::clone(&self.data),
+            keeps_cookies: plan.keeps_cookies,
+            wants_result: self.users.plan().keeps == Some(kind),
+            realtime_origin_ns: self.realtime_origin_ns,
+        };
+        seat.iterations += 1;
+        let began = clock::monotonic_ns();
+        let next = user.begin(iteration, op.intended);
+        self.script.computed += Nanos(clock::monotonic_ns() - began);
+        self.follow(io, number, next, (started, now));
+    }
+
+    /// Lets a user go on, for what was due at `due`.
+    fn go_on(&mut self, io: &mut dyn Backend, number: u32, due: Nanos, now: Nanos) {
+        let seat = &mut self.seats[number as usize];
+        seat.due = due;
+        if let Some(user) = &mut seat.user {
+            let began = clock::monotonic_ns();
+            let next = user.advance(due);
+            self.script.computed += Nanos(clock::monotonic_ns() - began);
+            self.follow(io, number, next, (now, now));
+        }
+    }
+
+    /// Does what a user does next.
+    fn follow(
+        &mut self,
+        io: &mut dyn Backend,
+        number: u32,
+        next: Next,
+        (started, now): (Nanos, Nanos),
+    ) {
+        let seat = &mut self.seats[number as usize];
+        seat.turn += 1;
+        let turn = seat.turn;
+        self.take_records(number, now);
+        let is_late = self.send_all(io, number, (started, now));
+        match next {
+            Next::Over(Ok(returned)) => {
+                let kind = self.seats[number as usize].kind;
+                if self.users.plan().keeps == Some(kind) {
+                    let json = returned.unwrap_or_default().into_bytes();
+                    self.measured.kept.get_or_insert_with(|| vec![json]);
+                }
+                self.leave(number, ScriptEnd::Completed, now);
+            }
+            Next::Over(Err(failure)) => self.fail(number, failure, now),
+            _ if is_late || self.seats[number as usize].due >= self.config.window.end => {
+                self.leave(number, ScriptEnd::Unfinished, now);
+            }
+            Next::Turn => self.thinking.push(Reverse((now + Nanos(1), number, turn))),
+            Next::Wait(Nanos::MAX) => {}
+            Next::Wait(until) => {
+                self.seats[number as usize].has_waited = true;
+                self.thinking.push(Reverse((until, number, turn)));
+            }
+        }
+    }
+
+    /// The script of a user failed.
+    fn fail(&mut self, number: u32, failure: Failure, now: Nanos) {
+        match failure.kind {
+            FailureKind::Stopped => {
+                return self.leave(number, ScriptEnd::Unfinished, now);
+            }
+            FailureKind::Abort => {
+                self.has_run_out = true;
+                self.script.aborted.get_or_insert(failure.message);
+                return self.leave(number, ScriptEnd::Unfinished, now);
+            }
+            // What its variables hold may be what was too much.
+            FailureKind::Time | FailureKind::Memory => {
+                self.seats[number as usize].user = None;
+            }
+            FailureKind::Exception => {}
+        }
+        self.script.failed += 1;
+        if self.script.failures.len() < SCRIPT_FAILURES_KEPT {
+            self.script.failures.push(failure.to_string());
+        }
+        self.leave(number, ScriptEnd::Failed(Outcome::ScriptFailed), now);
+    }
+
+    /// Sends the requests that a user has made, as far as it has lanes. Returns whether one came
+    /// after the end of the window: none begins there.
+    fn send_all(&mut self, io: &mut dyn Backend, number: u32, times: (Nanos, Nanos)) -> bool {
+        let seat = &mut self.seats[number as usize];
+        if let Some(user) = &mut seat.user {
+            while let Some(request) = user.take_request() {
+                seat.held.push_back(request);
+            }
+        }
+        loop {
+            let seat = &mut self.seats[number as usize];
+            let Some(lane) = seat.lanes.iter().position(Option::is_none) else {
+                return false;
+            };
+            let Some((operation, mut request)) = seat.held.pop_front() else { return false };
+            if request.called_at == Nanos::MAX {
+                // It follows a redirection, which belongs to its request.
+                request.called_at = seat.due;
+            } else if seat.is_new && !seat.has_waited {
+                request.called_at = seat.op.intended;
+            }
+            if request.called_at >= self.config.window.end {
+                seat.held.clear();
+                return true;
+            }
+            seat.row = request.row;
+            seat.lanes[lane] = Some((operation, request));
+            let lane = number * self.width + lane as u32;
+            if self.limited.pass(lane, times.1).is_some() {
+                self.send(io, lane, times);
+            }
+        }
+    }
+
+    /// Sends the request of a lane.
+    fn send(&mut self, io: &mut dyn Backend, lane: u32, (started, now): (Nanos, Nanos)) {
+        let seat = &mut self.seats[(lane / self.width) as usize];
+        seat.is_new = false;
+        self.begun += 1;
+        let Some((_, request)) = &mut seat.lanes[(lane % self.width) as usize] else { return };
+        let op = Op { intended: request.called_at, lane };
+        let until = op.intended + request.timeout.unwrap_or(self.config.timeout);
+        self.inner.fills(lane).set_made(std::mem::take(&mut request.made));
+        let mut flight = Flight::new(op, request.row as usize, until, started);
+        (flight.session, flight.read_as) = (lane, request.row);
+        self.inner.start_step(io, flight, now);
+    }
+
+    /// Handles ended requests, and continues their users.
+    fn advance(&mut self, io: &mut dyn Backend, now: Nanos) {
+        loop {
+            while self.inner.take_established().is_some() {}
+            if let Some(completion) = self.inner.take_step() {
+                self.on_step(io, completion, now);
+            } else if !self.waiting.is_empty()
+                && let Some(number) = self.free.pop()
+                && let Some(waits) = self.waiting.pop_front()
+            {
+                self.seat(io, number, waits, now);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn on_step(&mut self, io: &mut dyn Backend, mut completion: Completion, now: Nanos) {
+        let lane = completion.lane;
+        let number = lane / self.width;
+        let seat = &mut self.seats[number as usize];
+        let Some((operation, request)) = seat.lanes[(lane % self.width) as usize].take() else {
+            return;
+        };
+        if completion.outcome.is_response()
+            && let Some(expects) = &request.expects
+        {
+            let is_expected =
+                expects.iter().any(|(low, high)| (*low..=*high).contains(&completion.status));
+            completion.outcome = match completion.outcome {
+                _ if is_expected => Outcome::Ok,
+                outcome if outcome.is_good() => Outcome::Unexpected,
+                outcome => outcome,
+            };
+        }
+        self.completed.push(completion);
+        if seat.is_cut {
+            self.cut_operations -= 1;
+            if seat.lanes.iter().all(Option::is_none) {
+                seat.is_cut = false;
+                self.free.push(number);
+            }
+            return;
+        }
+        let response = response_of(&completion, &mut *self.inner, self.setup.version);
+        let seat = &mut self.seats[number as usize];
+        seat.due = completion.picked_up;
+        let goes_on = seat.user.as_mut().is_some_and(|user| user.respond(operation, response));
+        if goes_on {
+            self.go_on(io, number, completion.picked_up, now);
+        } else if self.send_all(io, number, (now, now)) {
+            self.leave(number, ScriptEnd::Unfinished, now);
+        }
+    }
+
+    /// Adds what a user recorded.
+    fn take_records(&mut self, number: u32, now: Nanos) {
+        let is_measured = self.config.window.contains(now);
+        let (checks, groups, metrics) = (&mut self.checks, &mut self.groups, &mut self.metrics);
+        let Some(user) = &mut self.seats[number as usize].user else { return };
+        user.take_records(|record| {
+            if !is_measured {
+                return;
+            }
+            match record {
+                Record::Check(name, passes) => {
+                    checks.entry(name).or_default()[usize::from(!passes)] += 1;
+                }
+                Record::Group(name, time) => groups.entry(name).or_default().record(time),
+                Record::Metric(metric, value) => metrics.entry(metric).or_default().push(value),
+            }
+        });
+        let log = &mut self.script.log;
+        if log.len() < LOG_BYTES_MAX {
+            log.push_str(&user.take_log());
+        }
+        if self.metrics.values().any(|values| values.len() > 10_000) {
+            self.sum_metrics();
+        }
+    }
+
+    /// Adds the values of metrics to their sums.
+    fn sum_metrics(&mut self) {
+        let names = self.setup.script.metrics();
+        for (number, values) in self.metrics.drain() {
+            let Some(metric) = names.get(number as usize) else { continue };
+            let is_time = metric.is_time;
+            let sum = self.script.metrics.entry(metric.name.clone());
+            let sum = sum.or_insert_with(|| match metric.kind {
+                MetricKind::Counter => ScriptMetric::Counter { sum: 0.0, is_time },
+                MetricKind::Gauge => ScriptMetric::Gauge {
+                    last: 0.0,
+                    min: f64::INFINITY,
+                    max: f64::NEG_INFINITY,
+                    is_time,
+                },
+                MetricKind::Rate => ScriptMetric::Rate { hits: 0, all: 0 },
+                MetricKind::Trend => ScriptMetric::Trend { values: Histogram::default(), is_time },
+            });
+            values.into_iter().for_each(|value| sum.add(value));
+        }
+    }
+
+    /// Ends an iteration. Its seat is free once its requests have ended.
+    fn leave(&mut self, number: u32, end: ScriptEnd, now: Nanos) {
+        let seat = &mut self.seats[number as usize];
+        if !seat.is_taken {
+            return;
+        }
+        seat.is_taken = false;
+        seat.turn += 1;
+        seat.held.clear();
+        if matches!(end, ScriptEnd::Unfinished) {
+            self.ended_users.extend(seat.user.take());
+        }
+        let busy = seat.lanes.iter().flatten().count() as u64;
+        let row = (!seat.is_new).then_some(seat.row);
+        let (op, kind) = (seat.op, seat.kind);
+        let ended_at = seat.due.min(now).max(op.intended);
+        seat.is_cut = busy > 0;
+        self.cut_operations += busy;
+        self.book((op, kind), row, end, (ended_at, now));
+        if busy == 0 {
+            self.free.push(number);
+        }
+    }
+
+    /// Records the end of an iteration, whose last request was of a row.
+    fn book(
+        &mut self,
+        (op, kind): (Op, u16),
+        row: Option<u32>,
+        end: ScriptEnd,
+        (ended_at, now): (Nanos, Nanos),
+    ) {
+        let measured = &mut self.measured.kinds[usize::from(kind)];
+        let is_measured = self.config.window.contains(ended_at);
+        let outcome = match end {
+            ScriptEnd::Completed => Outcome::Ok,
+            ScriptEnd::Failed(outcome) => outcome,
+            ScriptEnd::Unfinished => Outcome::InFlight,
+        };
+        match end {
+            ScriptEnd::Unfinished => measured.unfinished += 1,
+            _ if !is_measured => {}
+            ScriptEnd::Completed => {
+                measured.completed += 1;
+                measured.time.record(ended_at - op.intended);
+            }
+            ScriptEnd::Failed(_) => {
+                measured.failed += 1;
+                measured.unanswered += u64::from(!outcome.is_response());
+                if let Some(row) = row {
+                    *measured.failed_at.entry(row).or_default() += 1;
+                }
+            }
+        }
+        self.in_flight -= 1;
+        self.ended.push(Completion {
+            completed: ended_at,
+            target: u32::from(kind),
+            ..Completion::at_once(op, now, outcome)
+        });
+    }
+
+    /// Ends an iteration that has waited for a seat until its time was over, or until the end.
+    fn turn_away(&mut self, op: Op, end: ScriptEnd, now: Nanos) {
+        let kind = self.users.draw_kind();
+        self.book((op, kind), None, end, (now, now));
+    }
+}
+
+impl Client for ScriptClient {
+    fn carries_sessions(&self) -> bool {
+        true
+    }
+
+    // To run a script takes time as well.
+    fn starts_send(&self) -> bool {
+        true
+    }
+
+    /// Makes users, as their init code takes time.
+    fn prepare(&mut self, _: &mut dyn Backend, stop: &AtomicBool) -> Result<(), RunError> {
+        let all = self.seats.len();
+        let count = if self.setup.is_closed { all } else { all.min(READY_USERS) };
+        for number in 0..count as u32 {
+            if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                return Ok(());
+            }
+            self.make_user(number).map_err(|why| RunError::NotStarted(why.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn set_epoch(&mut self, realtime_ns: u64) {
+        self.origin.set(realtime_ns.saturating_sub(clock::realtime_ahead_ns()));
+        self.realtime_origin_ns = realtime_ns;
+        self.inner.set_epoch(realtime_ns);
+    }
+
+    fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos) {
+        self.in_flight += 1;
+        match self.free.pop() {
+            Some(number) => self.seat(io, number, (op, now), now),
+            None => self.waiting.push_back((op, now)),
+        }
+        self.advance(io, now);
+    }
+
+    #[inline]
+    fn take_completed(&mut self) -> Option<&Completion> {
+        self.completed.take()
+    }
+
+    #[inline]
+    fn take_message(&mut self) -> Option<MessageEvent> {
+        self.inner.take_message()
+    }
+
+    #[inline]
+    fn take_begun(&mut self) -> u64 {
+        std::mem::take(&mut self.begun)
+    }
+
+    #[inline]
+    fn take_ended(&mut self) -> Option<Completion> {
+        self.ended.pop()
+    }
+
+    fn on_event(&mut self, io: &mut dyn Backend, slot: u32, event: Event<'_>, time: EventTime) {
+        self.inner.on_event(io, slot, event, time);
+        self.advance(io, time.seen);
+    }
+
+    #[inline]
+    fn flush(&mut self, io: &mut dyn Backend, now: &dyn Fn() -> Nanos) {
+        self.inner.flush(io, now);
+    }
+
+    fn next_deadline(&self) -> Nanos {
+        let waits = self.waiting.front();
+        let waits = waits.map_or(Nanos::MAX, |(op, _)| op.intended + self.config.timeout);
+        self.inner.next_deadline().min(waits)
+    }
+
+    fn next_due(&self) -> Nanos {
+        let goes_on = self.thinking.peek();
+        let goes_on = goes_on.map_or(Nanos::MAX, |Reverse((at, ..))| *at);
+        let limited = match self.limited.next_due() {
+            Nanos::MAX => Nanos::MAX,
+            at => at.min(self.config.window.end),
+        };
+        goes_on.min(limited).min(self.inner.next_due())
+    }
+
+    fn rate_limit(&self) -> Option<&RateLimit> {
+        self.limited.limit()
+    }
+
+    fn oldest_intended(&self) -> Option<Nanos> {
+        let waits = self.waiting.front().map(|(op, _)| op.intended);
+        self.inner.oldest_intended().into_iter().chain(waits).min()
+    }
+
+    fn expire(&mut self, io: &mut dyn Backend, now: Nanos) {
+        self.inner.expire(io, now);
+        while let Some(&(op, _)) = self.waiting.front()
+            && op.intended + self.config.timeout <= now
+        {
+            self.waiting.pop_front();
+            self.turn_away(op, ScriptEnd::Failed(Outcome::Timeout), now);
+        }
+        // Each of those that are due now, and none that is due again at once.
+        let count = self.thinking.len();
+        for _ in 0..count {
+            let Some(&Reverse((at, number, turn))) = self.thinking.peek() else { break };
+            if at > now {
+                break;
+            }
+            self.thinking.pop();
+            let seat = &self.seats[number as usize];
+            if seat.turn != turn || !seat.is_taken {
+                continue;
+            }
+            if at >= self.config.window.end {
+                self.leave(number, ScriptEnd::Unfinished, now);
+            } else {
+                // Where it only let others go on, its time has not passed meanwhile.
+                let paused = seat.user.as_ref().and_then(User::paused_at);
+                self.go_on(io, number, paused.unwrap_or(at), now);
+            }
+        }
+        if now >= self.config.window.end {
+            for lane in self.limited.give_up() {
+                let number = lane / self.width;
+                self.seats[number as usize].lanes[(lane % self.width) as usize] = None;
+                self.leave(number, ScriptEnd::Unfinished, now);
+            }
+        }
+        while let Some(lane) = self.limited.release(now) {
+            self.send(io, lane, (now, now));
+        }
+        self.advance(io, now);
+    }
+
+    fn close(&mut self, io: &mut dyn Backend, now: Nanos) {
+        self.inner.close(io, now);
+    }
+
+    fn abandon(&mut self, now: Nanos) {
+        self.inner.abandon(now);
+        while let Some(completion) = self.inner.take_step() {
+            self.completed.push(completion);
+        }
+        drop(self.limited.give_up());
+        for number in 0..self.seats.len() {
+            let seat = &mut self.seats[number];
+            if std::mem::take(&mut seat.is_taken) {
+                let row = (!seat.is_new).then_some(seat.row);
+                let (op, kind) = (seat.op, seat.kind);
+                let ended_at = seat.due.min(now).max(op.intended);
+                self.book((op, kind), row, ScriptEnd::Unfinished, (ended_at, now));
+            }
+        }
+        self.cut_operations = 0;
+        while let Some((op, _)) = self.waiting.pop_front() {
+            self.turn_away(op, ScriptEnd::Unfinished, now);
+        }
+    }
+
+    fn has_run_out(&self) -> bool {
+        self.has_run_out
+    }
+
+    fn finish(&mut self, end: Nanos) -> ClientSummary {
+        self.sum_metrics();
+        let names = self.setup.script.names();
+        let name = |number: u32| names.get(number as usize).cloned().unwrap_or_default();
+        let checks = self.checks.drain().map(|(number, counts)| (name(number), counts));
+        self.script.checks = checks.collect();
+        let groups = self.groups.drain().map(|(number, times)| (name(number), times));
+        self.script.groups = groups.collect();
+        self.script.rows = self.setup.script.rows();
+        self.measured.script = Some(Box::new(std::mem::take(&mut self.script)));
+        self.ended_users.clear();
+        self.seats.iter_mut().for_each(|seat| seat.user = None);
+        ClientSummary {
+            sessions: Some(std::mem::take(&mut self.measured)),
+            ..self.inner.finish(end)
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        Tally { in_flight: self.in_flight + self.cut_operations, ..self.inner.tally() }
+    }
+}
+
+/// The response to a request that has ended so, as its script sees it.
+fn response_of(
+    ended: &Completion,
+    inner: &mut dyn StepClient,
+    version: &'static str,
+) -> ScriptResponse {
+    let timings = ScriptTimings {
+        blocked: ended.placed - ended.started,
+        connecting: ended.connected - ended.placed,
+        tls_handshaking: ended.secured - ended.connected,
+        sending: ended.written - ended.sent,
+        waiting: ended.first_byte - ended.written,
+        receiving: ended.completed - ended.first_byte,
+    };
+    let kept = inner.readings().and_then(|readings| readings.kept(ended.lane));
+    if ended.outcome.is_response()
+        && let Some(kept) = kept
+    {
+        let error = kept.is_cut.then(|| {
+            (format!("the body is longer than {} bytes (--script-body)", kept.body.len()), 1000)
+        });
+        return ScriptResponse {
+            status: ended.status,
+            head: std::mem::take(&mut kept.head),
+            body: std::mem::take(&mut kept.body),
+            error,
+            timings,
+            version,
+        };
+    }
+    // The numbers are those of k6.
+    let code = match ended.outcome {
+        Outcome::Timeout | Outcome::ResponseTimeout => 1050,
+        Outcome::ConnectTimeout => 1211,
+        Outcome::Refused => 1212,
+        Outcome::Reset | Outcome::Closed | Outcome::Truncated => 1220,
+        Outcome::HandshakeFailed | Outcome::HandshakeTimeout => 1300,
+        Outcome::StreamReset | Outcome::RefusedStream => 1600,
+        _ => 1000,
+    };
+    ScriptResponse {
+        error: Some((ended.outcome.meaning().to_owned(), code)),
+        timings,
+        version,
+        ..ScriptResponse::default()
+    }
+}

@@ -1,0 +1,3 @@
+const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis;
+export { setTimeout, clearTimeout, setInterval, clearInterval };
+export default { setTimeout, clearTimeout, setInterval, clearInterval };

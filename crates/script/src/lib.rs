@@ -1,0 +1,28 @@
+//! Users written in JavaScript: scripts of k6 run as they are.
+//!
+//! Each user has a QuickJS runtime of its own, on a stack of its own. A function such as `http.get`
+//! hands a request out and suspends that stack; whoever conducts the user resumes it with the
+//! response. Sockets, threads and the clock of the run are the caller's: requests go out, responses
+//! come in, and time and randomness are arguments.
+//!
+//! [`Script`] is what all users of a process share, [`User`] is one of them, [`inspect`] reads a
+//! script before a load. What scripts call is in `js/`, over the functions of `natives`.
+
+mod failure;
+mod inspect;
+mod modules;
+mod natives;
+mod options;
+mod request;
+mod script;
+mod shared;
+mod thresholds;
+mod user;
+
+pub use failure::{Failure, FailureKind};
+pub use inspect::{Inspection, ScriptFunction, ScriptSource, inspect};
+pub use options::{ScriptLoad, ScriptOptions, ScriptScenario, ScriptSettings, ScriptStage};
+pub use request::{ScriptRequest, ScriptResponse, ScriptTimings};
+pub use script::{MetricKind, MetricName, Script};
+pub use shared::{Clock, Iteration, Next, ReadFile, Record, UserSetup};
+pub use user::User;

@@ -1,0 +1,420 @@
+//! `options` of a script, as far as they say how it is loaded.
+
+use knee_load::time::Nanos;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What a script's `options` say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScriptOptions {
+    /// The scenarios, at least one.
+    pub scenarios: Vec<ScriptScenario>,
+    /// Metrics and the expressions that they have to meet, in their order.
+    pub thresholds: Vec<(String, String)>,
+    /// Settings of requests and connections.
+    pub settings: ScriptSettings,
+}
+
+/// Settings that hold for all scenarios.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ScriptSettings {
+    /// Each request has a connection of its own.
+    pub no_connection_reuse: bool,
+    /// Cookies are kept between iterations.
+    pub no_cookies_reset: bool,
+    /// User-Agent.
+    pub user_agent: Option<String>,
+    /// Addresses of host names.
+    pub hosts: BTreeMap<String, Value>,
+    /// Certificates are not verified.
+    #[serde(rename = "insecureSkipTLSVerify")]
+    pub insecure_skip_tls_verify: bool,
+    /// Certificates of the client.
+    pub tls_auth: Vec<Value>,
+    /// Most requests of a batch under way at once.
+    pub batch: Option<u32>,
+    /// Most requests of a batch to one host under way at once.
+    pub batch_per_host: Option<u32>,
+    /// Requests per second.
+    pub rps: Option<f64>,
+    /// Time limit of `setup`.
+    pub setup_timeout: Option<Value>,
+}
+
+/// A scenario: which function users run, and how they come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptScenario {
+    /// Its name.
+    pub name: String,
+    /// k6's name of how users come.
+    pub executor: String,
+    /// The exported function.
+    pub function: String,
+    /// How users come.
+    pub load: ScriptLoad,
+    /// When it begins, after the begin of the load.
+    pub start: Nanos,
+    /// Environment variables of its own.
+    pub env: BTreeMap<String, String>,
+}
+
+/// How users come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScriptLoad {
+    /// A number of users for a time.
+    Users {
+        /// Users.
+        users: u32,
+        /// For how long; `None`: not said.
+        duration: Option<Nanos>,
+    },
+    /// Users in stages, from a number on.
+    Stages {
+        /// Users at the begin.
+        from: f64,
+        /// The stages.
+        stages: Vec<ScriptStage>,
+    },
+    /// Iterations of users, all together.
+    Iterations {
+        /// Users.
+        users: u32,
+        /// Iterations of all users.
+        iterations: u64,
+        /// The time after which none begins.
+        at_most: Nanos,
+    },
+    /// Iterations that begin at a rate.
+    Rate {
+        /// Per second.
+        per_s: f64,
+        /// For how long.
+        duration: Nanos,
+        /// Most users.
+        users: Option<u32>,
+    },
+    /// Iterations that begin at a rate that changes in stages.
+    RateStages {
+        /// Per second at the begin.
+        from: f64,
+        /// The stages, in iterations per second.
+        stages: Vec<ScriptStage>,
+        /// Most users.
+        users: Option<u32>,
+    },
+}
+
+/// A stage: to a number of users, or to a rate, within a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScriptStage {
+    /// Users, or iterations per second.
+    pub to: f64,
+    /// How long it takes.
+    pub duration: Nanos,
+}
+
+impl ScriptOptions {
+    /// Reads `options`, given as JSON.
+    ///
+    /// # Errors
+    /// One line: what cannot be done.
+    pub fn read(json: &str) -> Result<ScriptOptions, String> {
+        let wrong = |why: String| format!("options: {why}");
+        let all: Map<String, Value> =
+            serde_json::from_str(json).map_err(|_| wrong("expected an object".to_owned()))?;
+        let is_known = |name: &str| KNOWN.contains(&name) || WITHOUT_MEANING.contains(&name);
+        if let Some(unknown) = all.keys().find(|name| !is_known(name)) {
+            return Err(wrong(format!("'{unknown}' is not supported by knee: leave it out")));
+        }
+        let present = |value: Map<String, Value>| {
+            let pairs = value.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(pairs.collect())
+        };
+        let settings = serde_json::from_value(present(all.clone()));
+        Ok(ScriptOptions {
+            scenarios: scenarios(&all).map_err(wrong)?,
+            thresholds: thresholds(&all).map_err(wrong)?,
+            settings: settings.map_err(|why| wrong(why.to_string()))?,
+        })
+    }
+}
+
+/// Options that knee follows.
+const KNOWN: [&str; 24] = [
+    "vus",
+    "duration",
+    "iterations",
+    "stages",
+    "scenarios",
+    "thresholds",
+    "setupTimeout",
+    "teardownTimeout",
+    "noConnectionReuse",
+    "noVUConnectionReuse",
+    "noCookiesReset",
+    "userAgent",
+    "hosts",
+    "insecureSkipTLSVerify",
+    "tlsAuth",
+    "discardResponseBodies",
+    "batch",
+    "batchPerHost",
+    "maxRedirects",
+    "throw",
+    "rps",
+    "vusMax",
+    "minIterationDuration",
+    "tags",
+];
+
+/// Options that change what k6 prints or where it runs, and nothing that is sent.
+const WITHOUT_MEANING: [&str; 13] = [
+    "ext",
+    "cloud",
+    "summaryTrendStats",
+    "summaryTimeUnit",
+    "noUsageReport",
+    "noSummary",
+    "linger",
+    "paused",
+    "systemTags",
+    "consoleOutput",
+    "noThresholds",
+    "noSetup",
+    "noTeardown",
+];
+
+type Fields = Map<String, Value>;
+
+fn scenarios(all: &Fields) -> Result<Vec<ScriptScenario>, String> {
+    let Some(named) = all.get("scenarios").filter(|value| !value.is_null()) else {
+        let executor = if all.contains_key("stages") {
+            "ramping-vus"
+        } else if all.contains_key("iterations") {
+            "shared-iterations"
+        } else {
+            "constant-vus"
+        };
+        return Ok(vec![scenario("default", executor, all)?]);
+    };
+    let named = named.as_object().ok_or("scenarios: expected an object")?;
+    if named.is_empty() {
+        return Err("scenarios: there is none".to_owned());
+    }
+    let each = named.iter().map(|(name, value)| {
+        let place = |why| format!("scenarios.{name}: {why}");
+        let fields = value.as_object().ok_or_else(|| place("expected an object".to_owned()))?;
+        let executor = fields.get("executor").and_then(Value::as_str);
+        let executor = executor.ok_or_else(|| place("'executor' is missing".to_owned()))?;
+        scenario(name, executor, fields).map_err(place)
+    });
+    each.collect()
+}
+
+fn scenario(name: &str, executor: &str, of: &Fields) -> Result<ScriptScenario, String> {
+    let users = whole(of, "vus")?.map(|users| users as u32);
+    let time = |field: &str| of.get(field).filter(|v| !v.is_null()).map(duration).transpose();
+    let max_users = whole(of, "maxVUs")?.map(|u| u as u32);
+    let max_users = max_users.max(whole(of, "preAllocatedVUs")?.map(|u| u as u32));
+    let unit = time("timeUnit")?.unwrap_or(Nanos::from_secs(1)).as_secs_f64();
+    let needed = |field: &str| format!("'{field}' is missing");
+    let at_most = time("maxDuration")?.unwrap_or(Nanos::from_secs(600));
+    let load = match executor {
+        "constant-vus" => {
+            ScriptLoad::Users { users: users.unwrap_or(1), duration: time("duration")? }
+        }
+        "ramping-vus" => ScriptLoad::Stages {
+            from: number(of, "startVUs")?.or(users.map(f64::from)).unwrap_or(1.0),
+            stages: stages(of, 1.0)?,
+        },
+        "shared-iterations" => ScriptLoad::Iterations {
+            users: users.unwrap_or(1),
+            iterations: whole(of, "iterations")?.unwrap_or(1),
+            at_most: time("duration")?.unwrap_or(at_most),
+        },
+        "per-vu-iterations" => {
+            let users = users.unwrap_or(1);
+            let each = whole(of, "iterations")?.unwrap_or(1);
+            ScriptLoad::Iterations { users, iterations: each * u64::from(users), at_most }
+        }
+        "constant-arrival-rate" => ScriptLoad::Rate {
+            per_s: number(of, "rate")?.ok_or_else(|| needed("rate"))? / unit,
+            duration: time("duration")?.ok_or_else(|| needed("duration"))?,
+            users: max_users,
+        },
+        "ramping-arrival-rate" => ScriptLoad::RateStages {
+            from: number(of, "startRate")?.unwrap_or(0.0) / unit,
+            stages: stages(of, unit)?,
+            users: max_users,
+        },
+        other => {
+            return Err(format!(
+                "executor '{other}' is not supported by knee: expected constant-vus, ramping-vus, \
+                 shared-iterations, per-vu-iterations, constant-arrival-rate or \
+                 ramping-arrival-rate"
+            ));
+        }
+    };
+    let env = of.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
+    Ok(ScriptScenario {
+        name: name.to_owned(),
+        executor: executor.to_owned(),
+        function: of.get("exec").and_then(Value::as_str).unwrap_or("default").to_owned(),
+        load,
+        start: time("startTime")?.unwrap_or(Nanos::ZERO),
+        env: env
+            .into_iter()
+            .map(|(name, value)| (name, value.as_str().map_or(value.to_string(), str::to_owned)))
+            .collect(),
+    })
+}
+
+fn stages(of: &Fields, unit: f64) -> Result<Vec<ScriptStage>, String> {
+    let all = of.get("stages").and_then(Value::as_array).ok_or("'stages' is missing")?;
+    let each = all.iter().map(|stage| {
+        let fields = stage.as_object().ok_or("stages: expected objects")?;
+        let to = number(fields, "target")?.ok_or("stages: 'target' is missing")?;
+        let length = fields.get("duration").ok_or("stages: 'duration' is missing")?;
+        Ok::<_, String>(ScriptStage { to: to / unit, duration: duration(length)? })
+    });
+    each.collect()
+}
+
+fn number(of: &Fields, field: &str) -> Result<Option<f64>, String> {
+    match of.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+            let number = number.filter(|number| (0.0..=1e12).contains(number));
+            number.map(Some).ok_or_else(|| format!("invalid {field} '{value}': expected a number"))
+        }
+    }
+}
+
+fn whole(of: &Fields, field: &str) -> Result<Option<u64>, String> {
+    let number = number(of, field)?;
+    if number.is_some_and(|number| number.fract() != 0.0) {
+        return Err(format!("invalid {field}: expected a whole number"));
+    }
+    Ok(number.map(|number| number as u64))
+}
+
+/// A time as k6 writes it: `1m30s`, or a number of milliseconds.
+fn duration(value: &Value) -> Result<Nanos, String> {
+    let wrong = || format!("invalid time {value}: expected one such as '30s' or '1m30s'");
+    let text = match value {
+        Value::String(text) => text.trim(),
+        Value::Number(ms) => {
+            let ms = ms.as_f64().filter(|ms| *ms >= 0.0).ok_or_else(wrong)?;
+            return Ok(Nanos((ms * 1e6) as u64));
+        }
+        _ => return Err(wrong()),
+    };
+    if let Ok(ms) = text.parse::<f64>() {
+        return Ok(Nanos((ms.max(0.0) * 1e6) as u64));
+    }
+    let (mut rest, mut sum) = (text, 0.0);
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+        let (digits, after) = rest.split_at(end);
+        let count: f64 = digits.parse().map_err(|_| wrong())?;
+        let end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let (unit, after) = after.split_at(end);
+        sum += count
+            * match unit {
+                "d" => 86_400e9,
+                "h" => 3_600e9,
+                "m" => 60e9,
+                "s" => 1e9,
+                "ms" => 1e6,
+                "us" | "µs" => 1e3,
+                "ns" => 1.0,
+                _ => return Err(wrong()),
+            };
+        rest = after;
+    }
+    Ok(Nanos(sum as u64))
+}
+
+fn thresholds(all: &Fields) -> Result<Vec<(String, String)>, String> {
+    let Some(metrics) = all.get("thresholds").and_then(Value::as_object) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for (metric, value) in metrics {
+        let wrong = || format!("thresholds.{metric}: expected a list of expressions");
+        for one in value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice) {
+            let text = one.as_str().or_else(|| one.get("threshold")?.as_str());
+            found.push((metric.clone(), text.ok_or_else(wrong)?.to_owned()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(json: &str) -> ScriptLoad {
+        ScriptOptions::read(json).unwrap().scenarios.remove(0).load
+    }
+
+    #[test]
+    fn executors_are_loads() {
+        let second = Nanos::from_secs(1);
+        assert_eq!(
+            load(r#"{"vus":3,"duration":"1m30s"}"#),
+            ScriptLoad::Users { users: 3, duration: Some(Nanos::from_secs(90)) }
+        );
+        assert_eq!(load("{}"), ScriptLoad::Users { users: 1, duration: None });
+        let stages = vec![ScriptStage { to: 5.0, duration: second }];
+        assert_eq!(
+            load(r#"{"stages":[{"target":5,"duration":"1s"}]}"#),
+            ScriptLoad::Stages { from: 1.0, stages }
+        );
+        assert_eq!(
+            load(
+                r#"{"scenarios":{"a":{"executor":"constant-arrival-rate","rate":60,"timeUnit":"1m",
+                "duration":"1s","preAllocatedVUs":5,"maxVUs":9}}}"#
+            ),
+            ScriptLoad::Rate { per_s: 1.0, duration: second, users: Some(9) }
+        );
+        assert_eq!(
+            load(
+                r#"{"scenarios":{"a":{"executor":"per-vu-iterations","vus":2,"iterations":3,
+                "maxDuration":"1s"}}}"#
+            ),
+            ScriptLoad::Iterations { users: 2, iterations: 6, at_most: second }
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_named() {
+        for (json, why) in [
+            (
+                r#"{"scenarios":{"a":{"executor":"externally-controlled"}}}"#,
+                "scenarios.a: executor",
+            ),
+            (r#"{"scenarios":{"a":{}}}"#, "'executor' is missing"),
+            (r#"{"vus":"x"}"#, "invalid vus"),
+            (r#"{"duration":"1x"}"#, "invalid time"),
+            (r#"{"dns":{"ttl":0}}"#, "'dns' is not supported"),
+            ("[]", "expected an object"),
+        ] {
+            let refused = ScriptOptions::read(json).unwrap_err();
+            assert!(refused.contains(why), "{json}: {refused}");
+        }
+    }
+
+    #[test]
+    fn thresholds_are_listed() {
+        let json = r#"{"thresholds":{"http_req_duration":["p(95)<500",{"threshold":"max<9"}],
+            "checks":"rate>0.9"}}"#;
+        let read = ScriptOptions::read(json).unwrap().thresholds;
+        let texts: Vec<_> = read.iter().map(|(m, e)| format!("{m}: {e}")).collect();
+        assert_eq!(texts.len(), 3);
+        assert!(texts.contains(&"http_req_duration: max<9".to_owned()), "{texts:?}");
+    }
+}

@@ -1,0 +1,322 @@
+//! State of a user that its stack and its conductor share.
+
+use crate::failure::Failure;
+use crate::request::{Operation, RawResponse, ScriptRequest};
+use crate::script::Script;
+use corosensei::Yielder;
+use knee_load::rng::Rng;
+use knee_load::session::{Jar, Origin};
+use knee_load::time::Nanos;
+use rquickjs::{Ctx, Error, Value, qjs};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The clock of the run.
+pub type Clock = Rc<dyn Fn() -> Nanos>;
+
+/// Reads a file by its path from the script's folder.
+pub type ReadFile = Rc<dyn Fn(&str) -> Result<Vec<u8>, String>>;
+
+/// Time that a user computes before others have their turn.
+const TURN: Nanos = Nanos::from_micros(200);
+
+/// Most records that an iteration leaves behind until they are taken.
+const RECORDS_MAX: usize = 100_000;
+
+/// Bytes of console output that are kept of a user.
+const LOG_BYTES_MAX: usize = 64 << 10;
+
+/// What a new user needs.
+#[derive(Clone)]
+pub struct UserSetup {
+    /// The script.
+    pub script: Arc<Script>,
+    /// Its number among all users of the run, from 1 on (`__VU`); 0 while a script is read.
+    pub number: u64,
+    /// Randomness of its own.
+    pub rng: Rng,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// Origins of the target's servers. Where it is empty, every request goes out.
+    pub origins: Rc<[Origin]>,
+    /// Most memory, in bytes.
+    pub memory_max: u64,
+    /// Reads files that the script asks for, while it is read; `None`: those of the script's plan.
+    pub read: Option<ReadFile>,
+}
+
+/// An iteration that begins.
+#[derive(Clone, Debug, Default)]
+pub struct Iteration {
+    /// The exported function.
+    pub function: String,
+    /// Name and executor of its scenario.
+    pub scenario: (String, String),
+    /// Its number among those of the user, from 0 on (`__ITER`).
+    pub number: u64,
+    /// Its number among all iterations of the run, from 0 on.
+    pub in_test: u64,
+    /// What `setup` returned, as JSON; empty for nothing.
+    pub data: Arc<str>,
+    /// Cookies of the iteration before are kept.
+    pub keeps_cookies: bool,
+    /// What the function returns is asked for.
+    pub wants_result: bool,
+    /// A time of day at the origin of the clock, in nanoseconds since 1970.
+    pub realtime_origin_ns: u64,
+}
+
+/// What a user does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It waits for responses to its requests, and until this time at the most.
+    Wait(Nanos),
+    /// It has computed for a while: others have their turn.
+    Turn,
+    /// Its iteration is over: what the function returned, as JSON.
+    Over(Result<Option<String>, Failure>),
+}
+
+/// Something that a script recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Record {
+    /// A check, by the number of its name.
+    Check(u32, bool),
+    /// The time that a group took, by the number of its path.
+    Group(u32, Nanos),
+    /// A value of a metric, by its number.
+    Metric(u32, f64),
+}
+
+/// The state.
+pub(crate) struct Shared {
+    pub(crate) setup: UserSetup,
+    pub(crate) yielder: Cell<*const Yielder<(), ()>>,
+    pub(crate) rng: RefCell<Rng>,
+    /// What it does next, once it is suspended.
+    pub(crate) next: RefCell<Next>,
+    /// The iteration to begin.
+    pub(crate) begins: RefCell<Option<Iteration>>,
+    pub(crate) iteration: RefCell<Iteration>,
+    /// An iteration is under way.
+    pub(crate) is_running: Cell<bool>,
+    /// It ends without its script catching that.
+    pub(crate) stops: Cell<bool>,
+    /// Time by the user when it was resumed, and by the clock.
+    resumed: Cell<(Nanos, Nanos)>,
+    /// The user's time at which it was suspended while it computed.
+    pub(crate) paused: Cell<Option<Nanos>>,
+    /// Processor time since its last request, up to the last suspension.
+    computed: Cell<Nanos>,
+    /// It computed for longer than it may.
+    pub(crate) is_out_of_time: Cell<bool>,
+    /// The script ended the test, because of this.
+    pub(crate) aborts: RefCell<Option<String>>,
+    /// Requests to be taken.
+    pub(crate) out: RefCell<VecDeque<(u32, ScriptRequest)>>,
+    pub(crate) operations: RefCell<HashMap<u32, Operation>>,
+    pub(crate) next_operation: Cell<u32>,
+    /// Responses for the script.
+    pub(crate) arrived: RefCell<HashMap<u32, RawResponse>>,
+    /// The user's jar, then those that the script made.
+    pub(crate) jars: RefCell<Vec<Jar>>,
+    /// Origins that requests went to, where the setup has none.
+    pub(crate) origins: RefCell<Vec<Origin>>,
+    pub(crate) records: RefCell<Vec<Record>>,
+    /// Numbers of names, as known to this user.
+    names: RefCell<HashMap<String, u32>>,
+    /// Rows of requests without names, as known to this user.
+    rows: RefCell<HashMap<String, u32>>,
+    /// The groups that the user is in.
+    pub(crate) groups: RefCell<Vec<(String, Nanos)>>,
+    pub(crate) log: RefCell<String>,
+    /// Files read so far.
+    pub(crate) files: RefCell<BTreeMap<String, Vec<u8>>>,
+    /// Why a module cannot be used: what it is, who asks for it, and the reason.
+    pub(crate) refused: RefCell<Option<(String, String, String)>>,
+}
+
+impl Shared {
+    pub(crate) fn new(setup: UserSetup) -> Shared {
+        Shared {
+            yielder: Cell::new(std::ptr::null()),
+            rng: RefCell::new(setup.rng.clone()),
+            next: RefCell::new(Next::Turn),
+            begins: RefCell::default(),
+            iteration: RefCell::default(),
+            is_running: Cell::new(false),
+            stops: Cell::new(false),
+            resumed: Cell::new((Nanos::ZERO, (setup.clock)())),
+            paused: Cell::new(None),
+            computed: Cell::new(Nanos::ZERO),
+            is_out_of_time: Cell::new(false),
+            aborts: RefCell::default(),
+            out: RefCell::default(),
+            operations: RefCell::default(),
+            next_operation: Cell::new(0),
+            arrived: RefCell::default(),
+            jars: RefCell::new(vec![Jar::default()]),
+            origins: RefCell::new(setup.origins.to_vec()),
+            records: RefCell::default(),
+            names: RefCell::default(),
+            rows: RefCell::default(),
+            groups: RefCell::default(),
+            log: RefCell::default(),
+            files: RefCell::default(),
+            refused: RefCell::default(),
+            setup,
+        }
+    }
+
+    /// The user's time: that for which it was resumed, and what it has computed since.
+    pub(crate) fn now(&self) -> Nanos {
+        let (due, at) = self.resumed.get();
+        due + ((self.setup.clock)() - at)
+    }
+
+    /// The time of day, in nanoseconds since 1970.
+    pub(crate) fn realtime_ns(&self) -> u64 {
+        self.iteration.borrow().realtime_origin_ns + (self.setup.clock)().0
+    }
+
+    /// Processor time since the last request.
+    pub(crate) fn computed(&self) -> Nanos {
+        self.computed.get() + ((self.setup.clock)() - self.resumed.get().1)
+    }
+
+    /// Begins to count processor time anew.
+    pub(crate) fn reset_computed(&self) {
+        self.computed.set(Nanos::ZERO);
+        let (due, _) = self.resumed.get();
+        let clock = (self.setup.clock)();
+        self.resumed.set((due + (clock - self.resumed.get().1), clock));
+    }
+
+    /// The user is resumed for what was due at a time.
+    pub(crate) fn resume_at(&self, due: Nanos) {
+        self.resumed.set((due, (self.setup.clock)()));
+    }
+
+    /// Suspends the user's stack.
+    pub(crate) fn suspend(&self, next: Next) {
+        self.computed.set(self.computed());
+        self.paused.set((next == Next::Turn).then(|| self.now()));
+        *self.next.borrow_mut() = next;
+        // SAFETY: the pointer is set by the user's stack as its first act, and only code on that
+        // stack comes here. The yielder lives at the bottom of the stack.
+        unsafe { &*self.yielder.get() }.suspend(());
+    }
+
+    /// Suspends the user until this time, or until something arrives. Fails for good where the user
+    /// ends meanwhile.
+    pub(crate) fn wait(&self, ctx: &Ctx<'_>, until: Nanos) -> Result<(), Error> {
+        if !self.stops.get() {
+            self.suspend(Next::Wait(until));
+        }
+        if self.stops.get() { Err(uncatchable(ctx, "the load has ended")) } else { Ok(()) }
+    }
+
+    /// Called by the engine of JavaScript again and again while it computes. Returns whether to end
+    /// the iteration.
+    pub(crate) fn on_computing(&self) -> bool {
+        if self.stops.get() || self.is_out_of_time.get() {
+            return true;
+        }
+        if self.computed() > self.setup.script.plan().time_max {
+            self.is_out_of_time.set(true);
+            return true;
+        }
+        if self.is_running.get() && (self.setup.clock)() - self.resumed.get().1 > TURN {
+            self.suspend(Next::Turn);
+        }
+        self.stops.get()
+    }
+
+    pub(crate) fn record(&self, record: Record) {
+        let mut records = self.records.borrow_mut();
+        if records.len() < RECORDS_MAX {
+            records.push(record);
+        }
+    }
+
+    /// The number of a name of a check or a group.
+    pub(crate) fn name(&self, name: &str) -> u32 {
+        if let Some(number) = self.names.borrow().get(name) {
+            return *number;
+        }
+        let number = self.setup.script.name(name);
+        self.names.borrow_mut().insert(name.to_owned(), number);
+        number
+    }
+
+    /// The row of a request without a name.
+    pub(crate) fn row(&self, method: &str, path: &str) -> u32 {
+        let name = format!("{method} {path}");
+        if let Some(row) = self.rows.borrow().get(&name) {
+            return *row;
+        }
+        let row = self.setup.script.row(&name);
+        if row + 1 < knee_load::session::SCRIPT_ROWS as u32 {
+            self.rows.borrow_mut().insert(name, row);
+        }
+        row
+    }
+
+    /// The path of the groups that the user is in; each name follows `::`.
+    pub(crate) fn group_path(&self) -> String {
+        self.groups.borrow().iter().map(|(name, _)| format!("::{name}")).collect()
+    }
+
+    pub(crate) fn log(&self, level: &str, text: &str) {
+        let mut log = self.log.borrow_mut();
+        if log.len() + text.len() < LOG_BYTES_MAX {
+            log.push_str(level);
+            log.push_str(": ");
+            log.push_str(text);
+            log.push('\n');
+        }
+    }
+
+    /// A file below the script's folder.
+    pub(crate) fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+        match &self.setup.read {
+            None => {
+                let files = &self.setup.script.plan().files;
+                let missing = || format!("{path} was not read before the load: open it there");
+                files.get(path).map(|file| file.to_vec()).ok_or_else(missing)
+            }
+            Some(read) => {
+                if let Some(file) = self.files.borrow().get(path) {
+                    return Ok(file.clone());
+                }
+                let file = read(path)?;
+                self.files.borrow_mut().insert(path.to_owned(), file.clone());
+                Ok(file)
+            }
+        }
+    }
+
+    /// The number of the server of an origin.
+    pub(crate) fn server(&self, origin: &Origin) -> Option<u16> {
+        let mut origins = self.origins.borrow_mut();
+        let known = origins.iter().position(|known| known == origin);
+        if known.is_none() && self.setup.origins.is_empty() {
+            origins.push(origin.clone());
+            return Some(origins.len() as u16 - 1);
+        }
+        known.map(|at| at as u16)
+    }
+}
+
+/// Throws an error that no script catches.
+pub(crate) fn uncatchable(ctx: &Ctx<'_>, message: &str) -> Error {
+    let Ok(exception) = rquickjs::Exception::from_message(ctx.clone(), message) else {
+        return Error::Exception;
+    };
+    let value: Value<'_> = exception.into_object().into_value();
+    // SAFETY: both pointers are of this context, and the value is an error object.
+    unsafe { qjs::JS_SetUncatchableError(ctx.as_raw().as_ptr(), value.as_raw()) };
+    ctx.throw(value)
+}

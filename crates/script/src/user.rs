@@ -1,0 +1,320 @@
+//! One user: a runtime of JavaScript on a stack of its own.
+
+use crate::failure::{Failure, FailureKind};
+use crate::modules;
+use crate::natives;
+use crate::request::{ScriptRequest, ScriptResponse};
+use crate::shared::{Iteration, Next, Record, Shared, UserSetup};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult};
+use knee_load::time::Nanos;
+use rquickjs::context::EvalOptions;
+use rquickjs::promise::PromiseState;
+use rquickjs::{Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value};
+use std::rc::Rc;
+
+/// Size of a user's stack. Pages that are never used take no memory.
+const STACK_BYTES: usize = 512 << 10;
+
+/// What JavaScript may use of the stack; the rest is for what it calls.
+const SCRIPT_STACK_BYTES: usize = 256 << 10;
+
+/// Bytes allocated before the first collection of cycles.
+const GC_BYTES: usize = 256 << 10;
+
+/// Most times that a stack is resumed until it has ended.
+const ENDING_RESUMES_MAX: usize = 1_000;
+
+/// A user, who walks through iterations one after the other.
+pub struct User {
+    stack: Option<Coroutine<(), (), ()>>,
+    shared: Rc<Shared>,
+}
+
+impl User {
+    /// Creates a user and runs the script's init code.
+    ///
+    /// # Errors
+    /// The script cannot run, and why.
+    pub fn new(setup: UserSetup) -> Result<User, Failure> {
+        let shared = Rc::new(Shared::new(setup));
+        let no_memory = |e: std::io::Error| Failure {
+            kind: FailureKind::Memory,
+            ..Failure::new(format!("no memory for the stack of a user: {e}"))
+        };
+        let stack = DefaultStack::new(STACK_BYTES).map_err(no_memory)?;
+        let own = Rc::clone(&shared);
+        let mut user = User {
+            stack: Some(Coroutine::with_stack(stack, move |yielder, ()| {
+                own.yielder.set(yielder);
+                live(&own);
+            })),
+            shared,
+        };
+        user.resume(Nanos::ZERO);
+        let ended = user.shared.next.replace(Next::Turn);
+        match ended {
+            Next::Over(Err(failure)) => Err(failure),
+            _ => Ok(user),
+        }
+    }
+
+    /// Begins an iteration at its intended time. Requests that go out are taken by
+    /// [`User::take_request`].
+    pub fn begin(&mut self, iteration: Iteration, due: Nanos) -> Next {
+        *self.shared.begins.borrow_mut() = Some(iteration);
+        self.advance(due)
+    }
+
+    /// The next request that goes out, with the number of its operation.
+    pub fn take_request(&mut self) -> Option<(u32, ScriptRequest)> {
+        self.shared.out.borrow_mut().pop_front()
+    }
+
+    /// Takes the response to a request. Returns whether the user can go on: a redirection that is
+    /// followed is another request of the same operation.
+    pub fn respond(&mut self, operation: u32, response: ScriptResponse) -> bool {
+        crate::request::respond(&self.shared, operation, response)
+    }
+
+    /// Goes on at `due`: responses have come, or the user waited until then.
+    pub fn advance(&mut self, due: Nanos) -> Next {
+        if self.stack.is_none() {
+            return Next::Over(Err(Failure::new("the user has ended")));
+        }
+        self.resume(due);
+        self.shared.next.replace(Next::Turn)
+    }
+
+    /// The user's time, where its script is now: that of the next request.
+    pub fn now(&self) -> Nanos {
+        self.shared.now()
+    }
+
+    /// What was recorded since the last call.
+    pub fn take_records(&mut self, mut each: impl FnMut(Record)) {
+        self.shared.records.borrow_mut().drain(..).for_each(&mut each);
+    }
+
+    /// What the script wrote to the console since the last call, a line each.
+    pub fn take_log(&mut self) -> String {
+        std::mem::take(&mut *self.shared.log.borrow_mut())
+    }
+
+    /// The user's time at which it let others go on while it computed; `None` where it waits.
+    pub fn paused_at(&self) -> Option<Nanos> {
+        self.shared.paused.get()
+    }
+
+    pub(crate) fn shared(&self) -> &Rc<Shared> {
+        &self.shared
+    }
+
+    /// Ends the iteration under way. The script does not catch that.
+    pub fn stop(&mut self) {
+        self.shared.stops.set(true);
+        for _ in 0..ENDING_RESUMES_MAX {
+            if self.stack.is_none() {
+                return;
+            }
+            self.resume(Nanos::ZERO);
+        }
+    }
+
+    fn resume(&mut self, due: Nanos) {
+        let Some(stack) = &mut self.stack else { return };
+        self.shared.resume_at(due);
+        if let CoroutineResult::Return(()) = stack.resume(()) {
+            self.stack = None;
+        }
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.stop();
+        // To unwind through the C code on a suspended stack would abort the process.
+        if let Some(stack) = self.stack.take() {
+            std::mem::forget(stack);
+        }
+    }
+}
+
+/// The life of a user, on its stack.
+fn live(shared: &Rc<Shared>) {
+    let ended = (|| {
+        let runtime = Runtime::new()?;
+        runtime.set_memory_limit(shared.setup.memory_max as usize);
+        runtime.set_max_stack_size(SCRIPT_STACK_BYTES);
+        runtime.set_gc_threshold(GC_BYTES);
+        let own = Rc::clone(shared);
+        runtime.set_interrupt_handler(Some(Box::new(move || own.on_computing())));
+        modules::set_loader(&runtime, shared);
+        let context = Context::full(&runtime)?;
+        context.with(|ctx| {
+            let ended = follow(&ctx, shared);
+            ended.map_err(|error| {
+                over(shared, Err(failure_of(&ctx, shared, error)));
+                Error::Exception
+            })
+        })
+    })();
+    if ended.is_err() && !matches!(*shared.next.borrow(), Next::Over(Err(_))) {
+        over(shared, Err(Failure::new("no memory for a user: raise --script-memory")));
+    }
+}
+
+fn over(shared: &Shared, ended: Result<Option<String>, Failure>) {
+    *shared.next.borrow_mut() = Next::Over(ended);
+}
+
+/// Runs the init code, then iterations.
+fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
+    natives::install(ctx, shared)?;
+    let mut options = EvalOptions::default();
+    options.filename = Some("knee:core".to_owned());
+    let settle: Function<'js> = ctx.eval_with_options(include_str!("js/core.js"), options)?;
+    let plan = shared.setup.script.plan();
+    let source = shared.file(&plan.main);
+    let source = source.map_err(|why| rquickjs::Exception::throw_message(ctx, &why))?;
+    let module = Module::declare(ctx.clone(), &*plan.main, source)?;
+    let (module, promise) = module.eval()?;
+    promise.finish::<()>()?;
+    let exports = module.namespace()?;
+    if shared.setup.number == 0 {
+        shared.iteration.borrow_mut().function = describe(ctx, &exports)?;
+    }
+    over(shared, Ok(None));
+    let mut data: (std::sync::Arc<str>, Value<'js>) =
+        ("".into(), Value::new_undefined(ctx.clone()));
+    loop {
+        shared.is_running.set(false);
+        let next = shared.next.replace(Next::Turn);
+        shared.suspend(next);
+        if shared.stops.get() {
+            return Ok(());
+        }
+        let Some(iteration) = shared.begins.borrow_mut().take() else {
+            over(shared, Ok(None));
+            continue;
+        };
+        begin(ctx, shared, &iteration)?;
+        // A user gets the data of `setup` once, as in k6.
+        if !std::sync::Arc::ptr_eq(&data.0, &iteration.data) {
+            let value = match &*iteration.data {
+                "" => Value::new_undefined(ctx.clone()),
+                json => ctx.json_parse(json)?,
+            };
+            data = (iteration.data.clone(), value);
+        }
+        let name = iteration.function.clone();
+        let returned = exports.get::<_, Function<'js>>(&*name).and_then(|function| {
+            let argument = data.1.clone();
+            let returned = function.call::<_, Value<'js>>((argument,))?;
+            finish(ctx, shared, &settle, returned)
+        });
+        let ended = returned.and_then(|value| {
+            if !iteration.wants_result || value.is_undefined() {
+                return Ok(None);
+            }
+            ctx.json_stringify(value)?.map(|text| text.to_string()).transpose()
+        });
+        let ended = ended.map_err(|error| failure_of(ctx, shared, error));
+        shared.groups.borrow_mut().clear();
+        shared.out.borrow_mut().clear();
+        shared.operations.borrow_mut().clear();
+        shared.arrived.borrow_mut().clear();
+        over(shared, ended);
+    }
+}
+
+/// What a script exports: its options as JSON, and its functions.
+fn describe<'js>(ctx: &Ctx<'js>, exports: &Object<'js>) -> Result<String, Error> {
+    let describe: Function<'js> = ctx.eval(
+        "(e) => JSON.stringify({ options: e.options ?? {}, functions: \
+         Object.keys(e).filter((n) => typeof e[n] === 'function') })",
+    )?;
+    describe.call((exports.clone(),))
+}
+
+fn begin(ctx: &Ctx<'_>, shared: &Rc<Shared>, iteration: &Iteration) -> Result<(), Error> {
+    let globals = ctx.globals();
+    globals.set("__ITER", iteration.number)?;
+    if !iteration.keeps_cookies
+        && let Some(jar) = shared.jars.borrow_mut().first_mut()
+    {
+        jar.clear();
+    }
+    *shared.iteration.borrow_mut() = iteration.clone();
+    shared.is_running.set(true);
+    shared.is_out_of_time.set(false);
+    shared.reset_computed();
+    Ok(())
+}
+
+/// Waits until what a function began has ended: its promise, timers and requests.
+fn finish<'js>(
+    ctx: &Ctx<'js>,
+    shared: &Rc<Shared>,
+    settle: &Function<'js>,
+    returned: Value<'js>,
+) -> Result<Value<'js>, Error> {
+    let promise = Promise::from_value(returned.clone()).ok();
+    loop {
+        while ctx.execute_pending_job() {}
+        if let Some(promise) = &promise
+            && promise.state() == PromiseState::Rejected
+        {
+            return promise.result::<Value<'js>>().unwrap_or(Ok(returned));
+        }
+        // Settles what has arrived and runs timers that are due; when the next one is.
+        let next: f64 = settle.call(())?;
+        if next == 0.0 {
+            continue;
+        }
+        let waits = !shared.operations.borrow().is_empty();
+        if next < 0.0 && !waits {
+            break;
+        }
+        let until = if next < 0.0 { Nanos::MAX } else { Nanos(next as u64) };
+        shared.wait(ctx, until)?;
+    }
+    match &promise {
+        None => Ok(returned),
+        Some(promise) => promise.result::<Value<'js>>().unwrap_or_else(|| {
+            let line = "the function waits for a promise that nothing settles";
+            Err(rquickjs::Exception::throw_message(ctx, line))
+        }),
+    }
+}
+
+fn failure_of(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> Failure {
+    let failure = Failure::of(ctx, error);
+    if let Some((name, from, why)) = shared.refused.borrow_mut().take() {
+        let source = shared.file(&from).unwrap_or_default();
+        let at = modules::position_of(&source, &name).map(|(line, column)| (from, line, column));
+        return Failure { kind: FailureKind::Exception, message: why, at };
+    }
+    if let Some(reason) = shared.aborts.borrow_mut().take() {
+        return Failure { kind: FailureKind::Abort, message: reason, at: failure.at };
+    }
+    if shared.stops.get() {
+        return Failure { kind: FailureKind::Stopped, ..failure };
+    }
+    if shared.is_out_of_time.get() {
+        let limit = shared.setup.script.plan().time_max;
+        let line = format!("computed for over {limit} between two requests (--script-time)");
+        return Failure { kind: FailureKind::Time, ..Failure { message: line, ..failure } };
+    }
+    if failure.message.contains("out of memory") {
+        let line = format!(
+            "used more than {} KiB of memory (--script-memory)",
+            shared.setup.memory_max >> 10
+        );
+        return Failure { kind: FailureKind::Memory, ..Failure { message: line, ..failure } };
+    }
+    failure
+}
+
+#[cfg(test)]
+mod tests;

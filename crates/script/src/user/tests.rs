@@ -1,0 +1,333 @@
+//! Scripts, each in a user of its own, against responses that the test makes.
+
+use super::*;
+use crate::script::Script;
+use crate::{Clock, ReadFile};
+use knee_load::rng;
+use knee_load::session::ScriptPlan;
+use std::sync::Arc;
+use std::time::Instant;
+
+fn clock() -> Clock {
+    let begin = Instant::now();
+    Rc::new(move || Nanos(begin.elapsed().as_nanos() as u64))
+}
+
+pub(crate) fn setup(source: &str) -> UserSetup {
+    let plan = ScriptPlan {
+        main: "main.js".to_owned(),
+        memory_max: 16 << 20,
+        time_max: Nanos::from_millis(200),
+        options: "{}".to_owned(),
+        ..ScriptPlan::default()
+    };
+    let source = source.to_owned();
+    let read: ReadFile = Rc::new(move |path| match path {
+        "main.js" => Ok(source.clone().into_bytes()),
+        "data.json" => Ok(b"[1,2,3]".to_vec()),
+        "lib/a.js" => {
+            Ok(b"export const a = 'from a'; export const text = open('./x.txt');".to_vec())
+        }
+        "lib/x.txt" => Ok(b"x".to_vec()),
+        other => Err(format!("{other}: no such file")),
+    });
+    UserSetup {
+        script: Arc::new(Script::new(Arc::new(plan))),
+        number: 0,
+        rng: rng::stream(1, rng::SCRIPTS),
+        clock: clock(),
+        origins: Rc::new([]),
+        memory_max: 16 << 20,
+        read: Some(read),
+    }
+}
+
+/// What an iteration returned, where `respond` answers its requests; and these, as texts.
+fn run(
+    source: &str,
+    mut respond: impl FnMut(&ScriptRequest) -> ScriptResponse,
+) -> (Result<Option<String>, Failure>, Vec<String>) {
+    let mut user = match User::new(setup(source)) {
+        Ok(user) => user,
+        Err(failure) => return (Err(failure), Vec::new()),
+    };
+    iterate(&mut user, &mut respond)
+}
+
+fn iterate(
+    user: &mut User,
+    respond: &mut dyn FnMut(&ScriptRequest) -> ScriptResponse,
+) -> (Result<Option<String>, Failure>, Vec<String>) {
+    let iteration =
+        Iteration { function: "default".to_owned(), wants_result: true, ..Iteration::default() };
+    let mut sent = Vec::new();
+    let mut due = Nanos::ZERO;
+    let mut next = user.begin(iteration, due);
+    for _ in 0..100_000 {
+        let mut any = false;
+        while let Some((operation, request)) = user.take_request() {
+            any = true;
+            let made = &request.made;
+            let headers: Vec<_> = made.headers.iter().map(|(n, v)| format!("{n}={v}")).collect();
+            sent.push(format!(
+                "{} {}{} [{}] {}",
+                made.method,
+                made.authority,
+                String::from_utf8_lossy(&made.path),
+                headers.join(","),
+                String::from_utf8_lossy(&made.body)
+            ));
+            let response = respond(&request);
+            user.respond(operation, response);
+        }
+        match next {
+            Next::Over(ended) => return (ended, sent),
+            Next::Wait(until) if !any && until < Nanos::MAX => due = until,
+            Next::Wait(_) | Next::Turn => due = user.now(),
+        }
+        next = user.advance(due);
+    }
+    panic!("the iteration does not end");
+}
+
+fn ok(body: &str) -> ScriptResponse {
+    ScriptResponse {
+        status: 200,
+        head: b"Content-Type: application/json\r\nSet-Cookie: sid=7; Path=/\r\n".to_vec(),
+        body: body.as_bytes().to_vec(),
+        version: "HTTP/1.1",
+        ..ScriptResponse::default()
+    }
+}
+
+/// The value that a function body returns, as JSON.
+fn value(body: &str) -> String {
+    let source = format!(
+        "import http from 'k6/http'; import {{ sleep, check, group }} from 'k6'; \
+         import crypto from 'k6/crypto'; import encoding from 'k6/encoding';\n\
+         export default function () {{ {body} }}"
+    );
+    match run(&source, |_| ok(r#"{"token":"t1","items":[{"id":5,"n":"a"},{"id":6,"n":"b"}]}"#)).0 {
+        Ok(value) => value.unwrap_or_default(),
+        Err(failure) => failure.to_string(),
+    }
+}
+
+#[test]
+fn a_session_of_requests() {
+    let source = r#"
+import http from 'k6/http';
+import { check, sleep } from 'k6';
+export const options = { vus: 1 };
+export default function () {
+  const login = http.post('http://h:81/login', JSON.stringify({ name: 'a' }), { headers: { 'Content-Type': 'application/json' } });
+  const token = login.json('token');
+  sleep(1);
+  const items = http.get(`http://h:81/items?page=${1 + 1}`, { headers: { Authorization: `Bearer ${token}` } });
+  check(items, { 'is 200': (r) => r.status === 200 });
+  const cart = http.post('http://h:81/cart', { id: items.json('items.0.id'), b: 'x y&' });
+  return [login.status, items.headers['Content-Type'], cart.cookies.sid[0].value, cart.timings.duration];
+}"#;
+    let (ended, sent) = run(source, |_| ok(r#"{"token":"t1","items":[{"id":5}]}"#));
+    assert_eq!(ended, Ok(Some(r#"[200,"application/json","7",0]"#.to_owned())));
+    assert_eq!(
+        sent,
+        [
+            r#"POST h:81/login [Content-Type=application/json] {"name":"a"}"#,
+            "GET h:81/items?page=2 [Authorization=Bearer t1,Cookie=sid=7] ",
+            "POST h:81/cart [Content-Type=application/x-www-form-urlencoded,Cookie=sid=7] \
+             b=x+y%26&id=5",
+        ]
+    );
+}
+
+#[test]
+fn values_of_the_modules() {
+    for (body, want) in [
+        ("return http.get('http://h/').json('items.#.id')", "[5,6]"),
+        ("return http.get('http://h/').json('items.#(n==b).id')", "6"),
+        (
+            "return crypto.sha256('abc')",
+            "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"",
+        ),
+        ("return crypto.hmac('sha1', 'k', 'abc', 'base64')", "\"pvr4o3wVmYbhPRBG0JuPS9/FTe8=\""),
+        ("return crypto.md5('')", "\"d41d8cd98f00b204e9800998ecf8427e\""),
+        ("return encoding.b64decode(encoding.b64encode('hé'), 'std', 's')", "\"hé\""),
+        (
+            "return http.batch([['GET','http://h/1'],['GET','http://h/2']]).map((r) => r.url)",
+            "[\"http://h/1\",\"http://h/2\"]",
+        ),
+        ("return Object.keys(http.batch({a:'http://h/1'}))", "[\"a\"]"),
+        ("return http.get(http.url`http://h/${5}`).url", "\"http://h/5\""),
+        ("return group('g', () => check(1, { one: (v) => v === 1 }))", "true"),
+        ("let d = Date.now(); return d > 1.7e12", "true"),
+        (
+            "return [...'ab'].map((c) => c.codePointAt(0)).concat(new Uint8Array([1,2]).length)",
+            "[97,98,2]",
+        ),
+        ("return /(\\d+)-(?<b>x)/.exec('12-x').groups.b", "\"x\""),
+        (
+            "const m = new Map([[1,2]]); class A { #p = 3; get p() { return this.#p; } } return new A().p + m.get(1)",
+            "5",
+        ),
+        ("function* g() { yield 1; yield 2; } return [...g()]", "[1,2]"),
+    ] {
+        assert_eq!(value(body), want, "{body}");
+    }
+}
+
+#[test]
+fn promises_and_timers_settle() {
+    let source = r#"
+import http from 'k6/http';
+export default async function () {
+  const [a, b] = await Promise.all([http.asyncRequest('GET', 'http://h/a'), http.asyncRequest('GET', 'http://h/b')]);
+  const later = await new Promise((resolve) => setTimeout(() => resolve('later'), 1000));
+  return [a.url, b.url, later];
+}"#;
+    let (ended, sent) = run(source, |_| ok(""));
+    assert_eq!(ended, Ok(Some(r#"["http://h/a","http://h/b","later"]"#.to_owned())));
+    assert_eq!(sent.len(), 2);
+}
+
+#[test]
+fn modules_files_and_shared_arrays() {
+    let source = r#"
+import { a, text } from './lib/a.js';
+import { SharedArray } from 'k6/data';
+import { randomItem, uuidv4 } from 'https://jslib.k6.io/k6-utils/1.4.0/index.js';
+const all = new SharedArray('numbers', () => JSON.parse(open('./data.json')));
+export default () => [a, text, all.length, all[1], all.map((n) => n * 2), [...all].length, uuidv4().length, all.includes(randomItem(all))];"#;
+    let (ended, _) = run(source, |_| ok(""));
+    assert_eq!(ended, Ok(Some(r#"["from a","x",3,2,[2,4,6],3,36,true]"#.to_owned())));
+}
+
+#[test]
+fn redirections_are_followed_with_cookies() {
+    let mut left = 2;
+    let (ended, sent) = run(
+        "import http from 'k6/http'; export default () => { const r = http.post('http://h/a', 'x', \
+         { headers: { 'Content-Type': 'text/plain' } }); return [r.url, r.status]; }",
+        |_| {
+            left -= 1;
+            if left > 0 {
+                let head = b"Location: /b?c\r\nSet-Cookie: k=v\r\n".to_vec();
+                ScriptResponse { status: 302, head, version: "HTTP/1.1", ..Default::default() }
+            } else {
+                ok("")
+            }
+        },
+    );
+    assert_eq!(ended, Ok(Some(r#"["http://h/b?c",200]"#.to_owned())));
+    assert_eq!(sent[1], "GET h/b?c [Referer=http://h/a,Cookie=k=v] ");
+}
+
+#[test]
+fn mistakes_are_one_line_with_a_position() {
+    for (source, want) in [
+        (
+            "export default function () { nope(); }",
+            "main.js:1:29: ReferenceError: nope is not defined",
+        ),
+        ("let x = ;", "main.js:1:9: SyntaxError: "),
+        (
+            "import ws from 'k6/ws';\nexport default () => {}",
+            "main.js:1:16: import 'k6/ws': scripts speak HTTP alone",
+        ),
+        ("import { nope } from 'k6';\nexport default () => {}", "SyntaxError: "),
+        ("import x from './none.js'", "./none.js"),
+        (
+            "import http from 'k6/http';\nexport default () => {\n  http.nope;\n}",
+            "main.js:3:8: http.nope is not supported by knee",
+        ),
+        ("import http from 'k6/http'; http.get('http://h/')", "the init code sends no request"),
+        ("export default () => { while (true); }", "computed for over 200 ms between two requests"),
+        (
+            "export default () => { for (;;) { try { while (true); } catch (e) {} } }",
+            "computed for over",
+        ),
+        ("export default () => { let s = 'x'; while (true) s += s + s; }", "--script-memory"),
+        (
+            "export default () => { const f = () => f() + 1; f(); }",
+            "Maximum call stack size exceeded",
+        ),
+        ("export default () => { /(a+)+$/.test('a'.repeat(40) + 'b'); }", "computed for over"),
+        ("export default () => { throw 5; }", "5"),
+        (
+            "export default async () => { await new Promise(() => {}); }",
+            "a promise that nothing settles",
+        ),
+        ("export default async () => { await null; throw new TypeError('t'); }", "TypeError: t"),
+    ] {
+        let (ended, _) = run(source, |_| ok(""));
+        let failure = ended.expect_err(source).to_string();
+        assert!(failure.contains(want), "{source}\n{failure}");
+        assert_eq!(failure.lines().count(), 1);
+    }
+}
+
+#[test]
+fn a_failed_iteration_leaves_the_user_whole() {
+    let source =
+        "let n = 0; export default () => { n += 1; if (n === 1) { while (true); } return n; }";
+    let mut user = User::new(setup(source)).unwrap();
+    assert!(iterate(&mut user, &mut |_| ok("")).0.is_err());
+    assert_eq!(iterate(&mut user, &mut |_| ok("")).0, Ok(Some("2".to_owned())));
+}
+
+#[test]
+fn a_suspended_user_ends_without_its_script_catching_that() {
+    let source = "import http from 'k6/http'; export default () => { for (;;) { try { \
+                  http.get('http://h/'); } catch (e) { } finally { } } }";
+    let mut user = User::new(setup(source)).unwrap();
+    let iteration = Iteration { function: "default".to_owned(), ..Iteration::default() };
+    assert_eq!(user.begin(iteration, Nanos::ZERO), Next::Wait(Nanos::MAX));
+    user.stop();
+    assert!(user.stack.is_none());
+    drop(user);
+}
+
+#[test]
+fn a_seed_repeats_random_values() {
+    let source = "export default () => [Math.random(), Math.random()]";
+    let drawn = || run(source, |_| ok("")).0.unwrap();
+    assert_eq!(drawn(), drawn());
+}
+
+/// Figures, for people: `cargo test -p knee-script --release -- --ignored --nocapture spike`.
+#[test]
+#[ignore]
+fn spike() {
+    let rss = || {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+        text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4
+    };
+    let source = "import http from 'k6/http'; import { check, sleep } from 'k6';\n\
+                  export default () => { for (;;) http.get('http://h:81/a'); }";
+    for count in [100, 1_000, 5_000] {
+        let (before, begin) = (rss(), Instant::now());
+        let shared = setup(source);
+        let users = (0..count).map(|_| User::new(shared.clone()).unwrap());
+        let mut users: Vec<User> = users.collect();
+        let took = begin.elapsed() / count;
+        let iteration = Iteration { function: "default".to_owned(), ..Iteration::default() };
+        for user in &mut users {
+            user.begin(iteration.clone(), Nanos::ZERO);
+        }
+        let each = (rss() - before) / u64::from(count);
+        let rounds = 300_000 / count;
+        let begin = Instant::now();
+        for _ in 0..rounds {
+            for user in &mut users {
+                let (operation, _) = user.take_request().unwrap();
+                user.respond(operation, ok("{}"));
+                user.advance(Nanos::ZERO);
+            }
+        }
+        let per = begin.elapsed() / (rounds * count);
+        let begin = Instant::now();
+        drop(users);
+        let dropped = begin.elapsed() / count;
+        println!("{count} users: start {took:?}, {each} KiB, {per:?} per request, end {dropped:?}");
+    }
+}
