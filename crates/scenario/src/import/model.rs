@@ -1,11 +1,73 @@
 //! What an imported scenario is made of, and what all its steps settle together.
 
-use super::Imported;
 use super::text::ImportedText;
 use knee_core::threshold::Threshold;
+use knee_load::secrets::SecretNames;
 use knee_load::session::Deal;
 use knee_load::time::Nanos;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+
+/// What was imported.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Imported {
+    /// Each `http://host` or `https://host`, with its port where that is not the scheme's own. They
+    /// may have values of the environment. There is at least one; paths alone are of the first.
+    pub targets: Vec<ImportedText>,
+    /// Headers that all requests have.
+    pub headers: Vec<(String, ImportedText)>,
+    /// The most redirections that requests follow.
+    pub redirects: u32,
+    /// The time limit of requests.
+    pub timeout: Option<Nanos>,
+    /// Sets of records.
+    pub data: Vec<ImportedData>,
+    /// What is done once before the load.
+    pub setup: Vec<ImportedStep>,
+    /// The kinds of sessions, at least one.
+    pub sessions: Vec<ImportedSession>,
+    /// What is done once after the load.
+    pub teardown: Vec<ImportedStep>,
+    /// The load, where the source has one.
+    pub load: ImportedLoad,
+    /// Thresholds that fail the run.
+    pub fail_if: Vec<String>,
+    /// What is worth knowing about the file, a sentence each.
+    pub remarks: Vec<String>,
+    /// What could not be taken over, in the order of the source.
+    pub left_out: Vec<String>,
+}
+
+impl Imported {
+    /// The same with credentials in headers given by the environment, so that the file has none.
+    pub fn without_credentials(mut self, names: &SecretNames) -> Imported {
+        let mut variables = BTreeMap::new();
+        let mut lists = vec![&mut self.headers];
+        let mut requests = Vec::new();
+        let sessions = self.sessions.iter_mut().flat_map(|session| &mut session.steps);
+        let steps = sessions.chain(&mut self.setup).chain(&mut self.teardown);
+        steps.for_each(|step| step.requests(&mut requests));
+        lists.extend(requests.into_iter().map(|request| &mut request.headers));
+        for (name, value) in lists.into_iter().flatten() {
+            if let Some(by) = super::credentials::of_environment(names, name, value, &mut variables)
+            {
+                *value = by;
+            }
+        }
+        if !variables.is_empty() {
+            let all: Vec<&str> = variables.keys().map(String::as_str).collect();
+            self.remarks.push(format!(
+                "The environment gives the credentials, which are not in this file: set {}.",
+                all.join(", ")
+            ));
+        }
+        self
+    }
+
+    /// The scenario file in YAML; `source` says what it was made of.
+    pub fn to_yaml(&self, source: &str) -> String {
+        super::write::yaml(self, source)
+    }
+}
 
 /// A kind of session.
 #[derive(Clone, Debug, PartialEq)]

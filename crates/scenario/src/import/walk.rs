@@ -87,20 +87,6 @@ impl ImportedStep {
         }
     }
 
-    /// Whether it may be done at the same time as others.
-    pub(super) fn is_branch(&self) -> bool {
-        match self {
-            ImportedStep::Request(_) => true,
-            ImportedStep::Parallel(_) | ImportedStep::Think(_) | ImportedStep::Set(_) => false,
-            other => !other.has_branches(),
-        }
-    }
-
-    fn has_branches(&self) -> bool {
-        let is_parallel = matches!(self, ImportedStep::Parallel(_));
-        is_parallel || self.inner().into_iter().flatten().any(ImportedStep::has_branches)
-    }
-
     /// Puts the requests in it.
     pub(super) fn requests<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedRequest>) {
         match self {

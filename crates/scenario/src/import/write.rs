@@ -1,7 +1,8 @@
 //! A scenario file in YAML.
 
+use super::json_text::without_values;
 use super::model::*;
-use super::yaml::{in_quotes, key, quoted};
+use super::yaml::{in_quotes, quoted};
 use super::{Imported, ImportedText};
 use knee_load::session::Deal;
 use knee_load::time::Nanos;
@@ -83,7 +84,7 @@ impl YamlLines {
         if !headers.is_empty() {
             self.put("headers:");
             for (name, value) in headers {
-                self.put(format!("  {}: {}", key(name), template(value)));
+                self.put(format!("  {}: {}", quoted(name), template(value)));
             }
         }
     }
@@ -98,18 +99,18 @@ impl YamlLines {
                 Deal::Unique => ", order: unique",
                 Deal::Random => ", order: random",
             };
-            self.put(format!("  {}: {{file: {}{order}}}", key(name), in_quotes(file)));
+            self.put(format!("  {}: {{file: {}{order}}}", quoted(name), in_quotes(file)));
         }
     }
 
     fn session(&mut self, session: &ImportedSession) {
-        self.put(format!("  {}:", key(&session.name)));
+        self.put(format!("  {}:", quoted(&session.name)));
         self.deeper(4, |file| {
             if session.weight != 1 {
                 file.put(format!("weight: {}", session.weight));
             }
             if !session.data.is_empty() {
-                let names: Vec<String> = session.data.iter().map(|name| key(name)).collect();
+                let names: Vec<String> = session.data.iter().map(|name| quoted(name)).collect();
                 file.put(format!("data: [{}]", names.join(", ")));
             }
             file.below("steps:", &session.steps);
@@ -153,11 +154,11 @@ impl YamlLines {
             ImportedStep::Set(variables) => {
                 self.put("- set:");
                 for (name, value) in variables {
-                    self.put(format!("    {}: {}", key(name), template(value)));
+                    self.put(format!("    {}: {}", quoted(name), template(value)));
                 }
             }
             ImportedStep::Group { name, steps } => {
-                self.put(format!("- group: {}", key(name)));
+                self.put(format!("- group: {}", quoted(name)));
                 self.deeper(2, |file| file.below("steps:", steps));
             }
         }
@@ -255,7 +256,7 @@ impl YamlLines {
             if !expect.headers.is_empty() {
                 file.put("header:");
                 for (name, is) in &expect.headers {
-                    file.put(format!("  {}: {{{}}}", key(name), matched(is)));
+                    file.put(format!("  {}: {{{}}}", quoted(name), matched(is)));
                 }
             }
             if !expect.body.is_empty() {
@@ -322,7 +323,7 @@ fn repeat(times: &ImportedRepeat, variable: Option<&str>) -> String {
         ImportedRepeat::While(is, most) => format!("while: {}, at_most: {most}", whole(is)),
         ImportedRepeat::Until(is, most) => format!("until: {}, at_most: {most}", whole(is)),
     };
-    let variable = variable.map(|name| format!(", as: {}", key(name)));
+    let variable = variable.map(|name| format!(", as: {}", quoted(name)));
     format!("{{{times}{}}}", variable.unwrap_or_default())
 }
 
@@ -383,24 +384,6 @@ fn part(part: &ImportedPart) -> String {
     format!("{{{content}{}}}", media.chain(filename).collect::<String>())
 }
 
-/// JSON on one line as it stands in a scenario. `${` begins a value in texts, and is doubled there;
-/// names have no values.
-fn without_values(json: &str) -> String {
-    let mut is_escaped = false;
-    let is_quote = |c: char| {
-        let is_quote = c == '"' && !is_escaped;
-        is_escaped = c == '\\' && !is_escaped;
-        is_quote
-    };
-    // Texts and names, and what stands between them.
-    let pieces: Vec<&str> = json.split(is_quote).collect();
-    let piece = |(at, piece): (usize, &&str)| match pieces.get(at + 1) {
-        Some(next) if next.starts_with(':') => (*piece).to_owned(),
-        _ => piece.replace("${", "$${"),
-    };
-    pieces.iter().enumerate().map(piece).collect::<Vec<_>>().join("\"")
-}
-
 /// Whether a value without quotes is in it.
 fn has_value(json: &ImportedJson) -> bool {
     match json {
@@ -449,8 +432,8 @@ fn matched(is: &ImportedMatch) -> String {
 fn extract(extract: &ImportedExtract) -> String {
     let source = match &extract.source {
         ImportedSource::Json(pointer) => format!("json: {}", in_quotes(pointer)),
-        ImportedSource::Header(name) => format!("header: {}", key(name)),
-        ImportedSource::Cookie(name) => format!("cookie: {}", key(name)),
+        ImportedSource::Header(name) => format!("header: {}", quoted(name)),
+        ImportedSource::Cookie(name) => format!("cookie: {}", quoted(name)),
         ImportedSource::Between(left, right) => {
             format!("between: [{}, {}]", in_quotes(left), in_quotes(right))
         }
@@ -462,10 +445,10 @@ fn extract(extract: &ImportedExtract) -> String {
             format!("regex: {}{group}{unescape}", in_quotes(pattern))
         }
         ImportedSource::Css { selector, attribute } => {
-            let attribute = attribute.as_ref().map(|name| format!(", attribute: {}", key(name)));
+            let attribute = attribute.as_ref().map(|name| format!(", attribute: {}", quoted(name)));
             format!("css: {}{}", in_quotes(selector), attribute.unwrap_or_default())
         }
     };
     let default = extract.default.as_ref().map(|text| format!(", default: {}", in_quotes(text)));
-    format!("{}: {{{source}{}}}", key(&extract.name), default.unwrap_or_default())
+    format!("{}: {{{source}{}}}", quoted(&extract.name), default.unwrap_or_default())
 }

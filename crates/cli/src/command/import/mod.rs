@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use knee_load::quantity::ParseError;
 use knee_load::secrets::Secrets;
 use knee_load::spec::Url;
-use knee_scenario::import::{self, Imported};
+use knee_scenario::import::{self, Imported, ImportedScenario};
 use std::path::Path;
 use std::thread;
 
@@ -81,11 +81,6 @@ enum RawFormat {
         target: Option<String>,
     },
 
-    /// Import targets of vegeta: its HTTP format, or lines of JSON
-    #[command(after_help = "Example:\n  \
-        knee import vegeta targets.txt -o targets.yaml")]
-    Vegeta(FileToFile),
-
     /// Import a k6 script, in JavaScript or TypeScript
     ///
     /// The script is not run: its functions are followed. Requests, pauses, groups, checks, values
@@ -97,9 +92,8 @@ enum RawFormat {
 
     /// Import a JMeter test plan
     ///
-    /// Thread groups become sessions with their load, and controllers steps around steps.
-    /// Extractors and assertions are what a step takes and expects. What has no place is named with
-    /// its line.
+    /// Thread groups become sessions with their load, HTTP requests become steps. Extractors and
+    /// assertions are what a step takes and expects. What has no place is named with its line.
     #[command(after_help = "Example:\n  \
         knee import jmeter plan.jmx -o plan.yaml")]
     Jmeter(FileToFile),
@@ -141,7 +135,7 @@ struct FileToFile {
 /// Imports, and says what was left out.
 pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
     let mut read = |file: &str| input::read(file).map_err(|e| e.line);
-    let (out, source, imported) = match raw.format {
+    let (out, source, secrets, imported) = match raw.format {
         RawFormat::Curl { out, line } => {
             let mut secrets = of_command_line();
             let imported = match &line[..] {
@@ -160,14 +154,13 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
             };
             let imported =
                 imported.map_err(|e| Failure::argument("LINE", e).without_secrets(&secrets))?;
-            (out, "a line of curl".to_owned(), without_secrets(imported, &secrets))
+            (out, "a line of curl".to_owned(), secrets, imported)
         }
         RawFormat::Har { files, target } => files.import(|bytes| import::har(bytes, &target))?,
         RawFormat::Openapi { files, target } => {
             let mut beside = input::files_below(&files.file);
             files.import(|bytes| import::openapi(bytes, target.as_deref(), &mut beside))?
         }
-        RawFormat::Vegeta(files) => files.import(|bytes| import::vegeta(bytes, &mut read))?,
         RawFormat::K6(files) => {
             let folder = Path::new(&files.file).parent().map(Path::to_path_buf);
             let folder = folder.unwrap_or_default();
@@ -175,12 +168,20 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
                 Some(path) => input::read_file(path, SCRIPT_FILE_MAX),
                 None => Err("is no UTF-8 path".to_owned()),
             };
-            files.import(|bytes| on_large_stack(|| import::k6(bytes, &mut beside)))?
+            let follow = |bytes: &[u8]| on_large_stack(|| import::k6(bytes, &mut beside));
+            let (out, source, secrets, mut script) = files.import(follow)?;
+            script.left_out = hidden(script.left_out, &secrets);
+            let own = out.secrets.secrets();
+            if own.hides() {
+                script = script.without_credentials(own.names());
+            }
+            write(&out, &script.to_yaml(&source), &script.left_out)?;
+            return Ok(Exit::Fine);
         }
         RawFormat::Jmeter(files) => files.import(import::jmeter)?,
         RawFormat::Log(log) => return log.execute(),
     };
-    deliver(&out, &source, imported)?;
+    deliver(&out, &source, &secrets, imported)?;
     Ok(Exit::Fine)
 }
 
@@ -197,11 +198,11 @@ fn on_large_stack(
 }
 
 impl FileToFile {
-    /// What the file becomes, beside where it goes and what the file is called.
-    fn import<E: std::fmt::Display>(
+    /// What the file becomes, behind where it goes, what the file is called and its secrets.
+    fn import<T, E: std::fmt::Display>(
         self,
-        import: impl FnOnce(&[u8]) -> Result<Imported, E>,
-    ) -> Result<(Out, String, Imported), Failure> {
+        import: impl FnOnce(&[u8]) -> Result<T, E>,
+    ) -> Result<(Out, String, Secrets, T), Failure> {
         let FileToFile { out, file } = self;
         let bytes = input::read(&file)?;
         let secrets = of_command_line_and(&String::from_utf8_lossy(&bytes));
@@ -211,24 +212,33 @@ impl FileToFile {
             "-" => "standard input".to_owned(),
             file => file.to_owned(),
         };
-        Ok((out, name, without_secrets(imported, &secrets)))
+        Ok((out, name, secrets, imported))
     }
 }
 
-/// Hides secrets in the lines on what was left out.
-fn without_secrets(imported: Imported, secrets: &Secrets) -> Imported {
-    let hide = |line: String| secrets.hide(&line).into_owned();
-    Imported { left_out: imported.left_out.into_iter().map(hide).collect(), ..imported }
+/// Lines on what was left out without secrets.
+fn hidden(left_out: Vec<String>, secrets: &Secrets) -> Vec<String> {
+    left_out.into_iter().map(|line| secrets.hide(&line).into_owned()).collect()
 }
 
-fn deliver(out: &Out, source: &str, imported: Imported) -> Result<(), Failure> {
-    let secrets = out.secrets.secrets();
-    let imported =
-        if secrets.hides() { imported.without_credentials(secrets.names()) } else { imported };
-    let yaml = imported.to_yaml(source);
+fn deliver(
+    out: &Out,
+    source: &str,
+    secrets: &Secrets,
+    mut imported: ImportedScenario,
+) -> Result<(), Failure> {
+    imported.left_out = hidden(imported.left_out, secrets);
+    let own = out.secrets.secrets();
+    if own.hides() {
+        imported = imported.without_credentials(own.names());
+    }
+    write(out, &imported.to_yaml(source), &imported.left_out)
+}
+
+fn write(out: &Out, yaml: &str, left_out: &[String]) -> Result<(), Failure> {
     let output = out.output.as_deref();
     stdio::write_to("--output", output, |out| out.write_all(yaml.as_bytes()))?;
-    for what in &imported.left_out {
+    for what in left_out {
         stdio::say(&format!("left out: {what}"));
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! Requests from any source come together here: bounded, each fit for a scenario.
 
 mod request;
+mod text;
+mod url;
 
 use super::model::*;
 use super::text::ImportedText;
-use super::url::{ImportedTarget, split};
 use super::{Imported, error};
 use crate::names::is_name;
 use knee_core::threshold::Threshold;
@@ -12,9 +13,9 @@ use knee_load::quantity::ParseError;
 use knee_load::quantity::parse_law;
 use knee_load::session::Deal;
 use knee_load::shown::shown;
-use knee_load::spec::Url;
 use knee_load::time::Nanos;
 use std::collections::HashSet;
+use url::{ImportedTarget, split};
 
 /// The most steps of all sessions together, and how deep they lie in one another.
 const STEPS_MAX: usize = 1_000;
@@ -62,12 +63,6 @@ impl SourceRequest {
     pub(super) fn has_header(&self, name: &str) -> bool {
         let mut headers = self.headers.iter();
         headers.any(|(other, _)| other.eq_ignore_ascii_case(name))
-    }
-
-    /// Sends pairs of a form: `a=1`, percent-encoded.
-    pub(super) fn form(&mut self, pairs: &[String]) {
-        self.body = pairs.join("&").into_bytes();
-        self.header("Content-Type", FORM);
     }
 }
 
@@ -120,11 +115,6 @@ impl Collector {
         }
     }
 
-    /// Settles the first target before any request names one.
-    pub(super) fn set_target(&mut self, url: Url) {
-        self.set_first_target(ImportedTarget::Literal(url));
-    }
-
     fn set_first_target(&mut self, target: ImportedTarget) {
         if self.targets.is_empty() {
             self.targets.push(target);
@@ -145,11 +135,6 @@ impl Collector {
         if let Some((target, _)) = most {
             self.set_first_target(target);
         }
-    }
-
-    /// How many steps there are, those in one another among them.
-    pub(super) fn len(&self) -> usize {
-        self.step_count
     }
 
     /// The user waits.
@@ -297,14 +282,6 @@ impl Collector {
         let data = self.data.iter().filter(is_used).map(|set| set.name.clone()).collect();
         self.sessions.push(ImportedSession { name: unique, weight: weight.max(1), data, steps });
         self.sessions.last()
-    }
-
-    /// Changes the share of a kind of session.
-    pub(super) fn weigh(&mut self, name: &str, weight: u32) {
-        let mut sessions = self.sessions.iter_mut();
-        if let Some(session) = sessions.find(|session| session.name == name) {
-            session.weight = weight.max(1);
-        }
     }
 
     /// What follows is done once, up to `end_setup` or `end_teardown`.

@@ -1,10 +1,12 @@
 //! A request, checked whether a scenario can have it.
 
-use super::super::json_text::content;
+use super::super::json_text::{form, one_line};
 use super::super::text::ImportedText;
-use super::super::url::split;
 use super::super::{ImportedBody, ImportedRequest};
-use super::{BODIES_MAX, BODY_MAX, Collector, SourceRequest, VARIABLES_MAX, shorter, step_name};
+use super::url::split;
+use super::{
+    BODIES_MAX, BODY_MAX, Collector, FORM, SourceRequest, VARIABLES_MAX, shorter, step_name,
+};
 use crate::names::is_name;
 use crate::target::TARGETS_MAX;
 use knee_load::spec::{HttpRequest, is_token};
@@ -21,6 +23,38 @@ const DROPPED: [&str; 8] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+/// A request's headers.
+type Headers = Vec<(String, ImportedText)>;
+
+/// The body by its type, and the headers that it then needs.
+fn content(mut headers: Headers, body: String) -> (Headers, ImportedBody) {
+    const JSON: &str = "application/json";
+    if body.is_empty() {
+        return (headers, ImportedBody::None);
+    }
+    let is_type = |header: &&(String, ImportedText)| header.0.eq_ignore_ascii_case("content-type");
+    let given = headers.iter().find(is_type).and_then(|(_, value)| value.literal());
+    let media = given.map_or("", |value| value.split(';').next().unwrap_or_default());
+    let media = media.trim().to_ascii_lowercase();
+    let content = match media.as_str() {
+        media if media == JSON || media.ends_with("+json") => {
+            one_line(&body).map(ImportedBody::Json)
+        }
+        FORM => form(&body).map(ImportedBody::Form),
+        _ => None,
+    };
+    let implied = match &content {
+        Some(ImportedBody::Json(_)) => JSON,
+        Some(ImportedBody::Form(_)) => FORM,
+        _ => "",
+    };
+    headers.retain(|(name, value)| {
+        let is_implied = value.literal().is_some_and(|value| value.eq_ignore_ascii_case(implied));
+        !(name.eq_ignore_ascii_case("content-type") && is_implied)
+    });
+    (headers, content.unwrap_or_else(|| ImportedBody::Text(body.into())))
+}
 
 impl Collector {
     pub(super) fn checked(&mut self, draft: SourceRequest) -> Result<ImportedRequest, String> {
