@@ -2,7 +2,7 @@
 
 use super::scenario_file;
 use knee_load::spec::ParseError;
-use knee_scenario::import::{Imported, curl_line, har, jmeter, openapi, vegeta};
+use knee_scenario::import::{ImportedText, curl_line, har, jmeter, openapi};
 use knee_scenario::{ScenarioInputs, parse_scenario};
 
 /// The first line names the format, the rest is the file.
@@ -16,20 +16,21 @@ pub fn check(data: &[u8]) {
         return;
     };
     match imported {
-        Ok(imported) => check_imported(&imported),
+        Ok((targets, yaml)) => check_imported(&targets, &yaml),
         Err(ParseError(line)) => assert!(!line.contains(char::is_control), "one line: {line:?}"),
     }
 }
 
-fn import(format: &[u8], file: &[u8]) -> Option<Result<Imported, ParseError>> {
-    Some(match format {
+/// The targets and the file; `None` where there is no such format.
+fn import(format: &[u8], file: &[u8]) -> Option<Result<(Vec<ImportedText>, String), ParseError>> {
+    let imported = match format {
         b"curl" => curl_line(&String::from_utf8_lossy(file), &mut a_file),
         b"har" => har(file, &[]),
         b"openapi" => openapi(file, None, &mut a_file),
-        b"vegeta" => vegeta(file, &mut a_file),
         b"jmeter" => jmeter(file),
         _ => return None,
-    })
+    };
+    Some(imported.map(|imported| (imported.targets.clone(), imported.to_yaml("a file"))))
 }
 
 /// The files beside it.
@@ -41,11 +42,9 @@ fn a_file(name: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-fn check_imported(imported: &Imported) {
-    let yaml = imported.to_yaml("a file");
+fn check_imported(targets: &[ImportedText], yaml: &str) {
     // Records have columns that nobody knows here, and an environment may name any server.
-    if !imported.data.is_empty() || imported.targets.iter().any(|target| target.literal().is_none())
-    {
+    if yaml.contains("\ndata:\n") || targets.iter().any(|target| target.literal().is_none()) {
         return;
     }
     if let Err(error) = parse_scenario(yaml.as_bytes(), "f", &mut Alone) {

@@ -92,11 +92,27 @@ impl Node {
     }
 }
 
-/// Reads a file.
+/// How much a file may hold.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TreeLimits {
+    pub(super) bytes: usize,
+    /// Its values, those of each alias among them.
+    pub(super) values: usize,
+    /// What to do about too many of them.
+    pub(super) advice: &'static str,
+}
+
+/// Reads a scenario file.
 pub(super) fn parse(bytes: &[u8]) -> Read<Node> {
+    let advice = "; put records into a file of 'data'";
+    parse_within(bytes, TreeLimits { bytes: FILE_MAX, values: NODES_MAX, advice })
+}
+
+/// Reads a file with limits of its own.
+pub(super) fn parse_within(bytes: &[u8], limits: TreeLimits) -> Read<Node> {
     const BEGIN: Position = Position { line: 1, column: 1 };
-    if bytes.len() > FILE_MAX {
-        let mib = FILE_MAX >> 20;
+    if bytes.len() > limits.bytes {
+        let mib = limits.bytes >> 20;
         bail!(BEGIN, "the file is too large: expected at most {mib} MiB");
     }
     let text = match std::str::from_utf8(bytes) {
@@ -106,7 +122,7 @@ pub(super) fn parse(bytes: &[u8]) -> Read<Node> {
             bail!(at, "this is not UTF-8 text: save the file as UTF-8");
         }
     };
-    let mut builder = TreeBuilder::default();
+    let mut builder = TreeBuilder { limits, ..TreeBuilder::default() };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| not_yaml(&error))?;
         builder.take(event, span)?;
@@ -169,6 +185,7 @@ struct TreeBuilder {
     /// The parts of the tree that something names, and what it costs to have each once more.
     anchors: HashMap<usize, (Node, Cost)>,
     spent: Cost,
+    limits: TreeLimits,
     root: Option<Node>,
 }
 
@@ -296,8 +313,8 @@ impl TreeBuilder {
     fn spend(&mut self, nodes: usize, text: usize, at: Position) -> Read<()> {
         self.spent.nodes += nodes;
         self.spent.text += text;
-        if self.spent.nodes > NODES_MAX || self.spent.text > TEXT_MAX {
-            fault(at, too_much())
+        if self.spent.nodes > self.limits.values || self.spent.text > TEXT_MAX {
+            fault(at, too_much(self.limits))
         } else {
             Ok(())
         }
@@ -308,11 +325,8 @@ fn too_deep() -> String {
     format!("this is nested too deeply: expected at most {DEPTH_MAX} levels")
 }
 
-fn too_much() -> String {
-    format!(
-        "the file has too many values, aliases written out: expected at most {NODES_MAX}; put \
-         records into a file of 'data'"
-    )
+fn too_much(TreeLimits { values, advice, .. }: TreeLimits) -> String {
+    format!("the file has too many values, aliases written out: expected at most {values}{advice}")
 }
 
 /// Whether the tag makes a text of it. Only those of the YAML core schema are known.

@@ -43,7 +43,6 @@ fn readers(file: &str) -> Vec<Vec<String>> {
         &["run", url, "--form", &format!("f={body}")],
         &["import", "har", file],
         &["import", "openapi", file],
-        &["import", "vegeta", file],
         &["import", "jmeter", file],
         &["import", "curl", "--", "curl", url, "-d", &body],
         &["scenario", "check", file],

@@ -3,7 +3,7 @@
 pub(super) use knee_load::spec::is_token;
 
 /// Where the lines of a text begin, in bytes.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LineStarts(Vec<usize>);
 
 impl LineStarts {

@@ -1,8 +1,10 @@
 //! A recording of a browser: HTTP Archive (HAR) 1.2.
 
-use super::collect::{Collector, FORM, SourceRequest, below};
+use super::body::{FORM, multipart, part};
+use super::builder::{ScenarioBuilder, StepRequest, below};
 use super::url::encoded;
-use super::{Imported, ImportedBody, ImportedPart, ImportedStep, ImportedText, as_text};
+use super::yaml::YamlValue;
+use super::{ImportedScenario, as_text};
 use crate::flow::BRANCHES_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,7 +12,8 @@ use knee_load::percent;
 use knee_load::quantity::ParseError;
 use knee_load::spec::Url;
 use knee_load::time::{Nanos, iso8601_ms};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde_json::Value;
 
 /// What comes within this time of the response before was not waited for by a person.
 const THINK_MIN_MS: f64 = 200.0;
@@ -27,13 +30,14 @@ struct HarLog {
     entries: Vec<HarEntry>,
 }
 
+/// Programs write `null` for what they do not have, or leave it out.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HarEntry {
-    #[serde(default, deserialize_with = "or_default")]
-    started_date_time: String,
+    started_date_time: Option<String>,
     time: Option<f64>,
-    request: HarRequest,
+    /// Small, other than the response.
+    request: Value,
     response: Option<HarResponse>,
     /// How browsers name what they did not ask the server for.
     #[serde(rename = "_fromCache")]
@@ -42,63 +46,31 @@ struct HarEntry {
     messages: Option<serde::de::IgnoredAny>,
 }
 
+#[derive(Deserialize)]
+struct HarResponse {
+    status: Option<f64>,
+}
+
 impl HarEntry {
-    /// Whether the server switched to another protocol: that of WebSocket.
-    fn is_upgraded(&self) -> bool {
-        self.response.as_ref().is_some_and(|response| response.status == 101.0)
+    /// When it began, in milliseconds since 1970.
+    fn begun(&self) -> Option<f64> {
+        iso8601_ms(self.started_date_time.as_deref()?)
+    }
+
+    /// The recorded status, 0 where the request was blocked or failed.
+    fn status(&self) -> Option<f64> {
+        self.response.as_ref().map(|response| response.status.unwrap_or(0.0))
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct HarRequest {
-    method: String,
-    url: String,
-    #[serde(default, deserialize_with = "or_default")]
-    headers: Vec<HarPair>,
-    #[serde(default, deserialize_with = "or_default")]
-    post_data: HarPostData,
+/// The text of a key, empty where it has none.
+fn text<'a>(of: &'a Value, key: &str) -> &'a str {
+    of.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-#[derive(Deserialize)]
-struct HarResponse {
-    #[serde(default, deserialize_with = "or_default")]
-    status: f64,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct HarPair {
-    #[serde(deserialize_with = "or_default")]
-    name: String,
-    #[serde(deserialize_with = "or_default")]
-    value: String,
-    #[serde(deserialize_with = "or_default")]
-    file_name: String,
-    #[serde(deserialize_with = "or_default")]
-    content_type: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct HarPostData {
-    #[serde(deserialize_with = "or_default")]
-    mime_type: String,
-    #[serde(deserialize_with = "or_default")]
-    text: String,
-    #[serde(deserialize_with = "or_default")]
-    params: Vec<HarPair>,
-    #[serde(deserialize_with = "or_default")]
-    encoding: String,
-}
-
-/// Programs write `null` for what they do not have.
-fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+/// The list of a key, empty where it has none.
+fn list<'a>(of: &'a Value, key: &str) -> &'a [Value] {
+    of.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Imports the requests to these servers, or to the first one's where none is given, in the order
@@ -106,20 +78,16 @@ where
 ///
 /// # Errors
 /// One line: no HAR, no request that a scenario can have.
-pub fn har(bytes: &[u8], servers: &[Url]) -> Result<Imported, ParseError> {
+pub fn har(bytes: &[u8], servers: &[Url]) -> Result<ImportedScenario, ParseError> {
     let text = as_text(bytes, "the file")?;
     let archive: HarArchive =
         serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no HAR: {e}")))?;
-    let mut entries: Vec<(Option<f64>, HarEntry)> = archive
-        .log
-        .entries
-        .into_iter()
-        .map(|entry| (iso8601_ms(&entry.started_date_time), entry))
-        .collect();
+    let entries = archive.log.entries.into_iter().map(|entry| (entry.begun(), entry));
+    let mut entries: Vec<(Option<f64>, HarEntry)> = entries.collect();
     if entries.iter().all(|(begun, _)| begun.is_some()) {
         entries.sort_by(|a, b| a.0.unwrap_or(0.0).total_cmp(&b.0.unwrap_or(0.0)));
     }
-    let mut all = Collector::default();
+    let mut all = ScenarioBuilder::default();
     let mut servers = servers.to_vec();
     servers.first().into_iter().for_each(|url| all.set_target(url.clone()));
     let mut batch = HarBatch::default();
@@ -147,7 +115,7 @@ struct HarBatch {
     begun: Option<f64>,
     first_end: Option<f64>,
     last_end: Option<f64>,
-    drafts: Vec<SourceRequest>,
+    drafts: Vec<StepRequest>,
     /// Why others after these are not sent.
     unsent: Vec<String>,
 }
@@ -159,7 +127,7 @@ impl HarBatch {
         has_room && begun.zip(self.first_end).is_some_and(|(begun, end)| begun < end)
     }
 
-    fn add(&mut self, begun: Option<f64>, time_ms: f64, draft: SourceRequest) {
+    fn add(&mut self, begun: Option<f64>, time_ms: f64, draft: StepRequest) {
         let end = begun.map(|begun| begun + time_ms);
         self.begun = self.begun.or(begun);
         self.first_end = self.first_end.into_iter().chain(end).reduce(f64::min);
@@ -169,7 +137,7 @@ impl HarBatch {
 
     /// Takes them up, after the pause since the responses before had `ended`. When the last of all
     /// so far had ended.
-    fn finish(mut self, ended: Option<f64>, all: &mut Collector) -> Option<f64> {
+    fn finish(mut self, ended: Option<f64>, all: &mut ScenarioBuilder) -> Option<f64> {
         let pause_ms = self.begun.zip(ended).map_or(0.0, |(begun, ended)| begun - ended);
         let pause = if pause_ms >= THINK_MIN_MS {
             // To whole milliseconds: a recording knows no more.
@@ -191,7 +159,7 @@ impl HarBatch {
                 let is_step = !steps.is_empty();
                 if is_step {
                     all.think(pause);
-                    all.push(ImportedStep::Parallel(steps));
+                    all.push_parallel(steps);
                 }
                 is_step
             }
@@ -204,25 +172,20 @@ impl HarBatch {
 
 /// Why a scenario does not send what was recorded, if it does not.
 fn unsent(entry: &HarEntry, servers: &mut Vec<Url>) -> Option<String> {
-    let url = encoded(&entry.request.url);
-    let scheme = url.split("://").next().unwrap_or_default();
-    match scheme {
-        "data" | "blob" | "chrome-extension" | "about" | "file" => {
-            return Some(format!("what the browser had itself ({scheme}:)"));
-        }
-        _ if matches!(scheme, "ws" | "wss") || entry.messages.is_some() || entry.is_upgraded() => {
-            return Some("WebSockets: they are not imported".to_owned());
-        }
-        _ if scheme.starts_with("data:") || scheme.starts_with("blob:") => {
-            return Some("what the browser had itself".to_owned());
-        }
-        _ => {}
+    let (method, url) = (text(&entry.request, "method"), text(&entry.request, "url"));
+    let url = encoded(url);
+    let scheme = url.split(':').next().unwrap_or_default();
+    if matches!(scheme, "data" | "blob" | "chrome-extension" | "about" | "file") {
+        return Some(format!("what the browser had itself ({scheme}:)"));
+    }
+    let is_upgraded = entry.messages.is_some() || entry.status() == Some(101.0);
+    if matches!(scheme, "ws" | "wss") || is_upgraded {
+        return Some("WebSockets: they are not imported".to_owned());
     }
     if let Some(cache) = &entry.from_cache {
         return Some(format!("what the browser had in its cache ({cache})"));
     }
-    if entry.response.as_ref().is_some_and(|response| response.status <= 0.0) {
-        let HarRequest { method, url, .. } = &entry.request;
+    if entry.status().is_some_and(|status| status <= 0.0) {
         return Some(format!("{method} {url}: it was blocked, or failed"));
     }
     let url = Url::parse(&url).ok()?;
@@ -236,27 +199,28 @@ fn unsent(entry: &HarEntry, servers: &mut Vec<Url>) -> Option<String> {
     Some(format!("requests to {other}: name it with --target {other} to take them"))
 }
 
-fn draft(entry: HarEntry, all: &mut Collector) -> SourceRequest {
-    let HarEntry { request, response, .. } = entry;
-    let headers = request.headers.into_iter();
-    let mut draft = SourceRequest {
-        method: request.method,
-        url: request.url.into(),
-        headers: headers.map(|header| (header.name, header.value.into())).collect(),
+fn draft(entry: HarEntry, all: &mut ScenarioBuilder) -> StepRequest {
+    let status = entry.status().unwrap_or(0.0);
+    let request = &entry.request;
+    let header = |of: &Value| (text(of, "name").to_owned(), text(of, "value").into());
+    let mut draft = StepRequest {
+        method: text(request, "method").to_owned(),
+        url: text(request, "url").into(),
+        headers: list(request, "headers").iter().map(header).collect(),
         drops_cookies: true,
-        ..SourceRequest::default()
+        ..StepRequest::default()
     };
-    let status = response.map_or(0.0, |response| response.status);
     if (100.0..600.0).contains(&status) && status.fract() == 0.0 {
-        match status {
+        draft.expect_status(match status {
             // The page that a cache still had is the whole one now.
-            304.0 => draft.expect.status = vec!["200".to_owned(), "304".to_owned()],
-            status => draft.expect.status = vec![status.to_string()],
-        }
+            304.0 => vec!["200".to_owned(), "304".to_owned()],
+            status => vec![status.to_string()],
+        });
     }
-    let is_decoded = request.post_data.encoding != "base64";
+    let data = request.get("postData").unwrap_or(&Value::Null);
+    let is_decoded = text(data, "encoding") != "base64";
     draft.headers.retain(|(name, _)| !is_unfit(name, is_decoded));
-    body(request.post_data, &mut draft, all);
+    body(data, &mut draft, all);
     draft
 }
 
@@ -271,21 +235,21 @@ fn is_unfit(name: &str, is_decoded: bool) -> bool {
 }
 
 /// The body: its text, or else its parameters.
-fn body(data: HarPostData, draft: &mut SourceRequest, all: &mut Collector) {
-    let media = data.mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_multipart = media == "multipart/form-data";
-    if is_multipart && data.text.is_empty() && !data.params.is_empty() {
+fn body(data: &Value, draft: &mut StepRequest, all: &mut ScenarioBuilder) {
+    let mime_type = text(data, "mimeType");
+    let media = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let (own, params) = (text(data, "text"), list(data, "params"));
+    if media == "multipart/form-data" && own.is_empty() && !params.is_empty() {
         draft.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
-        let params = data.params.into_iter();
-        draft.content = ImportedBody::Multipart(params.map(|param| part(param, all)).collect());
+        draft.content = multipart(params.iter().map(|param| form_part(param, all)));
         return;
     }
-    if !data.mime_type.is_empty() && !draft.has_header("content-type") {
-        draft.header("Content-Type", data.mime_type.as_str());
+    if !mime_type.is_empty() && !draft.has_header("content-type") {
+        draft.header("Content-Type", mime_type);
     }
-    if data.text.is_empty() {
-        let pairs = data.params.iter().map(|param| percent::pair(&param.name, &param.value));
-        draft.body = pairs.collect::<Vec<_>>().join("&").into_bytes();
+    if own.is_empty() {
+        let pair = |param| percent::pair(text(param, "name"), text(param, "value"));
+        draft.body = params.iter().map(pair).collect::<Vec<_>>().join("&").into_bytes();
         if !draft.body.is_empty() && media != FORM {
             all.leave_out(format!(
                 "parameters of a body of type '{media}': they are sent as a form"
@@ -293,28 +257,23 @@ fn body(data: HarPostData, draft: &mut SourceRequest, all: &mut Collector) {
         }
         return;
     }
-    draft.body = match data.encoding.as_str() {
-        "base64" => match BASE64.decode(data.text.trim()) {
-            Ok(bytes) => bytes,
-            Err(_) => {
-                all.leave_out("a body that is no base64: it is sent as its text");
-                data.text.into_bytes()
-            }
-        },
-        _ => data.text.into_bytes(),
-    };
+    draft.body = own.as_bytes().to_vec();
+    if text(data, "encoding") == "base64" {
+        match BASE64.decode(own.trim()) {
+            Ok(bytes) => draft.body = bytes,
+            Err(_) => all.leave_out("a body that is no base64: it is sent as its text"),
+        }
+    }
 }
 
 /// A part of a form. A recording has the names of files, and hardly ever their content.
-fn part(param: HarPair, all: &mut Collector) -> (String, ImportedPart) {
-    let file = below(&param.file_name).filter(|_| param.value.is_empty());
+fn form_part(param: &Value, all: &mut ScenarioBuilder) -> (String, YamlValue) {
+    let given = |key| Some(text(param, key)).filter(|text| !text.is_empty());
+    let (value, filename) = (text(param, "value"), given("fileName"));
+    let file = filename.and_then(below).filter(|_| value.is_empty());
     if let Some(file) = &file {
         all.remark(format!("Put the file {file} beside the scenario: a form sends it."));
     }
-    let part = ImportedPart {
-        content: file.map_or_else(|| Ok(ImportedText::from(param.value)), Err),
-        media: Some(param.content_type).filter(|media| !media.is_empty()),
-        filename: Some(param.file_name).filter(|name| !name.is_empty()),
-    };
-    (param.name, part)
+    let content = file.map_or_else(|| Ok(value.into()), Err);
+    (text(param, "name").to_owned(), part(content, given("contentType"), filename))
 }

@@ -1,7 +1,6 @@
 //! JSON as one line that YAML takes as well, and bodies in the form that is easiest to change.
 
-use super::collect::FORM;
-use super::{ImportedBody, ImportedText};
+use super::ImportedText;
 use knee_load::percent;
 use std::collections::HashSet;
 
@@ -65,6 +64,24 @@ pub(super) fn one_line(text: &str) -> Option<String> {
     Some(line)
 }
 
+/// JSON on one line as it stands in a scenario. `${` begins a value in texts, and is doubled there;
+/// names have no values.
+pub(super) fn without_values(json: &str) -> String {
+    let mut is_escaped = false;
+    let is_quote = |c: char| {
+        let is_quote = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_quote
+    };
+    // Texts and names, and what stands between them.
+    let pieces: Vec<&str> = json.split(is_quote).collect();
+    let piece = |(at, piece): (usize, &&str)| match pieces.get(at + 1) {
+        Some(next) if next.starts_with(':') => (*piece).to_owned(),
+        _ => piece.replace("${", "$${"),
+    };
+    pieces.iter().enumerate().map(piece).collect::<Vec<_>>().join("\"")
+}
+
 /// How long the string is that `text` begins with.
 fn string_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
@@ -78,40 +95,8 @@ fn string_length(text: &str) -> Option<usize> {
     }
 }
 
-/// A request's headers.
-type Headers = Vec<(String, ImportedText)>;
-
-/// The body by its type, and the headers that it then needs.
-pub(super) fn content(mut headers: Headers, body: String) -> (Headers, ImportedBody) {
-    const JSON: &str = "application/json";
-    if body.is_empty() {
-        return (headers, ImportedBody::None);
-    }
-    let is_type = |header: &&(String, ImportedText)| header.0.eq_ignore_ascii_case("content-type");
-    let given = headers.iter().find(is_type).and_then(|(_, value)| value.literal());
-    let media = given.map_or("", |value| value.split(';').next().unwrap_or_default());
-    let media = media.trim().to_ascii_lowercase();
-    let content = match media.as_str() {
-        media if media == JSON || media.ends_with("+json") => {
-            one_line(&body).map(ImportedBody::Json)
-        }
-        FORM => form(&body).map(ImportedBody::Form),
-        _ => None,
-    };
-    let implied = match &content {
-        Some(ImportedBody::Json(_)) => JSON,
-        Some(ImportedBody::Form(_)) => FORM,
-        _ => "",
-    };
-    headers.retain(|(name, value)| {
-        let is_implied = value.literal().is_some_and(|value| value.eq_ignore_ascii_case(implied));
-        !(name.eq_ignore_ascii_case("content-type") && is_implied)
-    });
-    (headers, content.unwrap_or_else(|| ImportedBody::Text(body.into())))
-}
-
 /// Names and values of form data; `None` where a map cannot have them.
-fn form(body: &str) -> Option<Vec<(String, ImportedText)>> {
+pub(super) fn form(body: &str) -> Option<Vec<(String, ImportedText)>> {
     let mut names = HashSet::new();
     let pairs = body.split('&').map(|pair| {
         let (name, value) = pair.split_once('=')?;

@@ -1,11 +1,12 @@
 //! Loads of other programs as a scenario file. Sources are curl lines, browsers' recordings,
 //! descriptions of APIs, and files of other load generators.
 //!
-//! Each format has a file of its own, which reads into a `Collector`. `model` is what comes
-//! together there, and `write` makes YAML of it. What has no place in a scenario is named, so that
+//! Each format has a file of its own, which reads into a `ScenarioBuilder`. That puts together the
+//! steps as they are written, values of `yaml`. What has no place in a scenario is named, so that
 //! nobody takes the file for more than it is.
 
-mod collect;
+mod body;
+mod builder;
 mod credentials;
 mod curl;
 pub mod data;
@@ -13,81 +14,57 @@ mod grammar;
 mod har;
 mod jmeter;
 mod json_text;
-mod model;
 mod openapi;
 #[cfg(test)]
 mod tests;
 mod text;
 mod url;
-mod vegeta;
-mod walk;
-mod write;
 mod yaml;
 
-#[cfg(test)]
-use collect::{Collector, SourceRequest};
 use knee_load::quantity::ParseError;
 use knee_load::secrets::SecretNames;
 use knee_load::shown::shown;
-use knee_load::time::Nanos;
 use std::collections::BTreeMap;
+use yaml::{YamlMap, YamlValue};
 
 pub use curl::{curl_as_options, curl_line, curl_line_words, curl_words, is_curl, typographic};
 pub use har::har;
 pub use jmeter::jmeter;
-pub use model::*;
 pub use openapi::openapi;
 pub use text::{ImportedText, TextPart};
-pub use vegeta::vegeta;
 
 /// No file with more bytes is imported.
 const INPUT_MAX: usize = 256 << 20;
 
-/// What was imported.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Imported {
+/// A scenario file that was imported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportedScenario {
     /// Each `http://host` or `https://host`, with its port where that is not the scheme's own. They
     /// may have values of the environment. There is at least one; paths alone are of the first.
     pub targets: Vec<ImportedText>,
-    /// Headers that all requests have.
-    pub headers: Vec<(String, ImportedText)>,
-    /// The most redirections that requests follow.
-    pub redirects: u32,
-    /// The time limit of requests.
-    pub timeout: Option<Nanos>,
-    /// Sets of records.
-    pub data: Vec<ImportedData>,
-    /// What is done once before the load.
-    pub setup: Vec<ImportedStep>,
-    /// The kinds of sessions, at least one.
-    pub sessions: Vec<ImportedSession>,
-    /// What is done once after the load.
-    pub teardown: Vec<ImportedStep>,
-    /// The load, where the source has one.
-    pub load: ImportedLoad,
-    /// Thresholds that fail the run.
-    pub fail_if: Vec<String>,
     /// What is worth knowing about the file, a sentence each.
     pub remarks: Vec<String>,
     /// What could not be taken over, in the order of the source.
     pub left_out: Vec<String>,
+    /// All but the targets.
+    file: YamlMap,
 }
 
-impl Imported {
+impl ImportedScenario {
     /// The same with credentials in headers given by the environment, so that the file has none.
-    pub fn without_credentials(mut self, names: &SecretNames) -> Imported {
+    pub fn without_credentials(mut self, names: &SecretNames) -> ImportedScenario {
         let mut variables = BTreeMap::new();
-        let mut lists = vec![&mut self.headers];
-        let mut requests = Vec::new();
-        let sessions = self.sessions.iter_mut().flat_map(|session| &mut session.steps);
-        let steps = sessions.chain(&mut self.setup).chain(&mut self.teardown);
-        steps.for_each(|step| step.requests(&mut requests));
-        lists.extend(requests.into_iter().map(|request| &mut request.headers));
-        for (name, value) in lists.into_iter().flatten() {
-            if let Some(by) = credentials::of_environment(names, name, value, &mut variables) {
-                *value = by;
+        let mut see = |map: &mut YamlMap| {
+            for (name, value) in builder::headers_of(map).into_iter().flatten() {
+                if let YamlValue::Template(value) = value
+                    && let Some(by) =
+                        credentials::of_environment(names, name, value, &mut variables)
+                {
+                    *value = by;
+                }
             }
-        }
+        };
+        self.file.iter_mut().for_each(|(_, value)| value.each_map(&mut see));
         if !variables.is_empty() {
             let all: Vec<&str> = variables.keys().map(String::as_str).collect();
             self.remarks.push(format!(
@@ -100,7 +77,18 @@ impl Imported {
 
     /// The scenario file in YAML; `source` says what it was made of.
     pub fn to_yaml(&self, source: &str) -> String {
-        write::yaml(self, source)
+        let line = |text: &str| text.replace(char::is_control, " ");
+        let mut lines = vec![format!("# Imported from {}.", line(source))];
+        lines.extend(self.remarks.iter().map(|remark| format!("# {}", line(remark))));
+        lines.extend(self.left_out.iter().map(|what| format!("# left out: {}", line(what))));
+        let target = |target: &ImportedText| YamlValue::word(&target.template());
+        let targets = match &self.targets[..] {
+            [one] => target(one),
+            all => YamlValue::List(all.iter().map(target).collect()),
+        };
+        yaml::put_map(&[("target".to_owned(), targets)], 0, &mut lines);
+        yaml::put_map(&self.file, 0, &mut lines);
+        lines.join("\n") + "\n"
     }
 }
 

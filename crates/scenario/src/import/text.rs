@@ -2,7 +2,7 @@
 
 /// A text that becomes a template of a scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ImportedText(Vec<TextPart>);
+pub struct ImportedText(pub(super) Vec<TextPart>);
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,14 +64,6 @@ impl ImportedText {
         }
     }
 
-    /// The value that it consists of, if that is all.
-    pub(super) fn only_value(&self) -> Option<&str> {
-        match &self.0[..] {
-            [TextPart::Value(expression)] => Some(expression),
-            _ => None,
-        }
-    }
-
     /// Whether it has no characters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -98,18 +90,15 @@ impl ImportedText {
         ImportedText(self.0.iter().map(part).collect())
     }
 
-    /// Puts an expression in the place of another; whether it was there.
-    pub(super) fn replace_value(&mut self, value: &str, by: &str) -> bool {
-        let mut is_there = false;
-        for part in &mut self.0 {
-            if let TextPart::Value(own) = part
-                && own == value
-            {
-                *part = TextPart::Value(by.to_owned());
-                is_there = true;
-            }
-        }
-        is_there
+    /// The text up to a byte of its first part, and the rest.
+    pub(super) fn divided(&self, at: usize) -> (ImportedText, ImportedText) {
+        let Some(TextPart::Literal(text)) = self.0.first() else {
+            return (ImportedText::default(), self.clone());
+        };
+        let (before, after) = text.split_at(at.min(text.len()));
+        let mut behind = ImportedText::from(after);
+        behind.append(&ImportedText(self.0[1..].to_vec()));
+        (before.into(), behind)
     }
 
     /// The text with letters for its values, for checks of what is around them.
@@ -140,52 +129,12 @@ impl ImportedText {
         }
         template
     }
-
-    /// Names that its values are made of: variables and columns of records.
-    pub(super) fn names(&self) -> Vec<&str> {
-        let mut names = Vec::new();
-        for part in &self.0 {
-            if let TextPart::Value(expression) = part {
-                names_of(expression, &mut names);
-            }
-        }
-        names
-    }
 }
 
 impl<T: Into<String>> From<T> for ImportedText {
     fn from(text: T) -> ImportedText {
         let text = text.into();
         ImportedText(if text.is_empty() { Vec::new() } else { vec![TextPart::Literal(text)] })
-    }
-}
-
-/// Names in an expression, also in the templates of its texts.
-fn names_of<'a>(expression: &'a str, names: &mut Vec<&'a str>) {
-    let mut rest = expression;
-    while let Some(c) = rest.chars().next() {
-        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(end.max(c.len_utf8()));
-        rest = after;
-        match c {
-            '\'' | '"' => {
-                let (text, after) = rest.split_once(c).unwrap_or((rest, ""));
-                // A template's values lie between `${` and `}`.
-                let values = text.split("${").skip(1).filter_map(|value| value.split('}').next());
-                values.for_each(|value| names_of(value, names));
-                rest = after;
-            }
-            c if !(c.is_alphabetic() || c == '_') => {}
-            _ => match rest.strip_prefix('(') {
-                // Their arguments are words.
-                Some(argument) if matches!(word, "env" | "now") => {
-                    rest = argument.split_once(')').map_or("", |(_, after)| after);
-                }
-                Some(argument) => rest = argument,
-                None => names.push(word),
-            },
-        }
     }
 }
 
@@ -203,21 +152,5 @@ mod tests {
         assert_eq!(text.literal(), None);
         let user = ImportedText::call("base64", &[&text.map(|_| ":".to_owned())]);
         assert_eq!(user.unwrap().template(), "${base64(':${price}:')}");
-    }
-
-    #[test]
-    fn names_are_found() {
-        for (expression, names) in [
-            ("token", &["token"][..]),
-            ("users.name", &["users.name"]),
-            ("random(1,50)", &[]),
-            ("env(HOME)", &[]),
-            ("raw(next)", &["next"]),
-            ("hmac_sha256(env(KEY), 'a ${b} c ${raw(d)}')", &["b", "d"]),
-            ("now(rfc3339)", &[]),
-            ("", &[]),
-        ] {
-            assert_eq!(ImportedText::value(expression).names(), names, "{expression}");
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! URLs with values in them: the server that they name, and the place on it.
+//! Servers that requests go to, and paths on them.
 
 use super::data::bytes_of;
 use super::text::{ImportedText, TextPart};
@@ -7,18 +7,44 @@ use knee_load::spec::Url;
 
 /// A server that requests go to.
 #[derive(Clone, Debug)]
-pub(super) enum ImportedTarget {
+pub(super) enum ServerUrl {
     /// One that is known.
     Literal(Url),
     /// One that the environment gives, such as `${env(BASE)}` or `http://${env(HOST)}:80`.
     Environment(ImportedText),
 }
 
-impl ImportedTarget {
-    pub(super) fn differs(&self, other: &ImportedTarget) -> bool {
+impl ServerUrl {
+    /// The server that a text names.
+    fn of(text: &ImportedText) -> Result<ServerUrl, String> {
+        if let Some(text) = text.literal() {
+            return Ok(ServerUrl::Literal(Url::parse(&encoded(text)).map_err(|e| e.0)?));
+        }
+        let is_known = |part: &TextPart| match part {
+            TextPart::Literal(_) => true,
+            TextPart::Value(expression) => expression.starts_with("env("),
+        };
+        let mut url = String::new();
+        for part in text.parts() {
+            match part {
+                TextPart::Literal(text) => url.push_str(text),
+                // A port, or a host or a whole server.
+                TextPart::Value(_) => url.push_str(if url.ends_with(':') { "80" } else { "h" }),
+            }
+        }
+        if !text.parts().iter().all(is_known) {
+            Err("its host is known only when it is sent".to_owned())
+        } else if Url::parse(&url).is_err() {
+            Err("it is no URL, whatever its variables are".to_owned())
+        } else {
+            Ok(ServerUrl::Environment(text.clone()))
+        }
+    }
+
+    pub(super) fn differs(&self, other: &ServerUrl) -> bool {
         match (self, other) {
-            (ImportedTarget::Literal(a), ImportedTarget::Literal(b)) => !a.has_server_of(b),
-            (ImportedTarget::Environment(a), ImportedTarget::Environment(b)) => a != b,
+            (ServerUrl::Literal(a), ServerUrl::Literal(b)) => !a.has_server_of(b),
+            (ServerUrl::Environment(a), ServerUrl::Environment(b)) => a != b,
             _ => true,
         }
     }
@@ -26,18 +52,16 @@ impl ImportedTarget {
     /// Its host, with its port where that is not the scheme's own.
     pub(super) fn host(&self) -> String {
         match self {
-            ImportedTarget::Literal(url) => url.host().to_owned(),
-            ImportedTarget::Environment(text) => text.template(),
+            ServerUrl::Literal(url) => url.host().to_owned(),
+            ServerUrl::Environment(text) => text.template(),
         }
     }
 
     /// What stands behind `target`.
     pub(super) fn target(&self) -> ImportedText {
         match self {
-            ImportedTarget::Literal(url) => {
-                format!("{}://{}", url.scheme().name(), url.host()).into()
-            }
-            ImportedTarget::Environment(text) => text.clone(),
+            ServerUrl::Literal(url) => format!("{}://{}", url.scheme().name(), url.host()).into(),
+            ServerUrl::Environment(text) => text.clone(),
         }
     }
 
@@ -46,7 +70,7 @@ impl ImportedTarget {
         if let Some(TextPart::Value(_)) = path.parts().first() {
             return Err("a value that begins a path leads from the first target alone".to_owned());
         }
-        let mut url = begun_by_value(&self.target());
+        let mut url = self.target().map_values(|value| format!("raw({value})"));
         url.append(path);
         Ok(url)
     }
@@ -56,8 +80,8 @@ impl ImportedTarget {
         let path = path.with_letters();
         let slash = if path.starts_with('/') { "" } else { "/" };
         let base = match self {
-            ImportedTarget::Literal(_) => self.target().with_letters(),
-            ImportedTarget::Environment(_) => "http://h".to_owned(),
+            ServerUrl::Literal(_) => self.target().with_letters(),
+            ServerUrl::Environment(_) => "http://h".to_owned(),
         };
         Url::parse(&format!("{base}{slash}{path}")).map_err(|e| e.0)
     }
@@ -68,138 +92,25 @@ pub(super) fn encoded(url: &str) -> String {
     percent::url_of_bytes(&bytes_of(url.split('#').next().unwrap_or_default().trim()))
 }
 
-/// The server of a URL, unless it has the path alone, and the path with the query.
-pub(super) fn split(url: &ImportedText) -> Result<(Option<ImportedTarget>, ImportedText), String> {
-    if let Some(text) = url.literal().filter(|text| !text.starts_with('/')) {
-        let url = Url::parse(&encoded(text)).map_err(|e| e.0)?;
-        let path = url.path().into();
-        return Ok((Some(ImportedTarget::Literal(url)), path));
+/// The server of a request and its path with the query. Where no server is given, the URL has it,
+/// unless it is a path of the first target.
+pub(super) fn split(
+    server: &ImportedText,
+    url: &ImportedText,
+) -> Result<(Option<ServerUrl>, ImportedText), String> {
+    if !server.is_empty() {
+        return Ok((Some(ServerUrl::of(server)?), url.map(percent::url)));
     }
-    let url = &without_fragment(url);
-    let is_env = |part: &TextPart| match part {
-        TextPart::Literal(_) => true,
-        TextPart::Value(expression) => expression.starts_with("env("),
-    };
-    match url.parts().first() {
-        Some(TextPart::Literal(text)) if text.starts_with('/') => {
-            return Ok((None, url.map(percent::url)));
-        }
-        Some(part) if !is_env(part) => return Ok((None, begun_by_value(url))),
-        _ => {}
+    if url.with_letters().starts_with('/') {
+        return Ok((None, url.map(percent::url)));
     }
-    let (server, path) = at_path(url);
-    let path = match path.parts().first() {
-        None => "/".into(),
-        Some(TextPart::Literal(text)) if text.starts_with('/') => path.map(percent::url),
-        Some(TextPart::Literal(_)) => {
-            let mut whole = ImportedText::from("/");
-            whole.append(&path.map(percent::url));
-            whole
+    match ServerUrl::of(url)? {
+        ServerUrl::Literal(url) => {
+            let path = url.path().into();
+            Ok((Some(ServerUrl::Literal(url)), path))
         }
-        Some(TextPart::Value(_)) => begun_by_value(&path),
-    };
-    let origin = match server.literal() {
-        Some(text) => ImportedTarget::Literal(Url::parse(&percent::url(text)).map_err(|e| e.0)?),
-        None if server.parts().iter().all(is_env) => {
-            if !is_url_for_some(&server) {
-                return Err("it is no URL, whatever its variables are".to_owned());
-            }
-            ImportedTarget::Environment(server)
-        }
-        None => return Err("its host is known only when it is sent".to_owned()),
-    };
-    Ok((Some(origin), path))
-}
-
-/// Whether it is a URL where its variables are whole servers, hosts or ports.
-fn is_url_for_some(server: &ImportedText) -> bool {
-    const VALUES: [&str; 3] = ["http://h", "h", "80"];
-    const MOST: usize = 1_000;
-    let mut texts = vec![String::new()];
-    for part in server.parts() {
-        let values = match part {
-            TextPart::Literal(text) => &[text.as_str()][..],
-            TextPart::Value(_) => &VALUES,
-        };
-        let behind = |begun: &String| -> Vec<String> {
-            values.iter().map(|value| format!("{begun}{value}")).collect()
-        };
-        texts = texts.iter().flat_map(behind).collect();
-        if texts.len() > MOST {
-            return true;
-        }
+        ServerUrl::Environment(_) => Err("its URL has no path".to_owned()),
     }
-    texts.iter().any(|text| Url::parse(text).is_ok())
-}
-
-/// A fragment is never sent.
-fn without_fragment(url: &ImportedText) -> ImportedText {
-    let mut before = ImportedText::default();
-    for (at, part) in url.parts().iter().enumerate() {
-        match part {
-            TextPart::Literal(text) => {
-                let text = if at == 0 { text.trim_start() } else { text };
-                let is_last = at + 1 == url.parts().len();
-                let text = if is_last { text.trim_end() } else { text };
-                let own = text.split('#').next().unwrap_or_default();
-                before.push(own);
-                if own.len() < text.len() {
-                    return before;
-                }
-            }
-            TextPart::Value(expression) => before.append(&ImportedText::value(expression.as_str())),
-        }
-    }
-    before
-}
-
-/// The value that begins a URL or a path is a piece of it, and not a value in it.
-fn begun_by_value(url: &ImportedText) -> ImportedText {
-    let mut whole = ImportedText::default();
-    for (at, part) in url.parts().iter().enumerate() {
-        match part {
-            TextPart::Literal(text) => whole.push(&percent::url(text)),
-            TextPart::Value(value) if at == 0 && !value.starts_with("raw(") => {
-                whole.append(&ImportedText::value(format!("raw({value})")));
-            }
-            TextPart::Value(value) => whole.append(&ImportedText::value(value.as_str())),
-        }
-    }
-    whole
-}
-
-/// The text before the path and the text from there on. A value behind another begins the path.
-fn at_path(url: &ImportedText) -> (ImportedText, ImportedText) {
-    let (mut server, mut path) = (ImportedText::default(), ImportedText::default());
-    for part in url.parts() {
-        match part {
-            TextPart::Literal(text) if path.is_empty() => {
-                let host = text.find("://").map_or(0, |at| at + 3);
-                let end = text[host..].find(['/', '?']).map_or(text.len(), |at| host + at);
-                server.push(&text[..end]);
-                path.push(&text[end..]);
-            }
-            TextPart::Literal(text) => path.push(text),
-            TextPart::Value(value) => {
-                let text = ImportedText::value(value.as_str());
-                // `${BASE}${path}` and `http://host${path}`: a host is at its end there.
-                let is_behind = match server.parts().last() {
-                    Some(TextPart::Value(_)) => !value.starts_with("env("),
-                    Some(TextPart::Literal(text)) => {
-                        text.rsplit("://").next().is_some_and(|host| !host.is_empty())
-                            && !value.starts_with("env(")
-                    }
-                    None => false,
-                };
-                if path.is_empty() && !is_behind {
-                    server.append(&text);
-                } else {
-                    path.append(&text);
-                }
-            }
-        }
-    }
-    (server, path)
 }
 
 #[cfg(test)]
@@ -212,17 +123,17 @@ mod tests {
             let mut url = ImportedText::from(before);
             url.append(&ImportedText::value("env(A)"));
             url.push(after);
-            split(&url).map(|(server, _)| server.map(|server| server.target().template()))
+            ServerUrl::of(&url).map(|server| server.target().template())
         };
         for (before, after, target) in [
-            ("", "/a", "${env(A)}"),
-            ("", ":80/a", "${env(A)}:80"),
-            ("https://", "/a", "https://${env(A)}"),
-            ("http://h:", "/a?b", "http://h:${env(A)}"),
+            ("", "", "${env(A)}"),
+            ("", ":80", "${env(A)}:80"),
+            ("https://", "", "https://${env(A)}"),
+            ("http://h:", "", "http://h:${env(A)}"),
         ] {
-            assert_eq!(server(before, after), Ok(Some(target.to_owned())), "{before}{after}");
+            assert_eq!(server(before, after), Ok(target.to_owned()), "{before}{after}");
         }
-        for (before, after) in [("http://a:b:", "/"), ("ftp://", "/"), ("http://u@", "/")] {
+        for (before, after) in [("http://a:b:", ""), ("ftp://", ""), ("http://u@", "")] {
             let wrong = server(before, after).unwrap_err();
             assert!(wrong.contains("whatever its variables"), "{before}: {wrong}");
         }

@@ -1,131 +1,42 @@
-//! YAML: read as JSON has it, for descriptions in either, and texts written as YAML has them, plain
-//! where they can be, in quotes else.
+//! YAML: read as JSON has it, for descriptions in either, and written as the values of a scenario
+//! file, plain where they can be, in quotes else.
 
-use super::error;
+use super::text::ImportedText;
+use super::wrong;
+use crate::tree::{self, Node, TreeLimits};
 use knee_load::quantity::ParseError;
-use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
-use std::collections::HashMap;
 
-/// The deepest nesting.
-const DEPTH_MAX: usize = 100;
-/// The most values, those that aliases repeat among them.
-const NODES_MAX: usize = 1_000_000;
-/// The largest file.
-const FILE_MAX: usize = 32 << 20;
+/// Those of descriptions, which are larger than scenarios.
+const LIMITS: TreeLimits = TreeLimits { bytes: 32 << 20, values: 1_000_000, advice: "" };
 
-/// A list or a map that is not at its end, with the number of its anchor; 0 is none.
-enum Open {
-    List(Vec<Value>, usize),
-    /// With the key whose value is next.
-    Map(Map<String, Value>, Option<String>, usize),
-}
-
-/// The first document of a text.
+/// The document of a text.
 ///
 /// # Errors
 /// One line: no YAML, too much of it.
 pub(super) fn parse(text: &str) -> Result<Value, ParseError> {
-    if text.len() > FILE_MAX {
-        return error("the file is larger than 32 MiB");
-    }
-    let mut open: Vec<Open> = Vec::new();
-    let mut anchors: HashMap<usize, Value> = HashMap::new();
-    let mut nodes = 0;
-    for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|e| {
-            let what: String = e.to_string().chars().filter(|c| !c.is_control()).collect();
-            super::wrong(format!("the file is neither JSON nor YAML: {what}"))
-        })?;
-        let line = span.start.line();
-        let too_large =
-            || error(format!("line {line}: the file is nested too deeply or too large"));
-        nodes += 1;
-        if nodes > NODES_MAX || open.len() > DEPTH_MAX {
-            return too_large();
-        }
-        let (done, anchor) = match event {
-            Event::Scalar(text, style, anchor, _) => (Some(scalar(&text, style)), anchor),
-            Event::SequenceStart(anchor, _) => {
-                open.push(Open::List(Vec::new(), anchor));
-                (None, 0)
-            }
-            Event::MappingStart(anchor, _) => {
-                open.push(Open::Map(Map::new(), None, anchor));
-                (None, 0)
-            }
-            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(Open::List(list, anchor)) => (Some(Value::Array(list)), anchor),
-                Some(Open::Map(map, _, anchor)) => (Some(Value::Object(map)), anchor),
-                None => (None, 0),
-            },
-            Event::Alias(anchor) => {
-                let Some(value) = anchors.get(&anchor) else {
-                    return error(format!("line {line}: an alias within what it names"));
-                };
-                nodes += size(value);
-                if nodes > NODES_MAX || open.len() + depth(value) > DEPTH_MAX {
-                    return too_large();
-                }
-                (Some(value.clone()), 0)
-            }
-            _ => (None, 0),
-        };
-        let Some(value) = done else {
-            continue;
-        };
-        if anchor > 0 {
-            nodes += size(&value);
-            anchors.insert(anchor, value.clone());
-        }
-        match open.last_mut() {
-            None => return Ok(value),
-            Some(Open::List(list, _)) => list.push(value),
-            Some(Open::Map(map, key, _)) => match (key.take(), value) {
-                // A merge: what the map has itself wins.
-                (Some(key), Value::Object(other)) if key == "<<" => {
-                    for (key, value) in other {
-                        map.entry(key).or_insert(value);
-                    }
-                }
-                (Some(key), value) => drop(map.insert(key, value)),
-                (None, value) => *key = Some(named(value)),
-            },
+    let node = tree::parse_within(text.as_bytes(), LIMITS);
+    let node = node.map_err(|e| wrong(format!("line {}: {}", e.at.line, e.what)))?;
+    Ok(json(&node))
+}
+
+fn json(node: &Node) -> Value {
+    match &node.value {
+        tree::Value::Scalar(scalar) if scalar.is_quoted => Value::String(scalar.text.to_string()),
+        tree::Value::Scalar(scalar) => plain(&scalar.text),
+        tree::Value::List(list) => Value::Array(list.iter().map(json).collect()),
+        tree::Value::Map(entries) => {
+            let (merged, own): (Vec<_>, Vec<_>) = entries.iter().partition(|e| &*e.key == "<<");
+            // What the map has itself wins over what it merges.
+            let merged = merged.into_iter().flat_map(|merge| merge.value.entries());
+            let both = merged.chain(own).map(|e| (e.key.to_string(), json(&e.value)));
+            Value::Object(both.collect::<Map<_, _>>())
         }
     }
-    error("the file is empty")
 }
 
-/// How many values are in one, itself among them.
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Array(list) => 1 + list.iter().map(size).sum::<usize>(),
-        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
-        _ => 1,
-    }
-}
-
-/// How deep a value is nested.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
-        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
-}
-
-/// A value as a key: statuses are written as numbers.
-fn named(value: Value) -> String {
-    match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    }
-}
-
-fn scalar(text: &str, style: ScalarStyle) -> Value {
-    if style != ScalarStyle::Plain {
-        return Value::String(text.to_owned());
-    }
+/// The value of a text without quotes.
+fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => Value::Bool(true),
@@ -133,46 +44,123 @@ fn scalar(text: &str, style: ScalarStyle) -> Value {
         _ => {
             let whole = text.parse::<i64>().ok().map(Number::from);
             let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-            let real = || text.parse().ok().filter(|_| is_number);
-            match whole.or_else(|| real().and_then(Number::from_f64)) {
-                Some(number) => Value::Number(number),
-                None => Value::String(text.to_owned()),
-            }
+            let real = || text.parse().ok().filter(|_| is_number).and_then(Number::from_f64);
+            whole.or_else(real).map_or_else(|| text.into(), Value::Number)
         }
     }
 }
 
-/// A text that YAML reads as this text.
+/// A map in the order in which it is written.
+pub(super) type YamlMap = Vec<(String, YamlValue)>;
+
+/// A value of a scenario file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum YamlValue {
+    /// A text that stands there as it is: a number, a name, a document of JSON on one line.
+    Plain(String),
+    /// A text in quotes.
+    Quoted(String),
+    /// A template in quotes.
+    Template(ImportedText),
+    List(Vec<YamlValue>),
+    Map(YamlMap),
+    /// A list on one line.
+    Row(Vec<YamlValue>),
+    /// A map on one line.
+    Line(YamlMap),
+}
+
+impl YamlValue {
+    pub(super) fn plain(value: impl ToString) -> YamlValue {
+        YamlValue::Plain(value.to_string())
+    }
+
+    /// A text, in quotes where it needs them.
+    pub(super) fn word(text: &str) -> YamlValue {
+        YamlValue::Plain(quoted(text))
+    }
+
+    fn on_one_line(&self) -> String {
+        match self {
+            YamlValue::Plain(text) => text.clone(),
+            YamlValue::Quoted(text) => in_quotes(text),
+            YamlValue::Template(text) => in_quotes(&text.template()),
+            YamlValue::List(list) | YamlValue::Row(list) => {
+                let list: Vec<String> = list.iter().map(YamlValue::on_one_line).collect();
+                format!("[{}]", list.join(", "))
+            }
+            YamlValue::Map(map) | YamlValue::Line(map) => {
+                let pair = |(name, value): &(String, YamlValue)| {
+                    format!("{}: {}", quoted(name), value.on_one_line())
+                };
+                format!("{{{}}}", map.iter().map(pair).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    /// Calls `see` for each map that is written in lines, this one first.
+    pub(super) fn each_map(&mut self, see: &mut impl FnMut(&mut YamlMap)) {
+        match self {
+            YamlValue::Map(map) => {
+                see(map);
+                map.iter_mut().for_each(|(_, value)| value.each_map(see));
+            }
+            YamlValue::List(list) => list.iter_mut().for_each(|value| value.each_map(see)),
+            _ => {}
+        }
+    }
+}
+
+/// Appends the lines of a map that stands so far to the right.
+pub(super) fn put_map(map: &[(String, YamlValue)], indent: usize, lines: &mut Vec<String>) {
+    for (name, value) in map {
+        let begin = format!("{:indent$}{}:", "", quoted(name));
+        match value {
+            YamlValue::Map(map) => {
+                lines.push(begin);
+                put_map(map, indent + 2, lines);
+            }
+            YamlValue::List(list) => {
+                lines.push(begin);
+                put_list(list, indent + 2, lines);
+            }
+            flat => lines.push(format!("{begin} {}", flat.on_one_line())),
+        }
+    }
+}
+
+fn put_list(list: &[YamlValue], indent: usize, lines: &mut Vec<String>) {
+    for value in list {
+        match value {
+            YamlValue::Map(map) => {
+                let first = lines.len();
+                put_map(map, indent + 2, lines);
+                // The dash stands before the first key.
+                if let Some(line) = lines.get_mut(first) {
+                    line.replace_range(indent..=indent, "-");
+                }
+            }
+            flat => lines.push(format!("{:indent$}- {}", "", flat.on_one_line())),
+        }
+    }
+}
+
+/// A text that YAML reads as this text, without quotes where it needs none.
 pub(super) fn quoted(text: &str) -> String {
-    let is_url = ["http://", "https://"].iter().find_map(|s| text.strip_prefix(s));
-    let is_path = text.starts_with('/') && text.bytes().all(is_path_byte);
-    if is_plain(text) || is_path || is_url.is_some_and(is_authority) {
+    const WORDS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
+    let rest = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let (begins, signs) = match rest {
+        Some(authority) => (!authority.is_empty() && !authority.ends_with(':'), "-.:"),
+        None if text.starts_with('/') => (true, "/-_.~?=&%+;@"),
+        None => (text.starts_with(|c: char| c.is_ascii_alphabetic()), "-_"),
+    };
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || signs.contains(c);
+    let is_word = WORDS.contains(&text.to_ascii_lowercase().as_str());
+    if begins && rest.unwrap_or(text).chars().all(is_fit) && !is_word {
         text.to_owned()
     } else {
         in_quotes(text)
     }
-}
-
-/// A key or a name.
-pub(super) fn key(name: &str) -> String {
-    if is_plain(name) { name.to_owned() } else { in_quotes(name) }
-}
-
-fn is_plain(text: &str) -> bool {
-    const WORDS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
-    let is_word_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.bytes().all(is_word_byte)
-        && !WORDS.contains(&text.to_ascii_lowercase().as_str())
-}
-
-fn is_path_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"/-_.~?=&%+;@".contains(&byte)
-}
-
-fn is_authority(text: &str) -> bool {
-    let is_fine = |b: u8| b.is_ascii_alphanumeric() || b"-.:".contains(&b);
-    !text.is_empty() && !text.ends_with(':') && text.bytes().all(is_fine)
 }
 
 /// A text in double quotes.
@@ -209,8 +197,8 @@ mod tests {
             let (named, user) = (list(depth, "1"), list(depth, "*a"));
             parse(&format!("named: &a {named}\nuser: {user}\nlast: 1\n"))
         };
-        assert_eq!(file(40).unwrap()["last"], Value::from(1));
-        let wrong = file(60).unwrap_err();
-        assert!(wrong.0.contains("line 2: the file is nested too deeply"), "{wrong}");
+        assert_eq!(file(30).unwrap()["last"], Value::from(1));
+        let wrong = file(40).unwrap_err();
+        assert!(wrong.0.contains("line 2: this is nested too deeply"), "{wrong}");
     }
 }

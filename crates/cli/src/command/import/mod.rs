@@ -8,7 +8,7 @@ use crate::{input, stdio};
 use clap::{Args, Subcommand};
 use knee_load::secrets::Secrets;
 use knee_load::spec::Url;
-use knee_scenario::import::{self, Imported};
+use knee_scenario::import::{self, ImportedScenario};
 
 /// Make a scenario file from a curl line, a HAR, an OpenAPI description or files of other tools
 ///
@@ -75,11 +75,6 @@ enum RawFormat {
         target: Option<String>,
     },
 
-    /// Import targets of vegeta: its HTTP format, or lines of JSON
-    #[command(after_help = "Example:\n  \
-        knee import vegeta targets.txt -o targets.yaml")]
-    Vegeta(FileToFile),
-
     /// Print the line that runs a k6 script: scripts run as they are
     #[command(after_help = "Example:\n  \
         knee import k6 script.js")]
@@ -91,9 +86,8 @@ enum RawFormat {
 
     /// Import a JMeter test plan
     ///
-    /// Thread groups become sessions with their load, and controllers steps around steps.
-    /// Extractors and assertions are what a step takes and expects. What has no place is named with
-    /// its line.
+    /// Thread groups become sessions with their load, HTTP requests become steps. Extractors and
+    /// assertions are what a step takes and expects. What has no place is named with its line.
     #[command(after_help = "Example:\n  \
         knee import jmeter plan.jmx -o plan.yaml")]
     Jmeter(FileToFile),
@@ -135,7 +129,7 @@ struct FileToFile {
 /// Imports, and says what was left out.
 pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
     let mut read = |file: &str| input::read(file).map_err(|e| e.line);
-    let (out, source, imported) = match raw.format {
+    let (out, source, secrets, imported) = match raw.format {
         RawFormat::Curl { out, line } => {
             let mut secrets = of_command_line();
             let imported = match &line[..] {
@@ -154,14 +148,13 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
             };
             let imported =
                 imported.map_err(|e| Failure::argument("LINE", e).without_secrets(&secrets))?;
-            (out, "a line of curl".to_owned(), without_secrets(imported, &secrets))
+            (out, "a line of curl".to_owned(), secrets, imported)
         }
         RawFormat::Har { files, target } => files.import(|bytes| import::har(bytes, &target))?,
         RawFormat::Openapi { files, target } => {
             let mut beside = input::files_below(&files.file);
             files.import(|bytes| import::openapi(bytes, target.as_deref(), &mut beside))?
         }
-        RawFormat::Vegeta(files) => files.import(|bytes| import::vegeta(bytes, &mut read))?,
         RawFormat::K6 { file } => {
             stdio::write(|out| writeln!(out, "knee run {file}"))?;
             return Ok(Exit::Fine);
@@ -169,16 +162,16 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
         RawFormat::Jmeter(files) => files.import(import::jmeter)?,
         RawFormat::Log(log) => return log.execute(),
     };
-    deliver(&out, &source, imported)?;
+    deliver(&out, &source, &secrets, imported)?;
     Ok(Exit::Fine)
 }
 
 impl FileToFile {
-    /// What the file becomes, beside where it goes and what the file is called.
-    fn import<E: std::fmt::Display>(
+    /// What the file becomes, behind where it goes, what the file is called and its secrets.
+    fn import<T, E: std::fmt::Display>(
         self,
-        import: impl FnOnce(&[u8]) -> Result<Imported, E>,
-    ) -> Result<(Out, String, Imported), Failure> {
+        import: impl FnOnce(&[u8]) -> Result<T, E>,
+    ) -> Result<(Out, String, Secrets, T), Failure> {
         let FileToFile { out, file } = self;
         let bytes = input::read(&file)?;
         let secrets = of_command_line_and(&String::from_utf8_lossy(&bytes));
@@ -188,24 +181,33 @@ impl FileToFile {
             "-" => "standard input".to_owned(),
             file => file.to_owned(),
         };
-        Ok((out, name, without_secrets(imported, &secrets)))
+        Ok((out, name, secrets, imported))
     }
 }
 
-/// Hides secrets in the lines on what was left out.
-fn without_secrets(imported: Imported, secrets: &Secrets) -> Imported {
-    let hide = |line: String| secrets.hide(&line).into_owned();
-    Imported { left_out: imported.left_out.into_iter().map(hide).collect(), ..imported }
+/// Lines on what was left out without secrets.
+fn hidden(left_out: Vec<String>, secrets: &Secrets) -> Vec<String> {
+    left_out.into_iter().map(|line| secrets.hide(&line).into_owned()).collect()
 }
 
-fn deliver(out: &Out, source: &str, imported: Imported) -> Result<(), Failure> {
-    let secrets = out.secrets.secrets();
-    let imported =
-        if secrets.hides() { imported.without_credentials(secrets.names()) } else { imported };
-    let yaml = imported.to_yaml(source);
+fn deliver(
+    out: &Out,
+    source: &str,
+    secrets: &Secrets,
+    mut imported: ImportedScenario,
+) -> Result<(), Failure> {
+    imported.left_out = hidden(imported.left_out, secrets);
+    let own = out.secrets.secrets();
+    if own.hides() {
+        imported = imported.without_credentials(own.names());
+    }
+    write(out, &imported.to_yaml(source), &imported.left_out)
+}
+
+fn write(out: &Out, yaml: &str, left_out: &[String]) -> Result<(), Failure> {
     let output = out.output.as_deref();
     stdio::write_to("--output", output, |out| out.write_all(yaml.as_bytes()))?;
-    for what in &imported.left_out {
+    for what in left_out {
         stdio::say(&format!("left out: {what}"));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The inside of `$'…'`, with the escapes of C.
 
-use super::error;
 use super::shell::open;
+use super::wrong;
 use crate::import::data::char_of_byte;
 use knee_load::quantity::ParseError;
 
@@ -13,55 +13,48 @@ use knee_load::quantity::ParseError;
 pub(super) fn ansi_c<'a>(text: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
     let mut bytes = Vec::new();
     let mut rest = text;
-    let mut end = None;
     loop {
-        let escaped = rest.strip_prefix('\\');
-        if let Some((byte, behind)) = escaped.and_then(byte) {
-            if byte == 0 {
-                push_bytes(&std::mem::take(&mut bytes), word);
-                end = end.or(Some(word.len()));
-            }
-            bytes.push(byte);
-            rest = behind;
-            continue;
-        }
-        push_bytes(&std::mem::take(&mut bytes), word);
         let c = rest.chars().next().ok_or_else(|| open('\''))?;
         rest = &rest[c.len_utf8()..];
-        match escaped {
-            Some(escaped) => rest = escape(escaped, word)?,
-            None if c == '\'' => {
-                word.truncate(end.unwrap_or(word.len()));
-                return Ok(rest);
-            }
-            None => word.push(c),
+        match c {
+            '\'' => break,
+            '\\' => rest = escape(rest, &mut bytes)?,
+            c => push(c, &mut bytes),
         }
     }
-}
-
-/// A byte by its number, `x41` or `101`, and the text behind it.
-fn byte(escaped: &str) -> Option<(u8, &str)> {
-    let (digits, radix, digits_max) = match escaped.strip_prefix('x') {
-        Some(hex) => (hex, 16, 2),
-        None => (escaped, 8, 3),
-    };
-    let (code, rest) = number(digits, radix, digits_max)?;
-    // As a byte has it: octal numbers go up to 511.
-    Some((code as u8, rest))
-}
-
-/// Appends bytes: as the UTF-8 text that they are, and what is none as characters that stand for it.
-fn push_bytes(bytes: &[u8], word: &mut String) {
-    for chunk in bytes.utf8_chunks() {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    // What is no text becomes characters that stand for it.
+    for chunk in text.utf8_chunks() {
         word.push_str(chunk.valid());
         word.extend(chunk.invalid().iter().copied().map(char_of_byte));
     }
+    Ok(rest)
 }
 
-/// Reads what stands behind a backslash into `word`; returns the text behind it.
-fn escape<'a>(escaped: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
+fn push(c: char, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// Reads what stands behind a backslash; returns the text behind it.
+fn escape<'a>(escaped: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, ParseError> {
     let kind = escaped.chars().next().ok_or_else(|| open('\''))?;
     let rest = &escaped[kind.len_utf8()..];
+    let code = match kind {
+        'x' => number(rest, 16, 2),
+        'u' => number(rest, 16, 4),
+        'U' => number(rest, 16, 8),
+        _ => number(escaped, 8, 3),
+    };
+    if let Some((code, behind)) = code {
+        if matches!(kind, 'u' | 'U') {
+            let c = char::from_u32(code);
+            push(c.ok_or_else(|| wrong("an escape in $'…' is no character"))?, bytes);
+        } else {
+            // As a byte has it: octal numbers go up to 511.
+            bytes.push(code as u8);
+        }
+        return Ok(behind);
+    }
     let simple = match kind {
         'n' => '\n',
         't' => '\t',
@@ -72,29 +65,17 @@ fn escape<'a>(escaped: &'a str, word: &mut String) -> Result<&'a str, ParseError
         'f' => '\u{c}',
         'v' => '\u{b}',
         '\'' | '"' | '\\' | '?' => kind,
-        'u' | 'U' => {
-            let digits_max = if kind == 'u' { 4 } else { 8 };
-            if let Some((code, rest)) = number(rest, 16, digits_max) {
-                let Some(c) = char::from_u32(code) else {
-                    return error("an escape in $'…' is no character");
-                };
-                word.push(c);
-                return Ok(rest);
-            }
-            word.push('\\');
-            kind
-        }
         'c' if rest.starts_with(|c: char| c.is_ascii_graphic() && c != '\'') => {
             let of = rest.as_bytes()[0];
-            word.push(char::from(if of == b'?' { 0x7f } else { of & 0x1f }));
+            bytes.push(if of == b'?' { 0x7f } else { of & 0x1f });
             return Ok(&rest[1..]);
         }
         other => {
-            word.push('\\');
+            bytes.push(b'\\');
             other
         }
     };
-    word.push(simple);
+    push(simple, bytes);
     Ok(rest)
 }
 

@@ -10,9 +10,9 @@ mod shell;
 #[cfg(test)]
 mod tests;
 
-use super::collect::Collector;
+use super::builder::ScenarioBuilder;
 use super::data::{ReadFile, has_bytes};
-use super::{Imported, error, wrong};
+use super::{ImportedScenario, error, wrong};
 use knee_load::quantity::ParseError;
 use shell::ShellCommand;
 use std::collections::HashMap;
@@ -59,10 +59,10 @@ fn find(name: &str) -> Option<CurlOption> {
 ///
 /// # Errors
 /// One line: an open quote, an unknown option, no URL.
-pub fn curl_line(line: &str, read: ReadFile) -> Result<Imported, ParseError> {
+pub fn curl_line(line: &str, read: ReadFile) -> Result<ImportedScenario, ParseError> {
     let commands = commands(line)?;
     let first = commands.iter().position(ShellCommand::runs_curl).unwrap_or(0);
-    let mut all = Collector::default();
+    let mut all = ScenarioBuilder::default();
     // What of the text is no transfer, since the last one.
     let mut other: Vec<&str> = Vec::new();
     for (at, command) in commands.iter().enumerate() {
@@ -82,7 +82,7 @@ pub fn curl_line(line: &str, read: ReadFile) -> Result<Imported, ParseError> {
     finish(all)
 }
 
-fn leave_out_commands(commands: &mut Vec<&str>, is_before: bool, all: &mut Collector) {
+fn leave_out_commands(commands: &mut Vec<&str>, is_before: bool, all: &mut ScenarioBuilder) {
     if !commands.is_empty() {
         let place = if is_before { "stands before" } else { "follows" };
         all.leave_out(format!("what {place} curl: {}", commands.join(" ")));
@@ -110,8 +110,8 @@ fn commands(text: &str) -> Result<Vec<ShellCommand>, ParseError> {
 ///
 /// # Errors
 /// As [`curl_line`].
-pub fn curl_words(words: &[String], read: ReadFile) -> Result<Imported, ParseError> {
-    let mut all = Collector::default();
+pub fn curl_words(words: &[String], read: ReadFile) -> Result<ImportedScenario, ParseError> {
+    let mut all = ScenarioBuilder::default();
     add_transfers(words, &mut all, read)?;
     finish(all)
 }
@@ -133,11 +133,15 @@ pub fn is_curl(word: &str) -> bool {
     name == "curl" || name == "curl.exe"
 }
 
-fn add_transfers(words: &[String], all: &mut Collector, read: ReadFile) -> Result<(), ParseError> {
+fn add_transfers(
+    words: &[String],
+    all: &mut ScenarioBuilder,
+    read: ReadFile,
+) -> Result<(), ParseError> {
     transfers(words)?.iter().try_for_each(|transfer| transfer.add_to(all, read))
 }
 
-fn finish(all: Collector) -> Result<Imported, ParseError> {
+fn finish(all: ScenarioBuilder) -> Result<ImportedScenario, ParseError> {
     all.finish("there is no URL that a scenario can have")
 }
 

@@ -1,7 +1,8 @@
 //! What a transfer of curl sends.
 
 use super::Transfer;
-use crate::import::collect::{Collector, FORM, SourceRequest};
+use crate::import::body::FORM;
+use crate::import::builder::{ScenarioBuilder, StepRequest};
 use crate::import::data::{self, CurlData, DataKind, ReadFile, url_encoded};
 use crate::import::url::encoded;
 use crate::import::{error, wrong};
@@ -50,7 +51,11 @@ enum CurlBody {
 
 impl Transfer {
     /// Makes a step of each URL.
-    pub(super) fn add_to(&self, all: &mut Collector, read: ReadFile) -> Result<(), ParseError> {
+    pub(super) fn add_to(
+        &self,
+        all: &mut ScenarioBuilder,
+        read: ReadFile,
+    ) -> Result<(), ParseError> {
         for option in ["--proxy", "--unix-socket", "--resolve", "--interface", "--proxy-user"] {
             if let Some(value) = self.last(option) {
                 all.leave_out(format!("option {option} {value}"));
@@ -73,13 +78,13 @@ impl Transfer {
                 CurlBody::File(file) => read(&file).map_err(wrong)?,
             };
             let headers = request.headers.into_iter().map(|(name, value)| (name, value.into()));
-            all.request(SourceRequest {
+            all.request(StepRequest {
                 method: request.method,
                 url: request.url.into(),
                 headers: headers.collect(),
                 body,
                 redirects: if self.follows() { REDIRECTS } else { 0 },
-                ..SourceRequest::default()
+                ..StepRequest::default()
             });
         }
         Ok(())
@@ -373,20 +378,16 @@ impl Transfer {
         let mut put = |name: &str, value: Option<&str>| {
             options.extend(value.map(|value| format!("{name}={value}")));
         };
-        put("--proxy", self.last("--proxy"));
-        put("--proxy-user", self.last("--proxy-user"));
-        put("--noproxy", self.last("--noproxy"));
         put("--source", self.last("--interface"));
         self.all("--resolve").for_each(|rule| put("--resolve", Some(rule)));
-        put("--unix-socket", self.last("--unix-socket"));
+        for name in ["--proxy", "--proxy-user", "--noproxy", "--unix-socket"] {
+            put(name, self.last(name));
+        }
         if parsed.is_secure() {
             put("--cacert", self.last("--cacert").filter(|_| !is_insecure));
-            put("--cert", self.last("--cert"));
-            put("--key", self.last("--key"));
-            let oldest = ["1.3", "1.2"].into_iter();
-            let oldest = oldest.filter(|version| self.has(&format!("--tlsv{version}")));
-            put("--tls-min", oldest.into_iter().next());
-            put("--tls-max", self.last("--tls-max"));
+            let mut oldest = ["1.3", "1.2"].into_iter();
+            put("--tls-min", oldest.find(|v| self.has(&format!("--tlsv{v}"))));
+            ["--cert", "--key", "--tls-max"].iter().for_each(|name| put(name, self.last(name)));
         }
         Ok(options)
     }

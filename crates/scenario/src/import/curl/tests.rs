@@ -1,12 +1,12 @@
 //! What pasted texts of curl become.
 
 use super::curl_line;
-use crate::import::Imported;
-use crate::import::tests::{no_file, read};
+use crate::import::ImportedScenario;
+use crate::import::tests::{no_file, read, step_count};
 use proptest::prelude::*;
 
 #[track_caller]
-fn imported(text: &str) -> Imported {
+fn imported(text: &str) -> ImportedScenario {
     curl_line(text, &mut no_file).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
@@ -81,7 +81,7 @@ fn commands_that_are_no_transfer_are_named() {
     ] {
         let imported = imported(text);
         assert_eq!(imported.left_out, left_out, "{text}");
-        assert_eq!(imported.sessions[0].steps.len(), steps, "{text}");
+        assert_eq!(step_count(&imported), steps, "{text}");
     }
 }
 

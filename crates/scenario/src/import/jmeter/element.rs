@@ -1,8 +1,6 @@
 //! Elements of a test plan: a tag with properties, and the tree of its children behind it.
 
-use crate::import::grammar::LineStarts;
 use roxmltree::Node;
-use std::rc::Rc;
 
 /// An element of the plan.
 #[derive(Clone, Copy, Debug)]
@@ -13,35 +11,23 @@ pub(super) struct JmeterElement<'a> {
 }
 
 impl<'a> JmeterElement<'a> {
-    /// The elements of a `hashTree` that are enabled. Each may have the tree of its children
-    /// behind it. `disabled` counts the others, those below them among them.
-    pub(super) fn list(tree: Node<'a, 'a>, disabled: &mut usize) -> Vec<JmeterElement<'a>> {
+    /// The elements of a `hashTree`. Each may have the tree of its children behind it.
+    pub(super) fn list(tree: Node<'a, 'a>) -> Vec<JmeterElement<'a>> {
         let mut nodes = tree.children().filter(Node::is_element).peekable();
         let mut elements = Vec::new();
         while let Some(node) = nodes.next() {
-            if node.has_tag_name("hashTree") {
-                continue;
-            }
-            let tree = nodes.next_if(|next| next.has_tag_name("hashTree"));
-            if node.attribute("enabled") == Some("false") {
-                let below = tree.iter().flat_map(Node::descendants);
-                let is_one = |n: &Node| n.has_attribute("testclass");
-                *disabled += 1 + below.filter(is_one).count();
-            } else {
+            if !node.has_tag_name("hashTree") {
+                let tree = nodes.next_if(|next| next.has_tag_name("hashTree"));
                 elements.push(JmeterElement { node, tree });
             }
         }
+        elements.retain(|element| element.node.attribute("enabled") != Some("false"));
         elements
     }
 
     /// The enabled elements below it.
     pub(super) fn children(self) -> Vec<JmeterElement<'a>> {
-        self.list_below(&mut 0)
-    }
-
-    /// The same; `disabled` counts the others.
-    pub(super) fn list_below(self, disabled: &mut usize) -> Vec<JmeterElement<'a>> {
-        self.tree.map_or_else(Vec::new, |tree| JmeterElement::list(tree, disabled))
+        self.tree.map_or_else(Vec::new, JmeterElement::list)
     }
 
     /// Its kind, without the packages of a class.
@@ -54,12 +40,6 @@ impl<'a> JmeterElement<'a> {
     pub(super) fn name(self) -> &'a str {
         let own = self.node.attribute("testname");
         own.or(self.node.attribute("name")).unwrap_or_default()
-    }
-
-    /// What it is, for a line about it.
-    pub(super) fn told(self, lines: &LineStarts) -> String {
-        let line = lines.line(self.place());
-        format!("line {line}: {} '{}'", self.kind(), self.name())
     }
 
     /// A property as it stands in the file, `""` where there is none.
@@ -107,48 +87,8 @@ impl<'a> JmeterElement<'a> {
         texts.map(|of| of.node.text().unwrap_or_default()).collect()
     }
 
-    /// All properties, by name and text.
-    pub(super) fn properties(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let nodes = self.node.children().filter(Node::is_element);
-        nodes.filter_map(|node| Some((node.attribute("name")?, node.text().unwrap_or_default())))
-    }
-
     /// Its place in the file, which no other element has.
     pub(super) fn place(self) -> usize {
         self.node.range().start
-    }
-}
-
-/// The elements whose settings hold in a tree: its own, and those around it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct JmeterScope<'a> {
-    own: Vec<JmeterElement<'a>>,
-    outer: Option<Rc<JmeterScope<'a>>>,
-}
-
-impl<'a> JmeterScope<'a> {
-    /// The scope of a tree in another.
-    pub(super) fn with(self: &Rc<Self>, own: Vec<JmeterElement<'a>>) -> Rc<JmeterScope<'a>> {
-        Rc::new(JmeterScope { own, outer: Some(self.clone()) })
-    }
-
-    /// All elements of these kinds, the inner ones first.
-    pub(super) fn all(&self, kinds: &[&str]) -> Vec<JmeterElement<'a>> {
-        let mut scopes = vec![self];
-        while let Some(outer) = scopes.last().and_then(|scope| scope.outer.as_deref()) {
-            scopes.push(outer);
-        }
-        let elements = scopes.into_iter().flat_map(|scope| scope.own.iter());
-        elements.filter(|element| kinds.contains(&element.kind())).copied().collect()
-    }
-
-    /// A property of a request: its own, or that of the innermost defaults that have it.
-    pub(super) fn setting(&self, request: JmeterElement<'a>, name: &str) -> &'a str {
-        let own = Some(request.text(name)).filter(|text| !text.trim().is_empty());
-        let defaults = || {
-            let defaults = self.all(&["ConfigTestElement"]).into_iter();
-            defaults.map(|of| of.text(name)).find(|text| !text.trim().is_empty())
-        };
-        own.or_else(defaults).unwrap_or_default()
     }
 }

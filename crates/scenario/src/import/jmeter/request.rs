@@ -1,243 +1,152 @@
 //! HTTP requests, with the defaults and managers in whose scope they are.
 
-use super::JmeterReader;
-use super::element::{JmeterElement, JmeterScope};
-use super::functions::unencoded;
-use super::groups::RATES;
-use crate::import::collect::SourceRequest;
+use super::expression::unencoded;
+use super::{JmeterElement, JmeterReader};
+use crate::import::body::Header;
+use crate::import::builder::StepRequest;
 use crate::import::{ImportedText, TextPart};
-use crate::names::is_name;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use knee_load::time::Nanos;
-use std::rc::Rc;
 
 /// The most redirections that JMeter follows.
 const REDIRECTS: u32 = 20;
 /// The longest time limit that is taken over, in milliseconds.
 const LIMIT_MAX_MS: u64 = 86_400_000;
 
-/// A header of a request.
-type Header = (String, ImportedText);
-
 impl<'a> JmeterReader<'a> {
     /// Imports a request, with the pauses before it.
-    pub(super) fn request(&mut self, sampler: JmeterElement<'a>, outer: &Rc<JmeterScope<'a>>) {
-        let children = sampler.children();
-        let scope = self.scope_of(&children, outer);
-        for child in &children {
-            match super::controllers::effect(child.kind()) {
-                Some(effect) => self.leave_out(*child, effect),
-                None if RATES.contains(&child.kind()) => self.no_rate(*child),
-                None => {}
-            }
+    pub(super) fn request(&mut self, sampler: JmeterElement<'a>) {
+        for child in self.enter(sampler) {
+            self.note(child);
         }
-        self.settle(&children);
-        if !self.all.has_room() {
-            return;
+        if self.all.has_room() {
+            self.request_in_scope(sampler);
         }
-        let mut draft = SourceRequest {
-            method: self.method(sampler, &scope),
+        self.scopes.pop();
+    }
+
+    fn request_in_scope(&mut self, sampler: JmeterElement<'a>) {
+        let setting = |name: &str| self.setting(sampler, name);
+        let is_on = |name: &str| setting(name) == "true";
+        let follows = is_on("follow_redirects") || is_on("auto_redirects");
+        let (method, limit) = (setting("method"), setting("response_timeout"));
+        let limit = self.number::<u64>(limit).filter(|ms| (1..=LIMIT_MAX_MS).contains(ms));
+        if limit.is_none() {
+            self.all.remark("JMeter waits without a limit; requests here have that of knee, 10s.");
+        }
+        let mut draft = StepRequest {
+            method: self
+                .constant(method)
+                .filter(|m| !m.is_empty())
+                .unwrap_or_else(|| "GET".to_owned()),
             name: Some(sampler.name().to_owned()).filter(|name| !name.is_empty()),
-            headers: self.headers(sampler, &scope),
+            headers: self.headers(),
+            redirects: if follows { REDIRECTS } else { 0 },
             goes_on: self.goes_on,
-            timeout: self.limit(sampler, &scope),
-            ..SourceRequest::default()
+            timeout: limit.map(Nanos::from_millis),
+            ..StepRequest::default()
         };
-        draft.url = self.url(sampler, &scope);
-        self.urls.push(draft.url.clone());
-        self.body(sampler, &scope, &mut draft);
-        self.authorize(sampler, &scope, &mut draft);
-        let flag = |name: &str| scope.setting(sampler, name).trim() == "true";
-        if flag("HTTPSampler.follow_redirects") || flag("HTTPSampler.auto_redirects") {
-            draft.redirects = REDIRECTS;
-        }
-        self.others(sampler, &scope);
-        draft.extract = self.extractors(&scope);
-        draft.expect = self.assertions(&scope);
-        self.set_what_is_needed();
-        self.pauses(&scope);
+        (draft.server, draft.url) = self.url(sampler);
+        self.servers.push(draft.server.clone());
+        self.body(sampler, &mut draft);
+        self.others(sampler);
+        draft.extract = self.extractors();
+        self.assertions(&mut draft);
+        self.pauses();
+        let names: Vec<String> = draft.extract.iter().map(|(name, _)| name.clone()).collect();
         if self.all.request(draft) {
-            self.requests += 1;
+            self.known.extend(names);
         }
     }
 
-    /// Names a timer that holds the rate of a part of the steps.
-    pub(super) fn no_rate(&mut self, timer: JmeterElement<'a>) {
-        self.leave_out(timer, "it holds the rate of some steps: here they have that of sessions");
+    /// A property of a request: its own, or that of the innermost defaults that have it.
+    fn setting(&self, sampler: JmeterElement<'a>, name: &str) -> &'a str {
+        let name = format!("HTTPSampler.{name}");
+        let defaults = self.settings(&["ConfigTestElement"]);
+        let mut all = std::iter::once(sampler).chain(defaults).map(|of| of.text(&name).trim());
+        all.find(|text| !text.is_empty()).unwrap_or_default()
     }
 
-    fn method(&mut self, sampler: JmeterElement<'a>, scope: &JmeterScope<'a>) -> String {
-        let method = self.constant(scope.setting(sampler, "HTTPSampler.method"));
-        method.filter(|method| !method.is_empty()).unwrap_or_else(|| "GET".to_owned())
-    }
-
-    /// The URL without the query that parameters make.
-    fn url(&mut self, sampler: JmeterElement<'a>, scope: &JmeterScope<'a>) -> ImportedText {
-        let path = scope.setting(sampler, "HTTPSampler.path").trim();
-        let path = self.filled(path, sampler);
-        let first = path.parts().first();
-        if let Some(TextPart::Literal(text)) = first
-            && (text.starts_with("http://") || text.starts_with("https://"))
-        {
-            return path;
-        }
-        let [protocol, domain, port] = ["protocol", "domain", "port"].map(|name| {
-            let text = scope.setting(sampler, &format!("HTTPSampler.{name}")).trim();
-            self.place(text, sampler)
-        });
-        let mut url = ImportedText::default();
-        match protocol.literal() {
-            None => {
-                self.leave_out(sampler, "its protocol is known only when it is sent: http here");
-                url.push("http");
+    /// The server and the path without the query that parameters make.
+    fn url(&mut self, sampler: JmeterElement<'a>) -> (ImportedText, ImportedText) {
+        let path = self.filled(self.setting(sampler, "path"), sampler);
+        let letters = path.with_letters();
+        let host = ["http://", "https://"].iter().find_map(|scheme| letters.strip_prefix(scheme));
+        let (server, path) = match host {
+            Some(host) => {
+                let length = host.find(['/', '?']).unwrap_or(host.len());
+                path.divided(letters.len() - host.len() + length)
             }
-            Some("") => url.push("http"),
-            Some(protocol) => url.push(&protocol.to_ascii_lowercase()),
-        }
-        url.push("://");
-        url.append(&domain);
-        if !matches!(port.literal(), Some("" | "0")) {
-            url.push(":");
-            url.append(&port);
-        }
-        let begins = matches!(first, Some(TextPart::Literal(text)) if text.starts_with('/'));
+            None => (self.server(sampler), path),
+        };
         // A value at the begin may have the slash in it.
-        let is_value = matches!(first, Some(TextPart::Value(_)));
-        if !begins && !is_value {
-            url.push("/");
-        }
+        let is_value = matches!(path.parts().first(), Some(TextPart::Value(_)));
+        let has_slash = is_value || path.with_letters().starts_with('/');
+        let mut url = ImportedText::from(if has_slash { "" } else { "/" });
         url.append(&unencoded(&path));
-        url
+        (server, url)
     }
 
-    /// A part of a server's name. What is not known is a variable of the environment.
-    fn place(&mut self, text: &str, sampler: JmeterElement<'a>) -> ImportedText {
-        let (value, unknown) = self.resolved(text);
-        let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-        match name.filter(|name| is_name(name) && !unknown.is_empty()) {
-            Some(name) => {
-                let variable = format!("env({})", name.replace('-', "_"));
-                self.all.remark(format!("Nothing sets {name}, which is ${{{variable}}} here."));
-                ImportedText::value(variable)
-            }
-            None if unknown.is_empty() => value,
-            None => self.filled(text, sampler),
+    fn server(&mut self, sampler: JmeterElement<'a>) -> ImportedText {
+        let [protocol, domain, port] = ["protocol", "domain", "port"]
+            .map(|name| self.part_of_server(self.setting(sampler, name), sampler));
+        if protocol.literal().is_none() {
+            self.leave_out(sampler, "its protocol is known only when it is sent: http here");
         }
+        let protocol = protocol.literal().filter(|protocol| !protocol.is_empty());
+        let protocol = protocol.unwrap_or("http").to_ascii_lowercase();
+        let mut server = ImportedText::from(format!("{protocol}://"));
+        server.append(&domain);
+        if !matches!(port.literal(), Some("" | "0")) {
+            server.push(":");
+            server.append(&port);
+        }
+        server
     }
 
     /// The headers of all managers; those of the inner ones win.
-    fn headers(&mut self, sampler: JmeterElement<'a>, scope: &JmeterScope<'a>) -> Vec<Header> {
+    fn headers(&mut self) -> Vec<Header> {
         let mut headers: Vec<Header> = Vec::new();
-        for manager in scope.all(&["HeaderManager"]) {
+        for manager in self.settings(&["HeaderManager"]) {
             let mut own = Vec::new();
             for header in manager.listed("HeaderManager.headers") {
                 let name = self.filled(header.text("Header.name").trim(), manager);
-                let Some(name) = name.literal().filter(|name| !name.is_empty()) else {
-                    if !name.is_empty() {
-                        self.leave_out(manager, "a header whose name is a value");
-                    }
+                let Some(name) = name.literal() else {
+                    self.leave_out(manager, "a header whose name is a value");
                     continue;
                 };
-                if !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+                let is_given = |(other, _): &Header| other.eq_ignore_ascii_case(name);
+                if !name.is_empty() && !headers.iter().any(is_given) {
                     let value = self.filled(header.text("Header.value"), manager);
                     own.push((name.to_owned(), value));
                 }
             }
             headers.append(&mut own);
         }
-        if scope.setting(sampler, "HTTPSampler.use_keepalive").trim() == "false" {
-            headers.retain(|(name, _)| !name.eq_ignore_ascii_case("connection"));
-            self.all.leave_out("requests without keep-alive: their connections stay open");
-        }
         headers
     }
 
-    /// The time limit of a response.
-    fn limit(&mut self, sampler: JmeterElement<'a>, scope: &JmeterScope<'a>) -> Option<Nanos> {
-        let of_sampler = scope.setting(sampler, "HTTPSampler.response_timeout");
-        let timers = scope.all(&["SampleTimeout"]).into_iter();
-        let of_timers = timers.map(|timer| timer.text("InterruptTimer.timeout"));
-        let mut limits = Vec::new();
-        for text in std::iter::once(of_sampler).chain(of_timers) {
-            let ms = self.number::<u64>(text).filter(|ms| (1..=LIMIT_MAX_MS).contains(ms));
-            limits.extend(ms.map(Nanos::from_millis));
-        }
-        if limits.is_empty() {
-            self.all.remark("JMeter waits without a limit; requests here have that of knee, 10s.");
-        }
-        limits.into_iter().min()
-    }
-
-    /// Credentials that managers have for the URL.
-    fn authorize(
-        &mut self,
-        sampler: JmeterElement<'a>,
-        scope: &JmeterScope<'a>,
-        draft: &mut SourceRequest,
-    ) {
-        let url = draft.url.template();
-        for manager in scope.all(&["AuthManager"]) {
-            for entry in manager.listed("AuthManager.auth_list") {
-                let base = self.filled(entry.text("Authorization.url").trim(), manager).template();
-                if !url.starts_with(&base) || draft.has_header("authorization") {
-                    continue;
-                }
-                let mechanism = entry.text("Authorization.mechanism").trim();
-                if !matches!(mechanism, "" | "BASIC" | "BASIC_DIGEST") {
-                    self.leave_out(manager, &format!("{mechanism}: no credentials are sent"));
-                    continue;
-                }
-                let mut both = self.filled(entry.text("Authorization.username"), sampler);
-                both.push(":");
-                both.append(&self.filled(entry.text("Authorization.password"), sampler));
-                let encoded = match both.literal() {
-                    Some(text) => Some(BASE64.encode(text).into()),
-                    None => ImportedText::call("base64", &[&both]),
-                };
-                if let Some(encoded) = encoded {
-                    let mut value = ImportedText::from("Basic ");
-                    value.append(&encoded);
-                    draft.header("Authorization", value);
-                }
-            }
-        }
-    }
-
     /// Names settings that a scenario does not have.
-    fn others(&mut self, sampler: JmeterElement<'a>, scope: &JmeterScope<'a>) {
-        let setting = |name: &str| scope.setting(sampler, &format!("HTTPSampler.{name}")).trim();
-        if setting("image_parser") == "true" {
-            self.all.leave_out("requests with embedded resources: these are not asked for");
+    fn others(&mut self, sampler: JmeterElement<'a>) {
+        const NAMED: [(&str, &str); 5] = [
+            ("connect_timeout", "its time limit of connections: give --connect-timeout"),
+            ("contentEncoding", "the encoding of its texts: UTF-8 here"),
+            ("image_parser", "its embedded resources: they are not asked for"),
+            ("ipSource", "its source address"),
+            ("proxyHost", "its proxy"),
+        ];
+        for (name, what) in NAMED {
+            let own = self.setting(sampler, name).to_ascii_lowercase();
+            let is_usual = matches!(own.as_str(), "" | "0" | "false" | "utf-8" | "utf8");
+            self.leave_out_where(sampler, &[(!is_usual, what)]);
         }
-        if !setting("proxyHost").is_empty() {
-            self.leave_out(sampler, "its proxy");
-        }
-        if !setting("ipSource").is_empty() {
-            self.leave_out(sampler, "its source address");
-        }
-        let connect = setting("connect_timeout");
-        if !connect.is_empty() && connect != "0" {
-            let told = format!("Connections have {connect} ms: give --connect-timeout.");
-            self.all.remark(told);
-        }
-        let encoding = setting("contentEncoding");
-        if !matches!(encoding.to_ascii_lowercase().as_str(), "" | "utf-8" | "utf8") {
-            self.leave_out(sampler, &format!("its texts are {encoding}: UTF-8 here"));
-        }
-        for manager in scope.all(&["CookieManager"]) {
+        let is_closed = self.setting(sampler, "use_keepalive") == "false";
+        self.leave_out_where(sampler, &[(is_closed, "its connection stays open")]);
+        for manager in self.settings(&["CookieManager"]) {
             let cookies = manager.listed("CookieManager.cookies");
             if !cookies.is_empty() {
                 let names: Vec<&str> = cookies.iter().map(|cookie| cookie.name()).collect();
                 let names = names.join(", ");
                 self.leave_out(manager, &format!("its own cookies are not sent: {names}"));
-            }
-            match (manager.flag("CookieManager.clearEachIteration"), self.is_thread) {
-                (false, false) => self.all.remark(
-                    "JMeter keeps cookies from one pass to the next; sessions begin without.",
-                ),
-                (true, true) => self.leave_out(manager, "cookies are kept from pass to pass"),
-                _ => {}
             }
         }
     }

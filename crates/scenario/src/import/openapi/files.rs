@@ -2,7 +2,7 @@
 
 use super::parse;
 use crate::import::as_text;
-use crate::import::collect::Collector;
+use crate::import::builder::ScenarioBuilder;
 use crate::import::data::ReadFile;
 use knee_load::percent;
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ const KEY: &str = "x-knee-files";
 
 /// Takes in all files below the folder of the description that it refers to, and those that these
 /// refer to. The references become those within the description.
-pub(super) fn take_in(root: &mut Value, read: ReadFile, all: &mut Collector) {
+pub(super) fn take_in(root: &mut Value, read: ReadFile, all: &mut ScenarioBuilder) {
     let mut files = ApiFiles { read, all, is_read: BTreeMap::new(), waiting: Vec::new() };
     references(root, &mut |reference| *reference = files.within("", reference));
     let mut taken = Map::new();
@@ -32,7 +32,7 @@ pub(super) fn take_in(root: &mut Value, read: ReadFile, all: &mut Collector) {
 /// The files that are referred to, and whether each could be read.
 struct ApiFiles<'r, 'a> {
     read: ReadFile<'r>,
-    all: &'a mut Collector,
+    all: &'a mut ScenarioBuilder,
     is_read: BTreeMap<String, bool>,
     /// Those whose own references were not followed.
     waiting: Vec<(String, Value)>,

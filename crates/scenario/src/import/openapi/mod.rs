@@ -5,11 +5,11 @@ mod files;
 mod operation;
 mod schema;
 
-use super::collect::Collector;
+use super::builder::ScenarioBuilder;
 use super::data::ReadFile;
-use super::{Imported, as_text, error, yaml};
+use super::{ImportedScenario, as_text, error, yaml};
 use crate::import::ImportedText;
-use crate::import::collect::SourceRequest;
+use crate::import::builder::StepRequest;
 use knee_load::percent;
 use knee_load::quantity::ParseError;
 use knee_load::spec::Url;
@@ -28,12 +28,16 @@ const DEPTH_MAX: usize = 12;
 ///
 /// # Errors
 /// One line: neither JSON nor YAML, no paths, no server.
-pub fn openapi(bytes: &[u8], target: Option<&str>, read: ReadFile) -> Result<Imported, ParseError> {
+pub fn openapi(
+    bytes: &[u8],
+    target: Option<&str>,
+    read: ReadFile,
+) -> Result<ImportedScenario, ParseError> {
     let mut root = parse(as_text(bytes, "the file")?)?;
     if root.get("paths").is_none_or(|paths| !paths.is_object()) {
         return error("the file is no OpenAPI description: it has no paths");
     }
-    let mut all = Collector::default();
+    let mut all = ScenarioBuilder::default();
     files::take_in(&mut root, read, &mut all);
     let paths = root.get("paths").and_then(Value::as_object).into_iter().flatten();
     let description = ApiDescription { root: &root };
@@ -41,7 +45,9 @@ pub fn openapi(bytes: &[u8], target: Option<&str>, read: ReadFile) -> Result<Imp
         Some(target) => description.target(target.trim_end_matches('/'), &mut all)?,
         None => description.server(&mut all)?,
     };
-    all.set_target(Url::parse(&server)?);
+    let server = Url::parse(&server)?;
+    let base = server.path().trim_end_matches('/').to_owned();
+    all.set_target(server);
     all.remark(
         "Values are the examples and defaults of the description, or made up by their types.",
     );
@@ -56,7 +62,7 @@ pub fn openapi(bytes: &[u8], target: Option<&str>, read: ReadFile) -> Result<Imp
             if let Some(operation) = operation.filter(|_| all.has_room()) {
                 let step =
                     ApiOperation { description: &description, path, method, item, operation };
-                let draft = step.draft(&server, &mut all, &mut schemes);
+                let draft = step.draft(&base, &mut all, &mut schemes);
                 all.request(draft);
             }
         }
@@ -68,6 +74,8 @@ pub fn openapi(bytes: &[u8], target: Option<&str>, read: ReadFile) -> Result<Imp
 fn parse(text: &str) -> Result<Value, ParseError> {
     if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no JSON: {e}")))
+    } else if text.trim().is_empty() {
+        error("the file is empty")
     } else {
         yaml::parse(text)
     }
@@ -79,7 +87,7 @@ struct ApiDescription<'a> {
 
 impl<'a> ApiDescription<'a> {
     /// The given target with its own path, or else with the description's base path.
-    fn target(&self, target: &str, all: &mut Collector) -> Result<String, ParseError> {
+    fn target(&self, target: &str, all: &mut ScenarioBuilder) -> Result<String, ParseError> {
         let base = self.base_path();
         if base.is_empty() || Url::parse(target)?.path() != "/" {
             return Ok(target.to_owned());
@@ -89,7 +97,7 @@ impl<'a> ApiDescription<'a> {
     }
 
     /// The first server with its base path.
-    fn server(&self, all: &mut Collector) -> Result<String, ParseError> {
+    fn server(&self, all: &mut ScenarioBuilder) -> Result<String, ParseError> {
         for server in self.servers() {
             let (url, remarks) = url_of(server);
             if url.contains("://") {
@@ -169,7 +177,7 @@ impl<'a> ApiDescription<'a> {
     }
 
     /// Names what no step has.
-    fn leftovers(&self, schemes: &HashSet<String>, all: &mut Collector) {
+    fn leftovers(&self, schemes: &HashSet<String>, all: &mut ScenarioBuilder) {
         for (name, scheme) in self.schemes() {
             if !schemes.contains(name) {
                 let kind = scheme.get("type").and_then(Value::as_str).unwrap_or("?");
@@ -202,9 +210,9 @@ impl<'a> ApiDescription<'a> {
     pub(super) fn authorize(
         &self,
         operation: &'a Value,
-        draft: &mut SourceRequest,
+        draft: &mut StepRequest,
         used: &mut HashSet<String>,
-        all: &mut Collector,
+        all: &mut ScenarioBuilder,
     ) {
         let ways = operation.get("security").or_else(|| self.root.get("security"));
         let ways = ways.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -253,7 +261,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn add(name: &str, scheme: &Value, draft: &mut SourceRequest, all: &mut Collector) {
+fn add(name: &str, scheme: &Value, draft: &mut StepRequest, all: &mut ScenarioBuilder) {
     let text = |key: &str| scheme.get(key).and_then(Value::as_str).unwrap_or_default();
     let value = ImportedText::value(format!("env({})", variable(name)));
     let mut authorization = |word: &str| {

@@ -3,9 +3,11 @@
 
 use super::schema::ValueMaker;
 use super::{ApiDescription, plain};
-use crate::import::collect::{Collector, FORM, SourceRequest};
+use crate::import::ImportedText;
+use crate::import::body::{FORM, multipart, part};
+use crate::import::builder::{ScenarioBuilder, StepRequest};
 use crate::import::grammar::pointer_part;
-use crate::import::{ImportedBody, ImportedPart, ImportedText};
+use crate::import::yaml::YamlValue;
 use knee_load::percent;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -21,20 +23,20 @@ pub(super) struct ApiOperation<'a> {
 }
 
 impl<'a> ApiOperation<'a> {
-    /// The step, with values for all that it needs.
+    /// The step, with values for all that it needs. `base` is the path of the server.
     pub(super) fn draft(
         &self,
-        server: &str,
-        all: &mut Collector,
+        base: &str,
+        all: &mut ScenarioBuilder,
         schemes: &mut HashSet<String>,
-    ) -> SourceRequest {
+    ) -> StepRequest {
         let name = self.operation.get("operationId").and_then(Value::as_str);
-        let mut draft = SourceRequest {
+        let mut draft = StepRequest {
             method: self.method.to_ascii_uppercase(),
             name: name.map(str::to_owned),
             // One operation that fails says nothing about the next.
             goes_on: true,
-            ..SourceRequest::default()
+            ..StepRequest::default()
         };
         if self.operation.get("servers").or(self.item.get("servers")).is_some() {
             all.leave_out(format!("{}: servers of its own", self.told()));
@@ -77,12 +79,12 @@ impl<'a> ApiOperation<'a> {
             all.leave_out(format!("{}: the value of {{{name}}} is not described", self.told()));
         }
         let sign = if query.is_empty() { "" } else { "?" };
-        draft.url = format!("{server}{path}{sign}{}", query.join("&")).into();
+        draft.url = format!("{base}{path}{sign}{}", query.join("&")).into();
         self.form_data(form, &mut draft);
         self.body(&mut draft, all);
         self.description.authorize(self.operation, &mut draft, schemes, all);
         self.headers(headers, &mut draft, all);
-        draft.expect.status = self.statuses();
+        draft.expect_status(self.statuses());
         draft
     }
 
@@ -91,12 +93,12 @@ impl<'a> ApiOperation<'a> {
     fn headers(
         &self,
         parameters: Vec<(&str, String)>,
-        draft: &mut SourceRequest,
-        all: &mut Collector,
+        draft: &mut StepRequest,
+        all: &mut ScenarioBuilder,
     ) {
         let is_swagger = self.description.root.get("swagger").is_some();
         let others = std::mem::take(&mut draft.headers);
-        let has_parts = draft.content != ImportedBody::None;
+        let has_parts = draft.content.is_some();
         for (name, value) in parameters {
             let lower = name.to_ascii_lowercase();
             let is_given = others.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
@@ -140,7 +142,7 @@ impl<'a> ApiOperation<'a> {
     }
 
     /// The value of a parameter or of a kind of content.
-    fn value(&self, of: &'a Value, all: &mut Collector) -> Value {
+    fn value(&self, of: &'a Value, all: &mut ScenarioBuilder) -> Value {
         if let Some(example) = self.description.example(of) {
             return example;
         }
@@ -155,7 +157,7 @@ impl<'a> ApiOperation<'a> {
         ValueMaker::new(self.description, all).made(schema)
     }
 
-    fn json(&self, media: &str, value: Value, draft: &mut SourceRequest) {
+    fn json(&self, media: &str, value: Value, draft: &mut StepRequest) {
         draft.body = value.to_string().into_bytes();
         draft.header("Content-Type", media);
     }
@@ -173,7 +175,7 @@ impl<'a> ApiOperation<'a> {
     }
 
     /// The form of Swagger 2.
-    fn form_data(&self, form: Vec<(&'a str, &'a Value, Value)>, draft: &mut SourceRequest) {
+    fn form_data(&self, form: Vec<(&'a str, &'a Value, Value)>, draft: &mut StepRequest) {
         if form.is_empty() {
             return;
         }
@@ -187,16 +189,15 @@ impl<'a> ApiOperation<'a> {
             let pairs = form.iter().flat_map(|(name, parameter, value)| {
                 ApiStyle::of(parameter, "query").pairs(name, value)
             });
-            return draft.form(&pairs.collect::<Vec<_>>());
+            return send_form(pairs, draft);
         }
-        let parts = form.iter().map(|(name, parameter, value)| {
-            ((*name).to_owned(), part(name, value, is_file(parameter), None))
-        });
-        draft.content = ImportedBody::Multipart(parts.collect());
+        draft.content = multipart(form.iter().map(|(name, parameter, value)| {
+            ((*name).to_owned(), form_part(name, value, is_file(parameter), None))
+        }));
     }
 
     /// The body of OpenAPI 3.
-    fn body(&self, draft: &mut SourceRequest, all: &mut Collector) {
+    fn body(&self, draft: &mut StepRequest, all: &mut ScenarioBuilder) {
         let Some(body) = self.operation.get("requestBody") else {
             return;
         };
@@ -228,7 +229,7 @@ impl<'a> ApiOperation<'a> {
                 let style = ApiStyle::of(encoding(name).unwrap_or(&Value::Null), "query");
                 style.pairs(name, value)
             });
-            draft.form(&pairs.collect::<Vec<_>>());
+            send_form(pairs, draft);
         } else if media.starts_with("multipart/form-data") {
             self.multipart(content, draft, all);
         } else {
@@ -236,14 +237,14 @@ impl<'a> ApiOperation<'a> {
         }
     }
 
-    fn fields(&self, content: &'a Value, all: &mut Collector) -> Map<String, Value> {
+    fn fields(&self, content: &'a Value, all: &mut ScenarioBuilder) -> Map<String, Value> {
         match self.value(content, all) {
             Value::Object(fields) => fields,
             _ => Map::new(),
         }
     }
 
-    fn multipart(&self, content: &'a Value, draft: &mut SourceRequest, all: &mut Collector) {
+    fn multipart(&self, content: &'a Value, draft: &mut StepRequest, all: &mut ScenarioBuilder) {
         let mut parts = Vec::new();
         for (name, value) in self.fields(content, all) {
             let schema = content.get("schema");
@@ -263,13 +264,10 @@ impl<'a> ApiOperation<'a> {
                 Value::Array(values) => values,
                 value => vec![value],
             };
-            parts.extend(
-                values.iter().map(|value| (name.clone(), part(&name, value, is_file, media))),
-            );
+            let part = |value| (name.clone(), form_part(&name, value, is_file, media));
+            parts.extend(values.iter().map(part));
         }
-        if !parts.is_empty() {
-            draft.content = ImportedBody::Multipart(parts);
-        }
+        draft.content = multipart(parts.into_iter());
     }
 
     /// A body of any other type: its example, or a text.
@@ -277,8 +275,8 @@ impl<'a> ApiOperation<'a> {
         &self,
         media: &str,
         content: &'a Value,
-        draft: &mut SourceRequest,
-        all: &mut Collector,
+        draft: &mut StepRequest,
+        all: &mut ScenarioBuilder,
     ) {
         let value = match self.description.example(content) {
             Some(value) => Some(value),
@@ -299,8 +297,14 @@ impl<'a> ApiOperation<'a> {
     }
 }
 
+/// Sends pairs of a form: `a=1`, percent-encoded.
+fn send_form(pairs: impl Iterator<Item = String>, draft: &mut StepRequest) {
+    draft.body = pairs.collect::<Vec<_>>().join("&").into_bytes();
+    draft.header("Content-Type", FORM);
+}
+
 /// A part of a form: an object as JSON, a file as a text with its name.
-fn part(name: &str, value: &Value, is_file: bool, media: Option<&str>) -> ImportedPart {
+fn form_part(name: &str, value: &Value, is_file: bool, media: Option<&str>) -> YamlValue {
     let is_json = matches!(value, Value::Object(_) | Value::Array(_));
     let usual = match (is_file, is_json) {
         (true, _) => Some("application/octet-stream"),
@@ -308,11 +312,8 @@ fn part(name: &str, value: &Value, is_file: bool, media: Option<&str>) -> Import
         _ => None,
     };
     let text = if is_json { value.to_string() } else { plain(value) };
-    ImportedPart {
-        content: Ok(ImportedText::from(text)),
-        media: media.or(usual).map(str::to_owned),
-        filename: is_file.then(|| format!("{name}.bin")),
-    }
+    let filename = is_file.then(|| format!("{name}.bin"));
+    part(Ok(text.into()), media.or(usual), filename.as_deref())
 }
 
 /// How a list or an object is written.
@@ -352,82 +353,73 @@ impl<'a> ApiStyle<'a> {
         ApiStyle { style, explode, allow_reserved: flag("allowReserved") == Some(true) }
     }
 
-    fn encoded(self, text: &str) -> String {
-        if self.allow_reserved {
-            // Here a URL would end.
-            percent::url(text).replace('#', "%23")
-        } else {
-            percent::component(text.as_bytes())
-        }
-    }
-
     /// Names and values of a query or a form, encoded.
     pub(super) fn pairs(self, name: &str, value: &Value) -> Vec<String> {
-        let pair = |name: &str, value: String| {
-            format!("{}={}", percent::component(name.as_bytes()), value)
-        };
         let between = match self.style {
             "spaceDelimited" => "%20",
             "pipeDelimited" => "%7C",
             "tabDelimited" => "%09",
             _ => ",",
         };
-        let one = |value: &Value| self.encoded(&plain(value));
-        match value {
-            Value::Array(values) if self.explode => {
-                values.iter().map(|value| pair(name, one(value))).collect()
+        let encode = |text: &str| {
+            if self.allow_reserved {
+                // Here a URL would end.
+                percent::url(text).replace('#', "%23")
+            } else {
+                percent::component(text.as_bytes())
             }
-            Value::Array(values) => {
-                let values: Vec<String> = values.iter().map(one).collect();
-                vec![pair(name, values.join(between))]
-            }
-            Value::Object(fields) if self.style == "deepObject" => {
-                let field =
-                    |(key, value): (&String, &Value)| pair(&format!("{name}[{key}]"), one(value));
-                fields.iter().map(field).collect()
-            }
-            Value::Object(fields) if self.explode => {
-                fields.iter().map(|(key, value)| pair(key, one(value))).collect()
-            }
-            Value::Object(fields) => {
-                let field = |(key, value): (&String, &Value)| {
-                    format!("{}{between}{}", self.encoded(key), one(value))
-                };
-                let fields: Vec<String> = fields.iter().map(field).collect();
-                vec![pair(name, fields.join(between))]
-            }
-            value => vec![pair(name, one(value))],
-        }
+        };
+        let name = percent::component(name.as_bytes());
+        let piece = |(key, text): (Option<String>, String)| match key {
+            None => format!("{name}={text}"),
+            Some(key) if self.style == "deepObject" => format!("{name}%5B{key}%5D={text}"),
+            Some(key) => format!("{key}={text}"),
+        };
+        self.pieces(value, between, encode).into_iter().map(piece).collect()
     }
 
     /// The text in a path or in a header.
     pub(super) fn text(self, name: &str, value: &Value, is_path: bool) -> String {
-        let encode = |text: String| {
-            if is_path { percent::component(text.as_bytes()) } else { text }
+        let encode = |text: &str| {
+            if is_path { percent::component(text.as_bytes()) } else { text.to_owned() }
         };
-        let one = |value: &Value| encode(plain(value));
-        let (begin, between, is_matrix) = match self.style {
-            "label" => (".", if self.explode { "." } else { "," }, false),
-            "matrix" => (";", if self.explode { ";" } else { "," }, true),
-            _ => ("", ",", false),
+        let piece = |(key, text): (Option<String>, String)| match key {
+            Some(key) => format!("{key}={text}"),
+            None if self.style == "matrix" => format!("{name}={text}"),
+            None => text,
         };
-        let named = |text: String| if is_matrix { format!("{name}={text}") } else { text };
-        let joined = |texts: Vec<String>| texts.join(between);
-        let inside = match value {
-            Value::Array(values) if is_matrix && self.explode => {
-                joined(values.iter().map(|value| named(one(value))).collect())
+        let pieces = self.pieces(value, ",", encode).into_iter().map(piece);
+        let (begin, between) = match self.style {
+            "label" => (".", "."),
+            "matrix" => (";", ";"),
+            _ => ("", ","),
+        };
+        format!("{begin}{}", pieces.collect::<Vec<_>>().join(between))
+    }
+
+    /// The pieces of a value, each with its key where it has one: a list or an object that does not
+    /// explode is one piece, with signs between its own.
+    fn pieces(
+        self,
+        value: &Value,
+        between: &str,
+        encode: impl Fn(&str) -> String,
+    ) -> Vec<(Option<String>, String)> {
+        let one = |value: &Value| encode(&plain(value));
+        let is_deep = self.style == "deepObject";
+        match value {
+            Value::Array(list) if !self.explode => {
+                vec![(None, list.iter().map(one).collect::<Vec<_>>().join(between))]
             }
-            Value::Array(values) => named(joined(values.iter().map(one).collect())),
+            Value::Array(list) => list.iter().map(|value| (None, one(value))).collect(),
+            Value::Object(fields) if !self.explode && !is_deep => {
+                let fields = fields.iter().flat_map(|(key, value)| [encode(key), one(value)]);
+                vec![(None, fields.collect::<Vec<_>>().join(between))]
+            }
             Value::Object(fields) => {
-                let sign = if self.explode { "=" } else { "," };
-                let field = |(key, value): (&String, &Value)| {
-                    format!("{}{sign}{}", encode(key.clone()), one(value))
-                };
-                let fields = joined(fields.iter().map(field).collect());
-                if self.explode { fields } else { named(fields) }
+                fields.iter().map(|(key, value)| (Some(encode(key)), one(value))).collect()
             }
-            value => named(one(value)),
-        };
-        format!("{begin}{inside}")
+            value => vec![(None, one(value))],
+        }
     }
 }

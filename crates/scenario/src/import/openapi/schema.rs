@@ -2,7 +2,7 @@
 //! same.
 
 use super::{ApiDescription, DEPTH_MAX};
-use crate::import::collect::Collector;
+use crate::import::builder::ScenarioBuilder;
 use knee_load::session::Pattern;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Map, Number, Value, json};
@@ -17,7 +17,7 @@ const LENGTH_MAX: u64 = 10_000;
 /// Makes values of schemas.
 pub(super) struct ValueMaker<'a, 'c> {
     description: &'a ApiDescription<'a>,
-    all: &'c mut Collector,
+    all: &'c mut ScenarioBuilder,
     left: usize,
     /// The references that the value lies in.
     within: Vec<&'a str>,
@@ -64,7 +64,7 @@ impl<'a> ApiSchemas<'a> {
 }
 
 impl<'a, 'c> ValueMaker<'a, 'c> {
-    pub(super) fn new(description: &'a ApiDescription<'a>, all: &'c mut Collector) -> Self {
+    pub(super) fn new(description: &'a ApiDescription<'a>, all: &'c mut ScenarioBuilder) -> Self {
         ValueMaker { description, all, left: VALUES_MAX, within: Vec::new() }
     }
 
@@ -201,21 +201,19 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
             above && below && multiple && (!is_whole || value.fract() == 0.0)
         };
         let (low, high) = (least.map(|(bound, _)| bound), most.map(|(bound, _)| bound));
+        let unit = step.unwrap_or(1.0);
         let mut tries = vec![1.0];
         if let Some(low) = low {
-            tries.extend([low, low.ceil(), low.floor() + 1.0, low + 0.5]);
+            let next = (low / unit).floor() * unit;
+            tries.extend([low, (low / unit).ceil() * unit, next + unit, low + 0.5]);
         }
         if let Some(high) = high {
-            tries.extend([high, high.floor(), high.ceil() - 1.0]);
+            let next = (high / unit).ceil() * unit;
+            tries.extend([high, (high / unit).floor() * unit, next - unit]);
         }
         tries.extend(low.zip(high).map(|(low, high)| (low + high) / 2.0));
-        if let Some(step) = step {
-            let from = low.unwrap_or(step) / step;
-            let to = high.unwrap_or(step) / step;
-            tries.extend(
-                [from.ceil(), from.floor() + 1.0, to.floor(), to.ceil() - 1.0].map(|n| n * step),
-            );
-        }
+        // The least multiple.
+        tries.push(unit);
         let found = tries.into_iter().find(|value| is_fine(*value));
         let value = found.unwrap_or_else(|| {
             self.all.leave_out("a number whose bounds no value meets: 1 here");
@@ -310,7 +308,7 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         if text != "text" || (least..=most).contains(&length) {
             return text.to_owned();
         }
-        text.chars().cycle().take(length.clamp(least, most)).collect()
+        text.chars().cycle().take(length.clamp(least, most.max(least))).collect()
     }
 }
 

@@ -132,7 +132,7 @@ fn what_is_no_description_is_refused() {
     for (text, wrong) in [
         ("", "the file is empty"),
         ("{", "the file is no JSON"),
-        ("a: [", "the file is neither JSON nor YAML"),
+        ("a: [", "line 2: not YAML"),
         ("a: 1", "the file is no OpenAPI description"),
         ("paths: {}", "the description names no server: give --target URL"),
         (
@@ -145,7 +145,7 @@ fn what_is_no_description_is_refused() {
         ),
         ("paths: {}\nhost: h", "the description has no operation"),
         ("a: &x [1]\nb: *x", "the file is no OpenAPI description"),
-        ("a: &x [*x]", "line 1: an alias within what it names"),
+        ("a: &x [*x]", "line 1: an alias of what it is a part of"),
     ] {
         let refused = openapi(text.as_bytes(), None, &mut no_file).unwrap_err().0;
         assert!(refused.starts_with(wrong) && !refused.contains('\n'), "{text}: {refused}");
@@ -205,9 +205,9 @@ fn forms_in_parts_have_files_for_bytes() {
         "string"}, "photo": {"type": "string", "format": "binary"}}}}}}}}}}"#;
     let imported = openapi(text.as_bytes(), None, &mut no_file).unwrap();
     let yaml = imported.to_yaml("a description");
-    assert!(yaml.contains("\"title\": \"text\""), "{yaml}");
+    assert!(yaml.contains("title: \"text\""), "{yaml}");
     let photo =
-        "\"photo\": {text: \"text\", type: \"application/octet-stream\", filename: \"photo.bin\"}";
+        "photo: {text: \"text\", type: \"application/octet-stream\", filename: \"photo.bin\"}";
     assert!(yaml.contains(photo), "{yaml}");
     assert_eq!(imported.left_out, ["the file 'photo' of POST /up: a text in its place"]);
 }
@@ -450,7 +450,7 @@ fn forms_of_swagger_2() {
     assert!(yaml.contains("body: \"l=text&l=text\""), "{yaml}");
     let file = r#"{"in": "formData", "name": "f", "type": "file"}"#;
     let yaml = of(file, "multipart/form-data");
-    assert!(yaml.contains("\"f\": {text: \"text\", type:"), "{yaml}");
+    assert!(yaml.contains("f: {text: \"text\", type:"), "{yaml}");
     let of_headers = |name: &str, more: &str| {
         let header = |name: &str| format!(r#"{{"in": "header", "name": "{name}", {VALUE}}}"#);
         of(&format!("{}{more}", header(name)), "multipart/form-data")
@@ -482,5 +482,5 @@ fn aliases_and_merges_are_what_they_name() {
     let bomb: String = (1..12).map(doubled).collect();
     let refused =
         openapi(format!("x-0: &a0 [1]\n{bomb}").as_bytes(), None, &mut no_file).unwrap_err().0;
-    assert!(refused.ends_with("too large"), "{refused}");
+    assert!(refused.ends_with("expected at most 1000000"), "{refused}");
 }

@@ -2,11 +2,11 @@
 
 mod described;
 mod mutated;
-mod nested;
 mod plans;
 mod recordings;
 mod scripts;
 
+use super::builder::{ScenarioBuilder, StepRequest};
 use super::*;
 use crate::{Scenario, ScenarioInputs, parse_scenario};
 use knee_load::spec::HttpRequest;
@@ -88,11 +88,16 @@ pub(super) fn cases(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
 
 /// The scenario that is written, read again.
 #[track_caller]
-pub(super) fn read(imported: &Imported) -> Scenario {
-    let yaml = imported.to_yaml("a test");
+pub(super) fn read(imported: &ImportedScenario) -> Scenario {
+    read_yaml(&imported.to_yaml("a test"))
+}
+
+/// A scenario file, read again.
+#[track_caller]
+pub(super) fn read_yaml(yaml: &str) -> Scenario {
     let read = |mut environment| parse_scenario(yaml.as_bytes(), "f", &mut environment);
     let mut wrong = None;
-    for environment in Environment::all(&yaml) {
+    for environment in Environment::all(yaml) {
         match read(environment) {
             Ok(scenario) => return scenario,
             Err(other) => wrong = wrong.or(Some(other)),
@@ -102,7 +107,7 @@ pub(super) fn read(imported: &Imported) -> Scenario {
 }
 
 #[track_caller]
-fn requests(imported: &Imported) -> Vec<HttpRequest> {
+fn requests(imported: &ImportedScenario) -> Vec<HttpRequest> {
     read(imported).requests
 }
 
@@ -111,7 +116,12 @@ fn header<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
     headers.find_map(|(n, v)| n.eq_ignore_ascii_case(name).then_some(v.as_str()))
 }
 
-fn curl(line: &str) -> Imported {
+/// How many steps a file has that lie in no other.
+pub(super) fn step_count(imported: &ImportedScenario) -> usize {
+    imported.to_yaml("a test").matches("\n      - ").count()
+}
+
+fn curl(line: &str) -> ImportedScenario {
     curl_line(line, &mut no_file).unwrap_or_else(|e| panic!("{line}: {e}"))
 }
 
@@ -158,7 +168,7 @@ fn options_of_curl_mean_what_they_mean_there() {
     }
     let told =
         curl("curl -L -x p:1 --digest -H 'Accept:' -b jar h --next http://other/ --next h/2");
-    assert_eq!(told.sessions[0].steps.len(), 3);
+    assert_eq!(step_count(&told), 3);
     assert_eq!(told.targets.len(), 2);
     assert!(told.to_yaml("curl").contains("redirects: 50"));
     assert_eq!(told.left_out.len(), 4, "{:?}", told.left_out);
@@ -175,11 +185,32 @@ fn options_of_curl_mean_what_they_mean_there() {
 
 #[test]
 fn a_name_is_taken_as_it_is() {
-    let mut imported = curl("curl http://h/");
-    if let [ImportedStep::Request(request)] = &mut imported.sessions[0].steps[..] {
-        request.name = Some("a ${b}".to_owned());
-    }
+    let mut all = ScenarioBuilder::default();
+    let name = Some("a ${b}".to_owned());
+    all.request(StepRequest { name, ..get("http://h/") });
+    let imported = all.finish("none").unwrap();
     assert_eq!(read(&imported).plan.requests[0].name, "a ${b}");
+}
+
+/// A request of a GET.
+fn get(url: &str) -> StepRequest {
+    StepRequest { method: "GET".to_owned(), url: url.into(), ..StepRequest::default() }
+}
+
+#[test]
+fn steps_are_bounded() {
+    let mut all = ScenarioBuilder::default();
+    for _ in 0..20 {
+        all.open();
+        all.request(get("http://h/"));
+    }
+    for _ in 0..20 {
+        let steps = all.close();
+        all.push_around("repeat", YamlValue::plain(2), steps);
+    }
+    let imported = all.finish("none").unwrap();
+    assert_eq!(imported.left_out, ["steps more than 8 levels deep (12 times)"]);
+    read(&imported);
 }
 
 #[test]
@@ -227,7 +258,7 @@ fn a_recording_is_a_session_with_its_pauses() {
     assert_eq!(requests[1].path, "/login");
     assert_eq!(&*requests[1].body, b"n=a+b&p=%C3%BC");
     assert_eq!(header(&requests[1], "user-agent"), Some("U, U2"));
-    assert_eq!(imported.sessions[0].steps[1], ImportedStep::Think("2899ms".to_owned()));
+    assert!(imported.to_yaml("a test").contains("- think: 2899ms\n"));
     assert_eq!(imported.left_out.len(), 2, "{:?}", imported.left_out);
     assert!(imported.left_out[1].starts_with("requests to https://cdn.test: name it with"));
     for bad in ["", "[]", "{}", r#"{"log":{"entries":[]}}"#, "\u{0}"] {
@@ -290,12 +321,7 @@ fn credentials_come_from_the_environment() {
         let imported = curl(&format!("curl {options} h")).without_credentials(&names);
         let yaml = imported.to_yaml("curl");
         assert!(!yaml.contains("pass-1") && !yaml.contains("cGFzcy0x"), "{options}: {yaml}");
-        let steps = &imported.sessions[0].steps;
-        let [ImportedStep::Request(request)] = &steps[..] else {
-            panic!("{steps:?}");
-        };
-        let found = request.headers.iter().find(|(name, _)| name == header);
-        assert_eq!(found.map(|(_, value)| value.template()).as_deref(), Some(value), "{options}");
+        assert!(yaml.contains(&format!("{header}: \"{value}\"\n")), "{options}: {yaml}");
     }
     let both = curl("curl -u a:pass-1 h --next -u b:pass-2 h --next -u c:pass-1 h");
     let yaml = both.without_credentials(&names).to_yaml("curl");
@@ -309,41 +335,12 @@ fn credentials_come_from_the_environment() {
 #[test]
 fn headers_that_all_requests_have_are_written_once() {
     let two = curl("curl -H 'A: 1' -H 'B: 2' h --next -H 'A: 1' -H 'B: 3' h");
-    assert_eq!(two.headers, [("A".to_owned(), "1".into())]);
+    let yaml = two.to_yaml("curl");
+    assert_eq!(yaml.matches("A: \"1\"").count(), 1, "{yaml}");
+    assert!(yaml.contains("defaults:\n  headers:\n    A: \"1\"\n"), "{yaml}");
     let requests = requests(&two);
     for (request, b) in requests.iter().zip(["2", "3"]) {
         assert_eq!((header(request, "a"), header(request, "b")), (Some("1"), Some(b)));
-    }
-}
-
-const VEGETA: &str = "# targets\nGET http://h:8080/a\nX-A: 1\nX-A: 2\n\n\
-    POST http://h:8080/b\nContent-Type: application/json\n@body.json\nGET http://h:8080/c\n";
-
-#[test]
-fn targets_of_vegeta_are_steps_in_their_order() {
-    let imported = vegeta(VEGETA.as_bytes(), &mut no_file).unwrap();
-    // Beside each is what it is redirected to.
-    let mut all = requests(&imported);
-    all.retain(|request| !request.path.is_empty());
-    let paths: Vec<&str> = all.iter().map(|r| r.path.as_str()).collect();
-    assert_eq!(paths, ["/a", "/b", "/c"]);
-    assert_eq!(header(&all[0], "x-a"), Some("1, 2"));
-    assert_eq!(&*all[1].body, b"{\"a\":[1,2]}");
-    let json = r#"{"method":"POST","url":"http://h/x","body":"aGk=","header":{"A":["1"]}}"#;
-    let imported = vegeta(json.as_bytes(), &mut no_file).unwrap();
-    let all = requests(&imported);
-    assert_eq!((&*all[0].body, header(&all[0], "a")), (&b"hi"[..], Some("1")));
-    for (bad, wrong) in [
-        ("", "the file has no target"),
-        ("GET", "line 1: no target"),
-        ("GET http://h/ x", "line 1: no target"),
-        ("GET http://h/\nnonsense", "line 2: neither"),
-        ("GET http://h/\n@gone", "line 2: gone: is missing"),
-        ("{\"method\":1}", "line 1: no target"),
-        ("{\"method\":\"GET\",\"url\":\"h\",\"body\":\"?\"}", "line 1: the body"),
-    ] {
-        let refused = vegeta(bad.as_bytes(), &mut no_file).unwrap_err().0;
-        assert!(refused.starts_with(wrong) && !refused.contains('\n'), "{bad}: {refused}");
     }
 }
 
@@ -367,15 +364,15 @@ fn no_text_breaks_the_file_that_is_written() {
         "{",
         "}",
     ] {
-        let draft = SourceRequest {
+        let draft = StepRequest {
             method: "POST".to_owned(),
             url: format!("http://h/{text}").into(),
             name: Some(text.to_owned()),
             headers: vec![("X".to_owned(), text.into())],
             body: text.as_bytes().to_vec(),
-            ..SourceRequest::default()
+            ..StepRequest::default()
         };
-        let mut all = Collector::default();
+        let mut all = ScenarioBuilder::default();
         all.leave_out(text);
         all.request(draft);
         let imported = all.finish("none").unwrap();

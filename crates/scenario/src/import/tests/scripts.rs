@@ -1,7 +1,7 @@
 //! Plans of JMeter.
 
 use super::{header, requests};
-use crate::import::{ImportedStep, jmeter};
+use crate::import::jmeter;
 
 pub(super) const JMETER: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2">
@@ -97,17 +97,16 @@ fn samplers_of_jmeter_are_steps() {
     assert_eq!(header(&all[0], "x-a"), Some("1"));
     assert_eq!(header(&all[1], "x-a"), None);
     assert_eq!(&*all[1].body, br#"{"t": "${token}"}"#);
-    let pause = ImportedStep::Think("300ms".to_owned());
-    let steps = &imported.sessions[0].steps;
-    assert!(steps[0] == pause && steps[2] == pause);
-    let stages: Vec<_> = imported.load.stages.iter().map(|s| (s.from, s.to)).collect();
-    assert_eq!(stages, [(0.0, 12.0), (12.0, 12.0)]);
+    let yaml = imported.to_yaml("a plan");
+    assert!(yaml.contains("steps:\n      - think: 300ms\n      - get: /items?q=a+b\n"), "{yaml}");
+    assert_eq!(yaml.matches("- think: 300ms\n").count(), 2, "{yaml}");
+    assert!(yaml.contains("    - {ramp: 0 -> 12 users, for: 10s}\n"), "{yaml}");
+    assert!(yaml.contains("    - {hold: 12 users, for: 50s}\n"), "{yaml}");
     assert_eq!(
         imported.left_out,
         [
             "line 58: HTTPSamplerProxy 'Post': nothing here sets ${token}: it is sent as this text",
-            "line 22: ThreadGroup 'Users': passes of each of 12 threads: 5; here its duration ends \
-             the run",
+            "line 22: ThreadGroup 'Users': its threads make 5 passes; here a duration or -n ends it",
             "elements that are disabled in the plan: 1",
         ]
     );
@@ -117,15 +116,17 @@ fn samplers_of_jmeter_are_steps() {
     }
     let doubled = |n: usize| {
         format!(
-            "<elementProp elementType='Argument'><stringProp name='Argument.name'>a{}</stringProp>\
+            "<elementProp name='x'><stringProp name='Argument.name'>a{}</stringProp>\
              <stringProp name='Argument.value'>${{a{n}}}${{a{n}}}x</stringProp></elementProp>",
             n + 1
         )
     };
     let doubled: String = (0..200).map(doubled).collect();
-    let plan = "<jmeterTestPlan><hashTree><Arguments>".to_owned()
+    let plan = "<jmeterTestPlan><hashTree><TestPlan/><hashTree><Arguments>\
+                <collectionProp name='Arguments.arguments'>"
+        .to_owned()
         + &doubled
-        + "</Arguments></hashTree></jmeterTestPlan>";
+        + "</collectionProp></Arguments></hashTree></hashTree></jmeterTestPlan>";
     assert!(jmeter(plan.as_bytes()).is_err());
     let deep = format!("<jmeterTestPlan>{}", "<hashTree>".repeat(5000));
     assert!(jmeter(deep.as_bytes()).is_err());
