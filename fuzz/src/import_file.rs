@@ -2,9 +2,8 @@
 
 use super::scenario_file;
 use knee_load::spec::ParseError;
-use knee_scenario::import::{Imported, K6_STACK, curl_line, har, jmeter, k6, openapi, vegeta};
+use knee_scenario::import::{Imported, curl_line, har, jmeter, openapi, vegeta};
 use knee_scenario::{ScenarioInputs, parse_scenario};
-use std::thread;
 
 /// The first line names the format, the rest is the file.
 pub fn check(data: &[u8]) {
@@ -28,17 +27,8 @@ fn import(format: &[u8], file: &[u8]) -> Option<Result<Imported, ParseError>> {
         b"har" => har(file, &[]),
         b"openapi" => openapi(file, None, &mut a_file),
         b"vegeta" => vegeta(file, &mut a_file),
-        b"k6" => on_large_stack(|| k6(file, &mut a_file)),
         b"jmeter" => jmeter(file),
         _ => return None,
-    })
-}
-
-fn on_large_stack<T: Send>(import: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        let stack = thread::Builder::new().stack_size(K6_STACK);
-        let started = stack.spawn_scoped(scope, import).expect("a thread");
-        started.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
     })
 }
 

@@ -63,11 +63,10 @@ fn a_script_of_k6_runs_with_what_lies_beside_it() {
         }}"
     );
     let script = TempPath::with("script.js", &script);
-    let scenario = TempPath::new("script.yaml");
-    let imported = run(&["import", "k6", script.str(), "-o", scenario.str()]);
-    assert_eq!((imported.status, &*imported.stderr), (Some(0), ""));
+    let line = run(&["import", "k6", script.str()]);
+    assert_eq!(line.stdout, format!("knee run {}\n", script.str()));
     let options = ["-n", "10", "--no-save", "--json", "-"];
-    let report = run(&[&["run", scenario.str()], &options[..]].concat()).json();
+    let report = run(&[&["run", script.str()], &options[..]].concat()).json();
     let outcomes = &report["trials"][0]["outcomes"];
     assert_eq!(outcomes["ok"], 20, "{outcomes}");
 }
@@ -76,7 +75,7 @@ fn a_script_of_k6_runs_with_what_lies_beside_it() {
 fn scripts_that_are_nested_deeply_are_refused() {
     for (begin, count) in [("!", 39_000), ("(a=", 12_000), ("`${", 12_000), ("x=", 38_000)] {
         let script = TempPath::with("deep.js", &begin.repeat(count));
-        let refused = run(&["import", "k6", script.str()]);
+        let refused = run(&["run", script.str()]);
         assert_eq!(refused.status, Some(2), "{begin}: {}", refused.stderr);
         assert_eq!(refused.stderr.lines().count(), 1, "{begin}: {}", refused.stderr);
     }

@@ -44,7 +44,6 @@ fn readers(file: &str) -> Vec<Vec<String>> {
         &["import", "har", file],
         &["import", "openapi", file],
         &["import", "vegeta", file],
-        &["import", "k6", file],
         &["import", "jmeter", file],
         &["import", "curl", "--", "curl", url, "-d", &body],
         &["scenario", "check", file],

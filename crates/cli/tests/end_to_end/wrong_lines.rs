@@ -87,7 +87,7 @@ const LINES: &[(&str, &str)] = &[
     ("run htp://127.0.0.1:1/", "has the scheme 'htp'"),
     ("run http://127.0.0.1:port/", "a port is 1 to 65535"),
     // Files in the place of a URL.
-    ("run script.js", "'knee import k6'"),
+    ("run script.js", "no such file"),
     ("run urls.txt", "'knee run --targets FILE'"),
     ("run targets.csv", "'knee run --targets FILE'"),
     ("run x.har", "'knee import har'"),

@@ -13,7 +13,6 @@ mod grammar;
 mod har;
 mod jmeter;
 mod json_text;
-mod k6;
 mod model;
 mod openapi;
 #[cfg(test)]
@@ -36,7 +35,6 @@ use std::collections::BTreeMap;
 pub use curl::{curl_as_options, curl_line, curl_line_words, curl_words, is_curl, typographic};
 pub use har::har;
 pub use jmeter::jmeter;
-pub use k6::{K6_STACK, k6};
 pub use model::*;
 pub use openapi::openapi;
 pub use text::{ImportedText, TextPart};

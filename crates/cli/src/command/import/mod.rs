@@ -6,15 +6,9 @@ use crate::args::SecretArgs;
 use crate::failure::{Exit, Failure, of_command_line, of_command_line_and};
 use crate::{input, stdio};
 use clap::{Args, Subcommand};
-use knee_load::quantity::ParseError;
 use knee_load::secrets::Secrets;
 use knee_load::spec::Url;
 use knee_scenario::import::{self, Imported};
-use std::path::Path;
-use std::thread;
-
-/// Largest module or file of settings of a k6 script, in bytes.
-const SCRIPT_FILE_MAX: u64 = 4 << 20;
 
 /// Make a scenario file from a curl line, a HAR, an OpenAPI description or files of other tools
 ///
@@ -86,14 +80,14 @@ enum RawFormat {
         knee import vegeta targets.txt -o targets.yaml")]
     Vegeta(FileToFile),
 
-    /// Import a k6 script, in JavaScript or TypeScript
-    ///
-    /// The script is not run: its functions are followed. Requests, pauses, groups, checks, values
-    /// of responses, conditions and loops become steps. Scenarios, stages and thresholds of the
-    /// options become sessions, load and fail_if. Modules and settings beside it are read.
+    /// Print the line that runs a k6 script: scripts run as they are
     #[command(after_help = "Example:\n  \
-        knee import k6 script.js -o script.yaml")]
-    K6(FileToFile),
+        knee import k6 script.js")]
+    K6 {
+        /// The script
+        #[arg(value_name = "FILE")]
+        file: String,
+    },
 
     /// Import a JMeter test plan
     ///
@@ -168,32 +162,15 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
             files.import(|bytes| import::openapi(bytes, target.as_deref(), &mut beside))?
         }
         RawFormat::Vegeta(files) => files.import(|bytes| import::vegeta(bytes, &mut read))?,
-        RawFormat::K6(files) => {
-            let folder = Path::new(&files.file).parent().map(Path::to_path_buf);
-            let folder = folder.unwrap_or_default();
-            let mut beside = |file: &str| match folder.join(file).to_str() {
-                Some(path) => input::read_file(path, SCRIPT_FILE_MAX),
-                None => Err("is no UTF-8 path".to_owned()),
-            };
-            files.import(|bytes| on_large_stack(|| import::k6(bytes, &mut beside)))?
+        RawFormat::K6 { file } => {
+            stdio::write(|out| writeln!(out, "knee run {file}"))?;
+            return Ok(Exit::Fine);
         }
         RawFormat::Jmeter(files) => files.import(import::jmeter)?,
         RawFormat::Log(log) => return log.execute(),
     };
     deliver(&out, &source, imported)?;
     Ok(Exit::Fine)
-}
-
-/// Follows a script on a stack with room for what lies in its brackets.
-fn on_large_stack(
-    import: impl FnOnce() -> Result<Imported, ParseError> + Send,
-) -> Result<Imported, ParseError> {
-    thread::scope(|scope| {
-        let stack = thread::Builder::new().stack_size(import::K6_STACK);
-        let started = stack.spawn_scoped(scope, import);
-        let started = started.map_err(|e| ParseError(format!("cannot be followed: {e}")))?;
-        started.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
-    })
 }
 
 impl FileToFile {

@@ -1,7 +1,6 @@
 //! What each format becomes, and that a scenario can have it.
 
 mod described;
-mod k6_scripts;
 mod mutated;
 mod nested;
 mod plans;

@@ -1,7 +1,6 @@
 //! Sources that are damaged anywhere: one line or a scenario, never a panic.
 
 use super::described::{JSON, YAML};
-use super::k6_scripts::{K6, imported};
 use super::plans::everything;
 use super::scripts::JMETER;
 use super::{HAR, VEGETA, no_file, read};
@@ -53,11 +52,6 @@ proptest! {
     fn descriptions(json in damaged(JSON), yaml in damaged(YAML)) {
         check(openapi(&json, None, &mut no_file));
         check(openapi(&yaml, None, &mut no_file));
-    }
-
-    #[test]
-    fn scripts(bytes in damaged(K6)) {
-        check(imported(bytes));
     }
 
     #[test]
