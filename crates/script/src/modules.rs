@@ -53,6 +53,7 @@ impl Resolver for Modules {
         name: &str,
         _: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
+        *self.0.imported.borrow_mut() = (base.to_owned(), name.to_owned());
         resolve(base, name).map_err(|why| {
             let refused = (name.to_owned(), base.to_owned(), format!("import '{name}': {why}"));
             self.0.refused.borrow_mut().get_or_insert(refused);
@@ -71,7 +72,12 @@ impl Loader for Modules {
         if let Some((_, source)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
             return Module::declare(ctx.clone(), name, *source);
         }
-        let source = self.0.file(name).map_err(|why| Error::new_loading_message(name, why))?;
+        let source = self.0.file(name).map_err(|why| {
+            let (base, asked) = self.0.imported.borrow().clone();
+            let why = format!("import '{asked}': {why}");
+            self.0.refused.borrow_mut().get_or_insert((asked, base, why.clone()));
+            Error::new_loading_message(name, why)
+        })?;
         Module::declare(ctx.clone(), name, source)
     }
 }

@@ -306,10 +306,10 @@ fn data<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<
         if own.is_running.get() {
             return Err(fail("files are opened in the init code".to_owned()));
         }
-        // From the module that calls it, which is the third on the stack.
-        let base = ctx.script_or_module_name(2).and_then(|atom| atom.to_string().ok());
-        let main = &own.setup.script.plan().main;
-        let base = base.filter(|base| !modules::is_built_in(base)).unwrap_or(main.clone());
+        // Paths are those of the module that calls it.
+        let callers = (1..8).filter_map(|level| ctx.script_or_module_name(level)?.to_string().ok());
+        let mut callers = callers.filter(|name| !modules::is_built_in(name));
+        let base = callers.next().unwrap_or_else(|| own.setup.script.plan().main.clone());
         let found = modules::below(&base, &path).map_err(fail)?;
         let bytes = own.file(&found).map_err(fail)?;
         if binary {

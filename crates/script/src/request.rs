@@ -124,7 +124,7 @@ impl UrlParts {
         if path.iter().any(u8::is_ascii_control) {
             return Err(wrong("it holds a control character"));
         }
-        encode_path(&mut path);
+        encode_target(&mut path);
         Ok(UrlParts { is_secure, authority: url.host().to_owned(), path, user })
     }
 
@@ -136,6 +136,19 @@ impl UrlParts {
 
     fn origin(&self) -> Origin {
         Origin::new(self.is_secure, &self.authority)
+    }
+}
+
+/// Encodes what a request line cannot have. A query stays as it is but for blanks, as with k6.
+fn encode_target(target: &mut Vec<u8>) {
+    let query = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
+    let query = target.split_off(query);
+    encode_path(target);
+    for byte in query {
+        match byte {
+            b' ' => target.extend_from_slice(b"%20"),
+            other => target.push(other),
+        }
     }
 }
 

@@ -134,6 +134,8 @@ pub(crate) struct Shared {
     pub(crate) log: RefCell<String>,
     /// Files read so far.
     pub(crate) files: RefCell<BTreeMap<String, Vec<u8>>>,
+    /// The last import: who asked for it, and its name there.
+    pub(crate) imported: RefCell<(String, String)>,
     /// Why a module cannot be used: what it is, who asks for it, and the reason.
     pub(crate) refused: RefCell<Option<(String, String, String)>>,
 }
@@ -165,6 +167,7 @@ impl Shared {
             groups: RefCell::default(),
             log: RefCell::default(),
             files: RefCell::default(),
+            imported: RefCell::default(),
             refused: RefCell::default(),
             setup,
         }

@@ -295,6 +295,16 @@ fn failure_of(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> Failure {
         let at = modules::position_of(&source, &name).map(|(line, column)| (from, line, column));
         return Failure { kind: FailureKind::Exception, message: why, at };
     }
+    if failure.at.is_none()
+        && let Some((_, rest)) = failure.message.split_once("in module '")
+        && let Some((name, _)) = rest.split_once('\'')
+    {
+        // An export that is not there: the first import of its module.
+        let main = &shared.setup.script.plan().main;
+        let source = shared.file(main).unwrap_or_default();
+        let at = modules::position_of(&source, name);
+        return Failure { at: at.map(|(line, column)| (main.clone(), line, column)), ..failure };
+    }
     if let Some(reason) = shared.aborts.borrow_mut().take() {
         return Failure { kind: FailureKind::Abort, message: reason, at: failure.at };
     }

@@ -1,7 +1,7 @@
 //! What was measured of sessions.
 
 use super::sums::{add_by_name, merge_each, merge_some};
-use super::{Histogram, Outcomes};
+use super::{Histogram, Outcomes, ScriptMeasured};
 use crate::session::{SessionPlan, Unexpected, UnfitValue};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};

@@ -16,7 +16,7 @@ const escape = (v) => encodeURIComponent(v).replace(/[!'()*]/g, (c) => '%' + c.c
 function form(body) {
   return Object.keys(body).sort().flatMap((name) => {
     const value = body[name];
-    return (Array.isArray(value) ? value : [value]).map((v) => `${escape(name)}=${escape(v === null ? '' : String(v))}`);
+    return (Array.isArray(value) ? value : [value]).map((v) => `${escape(name)}=${escape(v === null || v === undefined ? '<nil>' : String(v))}`);
   }).join('&');
 }
 
@@ -261,7 +261,7 @@ function checked(s, raw) {
   return new Response(raw, s);
 }
 function request(method, to, body, params) {
-  const s = spec(String(method).toUpperCase(), to, body, params);
+  const s = spec(String(method), to, body, params);
   return checked(s, K.send(s));
 }
 const get = (to, params) => request('GET', to, null, params);
@@ -273,15 +273,15 @@ const del = (to, body, params) => request('DELETE', to, body, params);
 const optionsRequest = (to, body, params) => request('OPTIONS', to, body, params);
 function asyncRequest(method, to, body, params) {
   try {
-    const s = spec(String(method).toUpperCase(), to, body, params);
+    const s = spec(String(method), to, body, params);
     return K.promised(s, (raw) => checked(s, raw));
   } catch (e) { return Promise.reject(e); }
 }
 function batch(requests) {
   const one = (r) => {
     if (typeof r === 'string' || (r && typeof r === 'object' && 'name' in r && 'url' in r && !('method' in r))) return spec('GET', r, null, {});
-    if (Array.isArray(r)) return spec(String(r[0]).toUpperCase(), r[1], r[2], r[3]);
-    if (r && typeof r === 'object') return spec(String(r.method ?? 'GET').toUpperCase(), r.url, r.body, r.params);
+    if (Array.isArray(r)) return spec(String(r[0]), r[1], r[2], r[3]);
+    if (r && typeof r === 'object') return spec(String(r.method ?? 'GET'), r.url, r.body, r.params);
     throw new Error(`invalid request in batch: '${r}'`);
   };
   const keys = Object.keys(requests);

@@ -150,7 +150,7 @@ fn values_of_the_modules() {
             "return crypto.sha256('abc')",
             "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"",
         ),
-        ("return crypto.hmac('sha1', 'k', 'abc', 'base64')", "\"pvr4o3wVmYbhPRBG0JuPS9/FTe8=\""),
+        ("return crypto.hmac('sha1', 'k', 'abc', 'base64')", "\"+b7wkf4A2fUShZODbbqZ4ZPwgXQ=\""),
         ("return crypto.md5('')", "\"d41d8cd98f00b204e9800998ecf8427e\""),
         ("return encoding.b64decode(encoding.b64encode('hé'), 'std', 's')", "\"hé\""),
         (
@@ -227,14 +227,14 @@ fn mistakes_are_one_line_with_a_position() {
     for (source, want) in [
         (
             "export default function () { nope(); }",
-            "main.js:1:29: ReferenceError: nope is not defined",
+            "main.js:1:30: ReferenceError: nope is not defined",
         ),
         ("let x = ;", "main.js:1:9: SyntaxError: "),
         (
             "import ws from 'k6/ws';\nexport default () => {}",
             "main.js:1:16: import 'k6/ws': scripts speak HTTP alone",
         ),
-        ("import { nope } from 'k6';\nexport default () => {}", "SyntaxError: "),
+        ("import { nope } from 'k6';\nexport default () => {}", "main.js:1:22: SyntaxError: "),
         ("import x from './none.js'", "./none.js"),
         (
             "import http from 'k6/http';\nexport default () => {\n  http.nope;\n}",
@@ -246,7 +246,7 @@ fn mistakes_are_one_line_with_a_position() {
             "export default () => { for (;;) { try { while (true); } catch (e) {} } }",
             "computed for over",
         ),
-        ("export default () => { let s = 'x'; while (true) s += s + s; }", "--script-memory"),
+        ("export default () => { 'x'.padEnd(1e9); }", "--script-memory"),
         (
             "export default () => { const f = () => f() + 1; f(); }",
             "Maximum call stack size exceeded",
