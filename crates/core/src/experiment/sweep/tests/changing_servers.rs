@@ -19,11 +19,9 @@ use knee_sim::{Stall, World, simulate};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
-/// Servers of the usual test. `KNEE_SILENT_SERVERS` asks for another number, or for some: `40..60`.
+/// Servers of the usual test. `KNEE_SILENT_SERVERS` asks for another number, or for
+/// some, such as `1000..2000` in a process of its own.
 const SERVERS: Range<u64> = 0..14;
 /// Time between two slices.
 const BETWEEN_S: f64 = 0.02;
@@ -337,32 +335,18 @@ fn asked() -> Range<u64> {
 
 #[test]
 fn what_servers_did_is_named_and_what_they_sustained() {
-    let asked = asked();
-    let next = AtomicU64::new(asked.start);
-    let tallies = Mutex::new(BTreeMap::<&str, ServerTally>::new());
-    let observe_all = || {
-        while let Some(number) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&n| n < asked.end)
-        {
-            let case = observe(number);
-            let mut tallies = tallies.lock().unwrap();
-            tallies.entry(case.name).or_default().add(&case);
-            tallies.entry("all").or_default().add(&case);
-            let is_right = case.error.abs() <= 0.02 && case.is_covered && case.wrong.is_empty();
-            if !is_right || !case.misses.is_empty() || case.misnamed.is_some() {
-                let SilentCase { error, line, misses, wrong, misnamed, is_covered, .. } = case;
-                let covers = if is_covered { "" } else { "UNCOVERED " };
-                println!("{error:+.3} {covers}{misnamed:?} {misses:?} {wrong:?} {line}");
-            }
+    let mut tallies = BTreeMap::<&str, ServerTally>::new();
+    for number in asked() {
+        let case = observe(number);
+        tallies.entry(case.name).or_default().add(&case);
+        tallies.entry("all").or_default().add(&case);
+        let is_right = case.error.abs() <= 0.02 && case.is_covered && case.wrong.is_empty();
+        if !is_right || !case.misses.is_empty() || case.misnamed.is_some() {
+            let SilentCase { error, line, misses, wrong, misnamed, is_covered, .. } = case;
+            let covers = if is_covered { "" } else { "UNCOVERED " };
+            println!("{error:+.3} {covers}{misnamed:?} {misses:?} {wrong:?} {line}");
         }
-    };
-    thread::scope(|scope| {
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        for _ in 0..workers {
-            thread::Builder::new().spawn_scoped(scope, observe_all).expect("a thread");
-        }
-    });
-    let tallies = tallies.into_inner().unwrap();
+    }
     for (name, tally) in &tallies {
         println!("{name}: {tally:?}");
     }
