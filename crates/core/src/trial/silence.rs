@@ -15,6 +15,7 @@ use knee_load::spec::Load;
 use knee_load::stats::tail::{Hazard, TailPoints};
 use knee_load::time::Nanos;
 use std::ops::Range;
+use std::slice;
 
 /// An operation hangs if it has waited for this time, …
 const HUNG: Nanos = Nanos::from_secs(1);
@@ -30,8 +31,10 @@ const GAPS_MIN: u64 = 8;
 const POINTS: TailPoints = [0.5, 0.8, 0.95];
 /// … and at first, where silences are still among the gaps.
 const FIRST_POINTS: TailPoints = [0.5, 0.75, 0.9];
-/// Gaps of which the shortest is this many times as long as all others are no part of their law, …
-const APART: f64 = 8.0;
+/// Gaps of this many times the length of the one that one in a hundred of the others exceeds, …
+const APART: f64 = 6.0;
+/// … and of this many times the longest of the others, are no part of their law, …
+const APART_OF_LONGEST: f64 = 2.5;
 /// … if they are no more than one in this number of all.
 const RARE: u64 = 20;
 /// Grain of times that are known to the nanosecond.
@@ -154,6 +157,8 @@ struct Gap {
     at_end: bool,
     /// The end up to which it is judged: that of the window, where operations are left after it.
     judged: usize,
+    /// The generator made it.
+    of_generator: bool,
 }
 
 impl Gap {
@@ -209,6 +214,12 @@ impl SilenceRecord {
         self.timeline.bin
     }
 
+    /// Begin and end of these bins.
+    fn ends_of(&self, bins: &Range<usize>) -> [Nanos; 2] {
+        let at = |i: usize| Nanos(i as u64 * self.timeline.bin.0).min(self.timeline.end);
+        [at(bins.start), at(bins.end)]
+    }
+
     /// All gaps of at least one bin, and the number of bins with completions, each of which ends
     /// one.
     fn gaps(&self, short: Nanos) -> (Vec<Gap>, u64) {
@@ -224,7 +235,10 @@ impl SilenceRecord {
             let age = Nanos(judged.saturating_sub(gap.oldest.0) as u64 * bin.0);
             let waited = waited.min(judged.saturating_sub(gap.bins.start));
             let beyond = Nanos(waited as u64 * bin.0).min(age - short);
-            gaps.push(Gap { bins: gap.bins.start..end, beyond, judged, ..gap });
+            let bins = gap.bins.start..end;
+            let [begin, until] = self.ends_of(&bins);
+            let of_generator = self.is_of_generator(begin, until);
+            gaps.push(Gap { bins, beyond, judged, of_generator, ..gap });
         };
         for i in 0..bins {
             let waits = began > ended || at(started, i) > 0;
@@ -247,6 +261,7 @@ impl SilenceRecord {
                         at_begin: completing == 0,
                         at_end: false,
                         judged: i,
+                        of_generator: false,
                     });
                 }
                 waited += 1;
@@ -315,114 +330,171 @@ impl SilenceRecord {
     }
 }
 
-/// The silences of each of these trials of one load, which are judged by the gaps and response
-/// times of all of them. Times are of the runs.
-pub fn silences(level: &[&SilenceRecord]) -> Vec<Vec<Silence>> {
-    let bin = level.iter().map(|record| record.timeline.bin).max().unwrap_or_default();
-    let grain = bin.0.max(1) as f64;
-    let mut responses: Vec<(Nanos, u64)> =
-        level.iter().flat_map(|record| record.responses.iter().copied()).collect();
-    responses.sort_unstable();
-    let count: u64 = responses.iter().map(|(_, n)| n).sum();
-    let are_streams = level.iter().any(|record| record.are_streams);
-    let young = (YOUNG * count as f64) as u64;
-    let young = shortest(&responses, young.max(1)).last().map_or(0.0, |(time, _)| time);
-    let short = if are_streams { Nanos::ZERO } else { Nanos(young as u64) };
-    let found: Vec<(Vec<Gap>, u64)> = level.iter().map(|record| record.gaps(short)).collect();
-    let all = || {
-        let gaps = level.iter().zip(&found);
-        gaps.flat_map(|(record, (gaps, _))| gaps.iter().map(move |gap| (*record, gap)))
+/// The silences of trials of several loads, by load and trial. Those of one load are judged by the
+/// gaps and response times of all its trials. Times are of the runs.
+pub fn silences(loads: &[Vec<&SilenceRecord>]) -> Vec<Vec<Vec<Silence>>> {
+    let loads: Vec<LoadGaps> = loads.iter().map(|records| LoadGaps::of(records)).collect();
+    // A target pauses alike at all loads.
+    let together = apart(&loads);
+    let of = |load: &LoadGaps| {
+        let shared = if load.is_rare(together) { together } else { f64::INFINITY };
+        load.silences(apart(slice::from_ref(load)).min(shared))
     };
-    let ends: u64 = found.iter().map(|(_, completing)| completing).sum();
-    let slowest_median = level.iter().map(|record| record.slowest_median).max();
-    let slowest_median = slowest_median.unwrap_or_default();
-    let limit = ((ends.max(1) as f64) / IMPROBABLE).ln();
-    // Gaps that are no silences of at most this length beyond a short response, by their law.
-    let law = |longest: f64, points: TailPoints| {
-        let mut lengths: Vec<f64> = all().map(|(_, gap)| gap.beyond.0 as f64).collect();
-        lengths.retain(|length| *length <= longest);
-        lengths.sort_by(f64::total_cmp);
-        let none = ends.saturating_sub(lengths.len() as u64);
-        let lengths = lengths.into_iter().map(|length| (length, 1));
-        Hazard::of([(0.0, none)].into_iter().chain(lengths), grain, points)
-    };
-    let long = |gap: &Gap| gap.beyond >= SHORTEST && gap.length() * bin.0 >= 2 * slowest_median.0;
-    let longest = |law: &Hazard| {
-        let usual = all()
-            .map(|(_, gap)| gap)
-            .filter(|gap| !long(gap) || law.up_to(gap.beyond.0 as f64) <= limit);
-        usual.map(|gap| gap.beyond.0 as f64).fold(SHORTEST.0 as f64, f64::max)
-    };
-    let laws = law(f64::MAX, FIRST_POINTS).filter(|_| ends >= GAPS_MIN).and_then(|first| {
-        let usual = longest(&first);
-        let gaps = law(usual, POINTS)?;
-        // Those that waited in silences have the longest response times.
-        let first = Hazard::of(shortest(&responses, count), EXACT, FIRST_POINTS)?;
-        let silent = all().filter(|(_, gap)| gap.beyond.0 as f64 > usual);
-        let waited: u64 = silent.map(|(record, gap)| record.missed(gap, &first).1).sum();
-        let kept = count - waited.min(count / 2);
-        Some((gaps, Hazard::of(shortest(&responses, kept), EXACT, POINTS)?))
-    });
-    let mut lengths: Vec<f64> = all().map(|(_, gap)| gap.beyond.0 as f64).collect();
+    loads.iter().map(of).collect()
+}
+
+/// The shortest of the gaps that are far longer than all others of these loads.
+fn apart(loads: &[LoadGaps]) -> f64 {
+    let mut lengths: Vec<f64> = loads.iter().flat_map(LoadGaps::of_target).collect();
     lengths.sort_by(|a, b| b.total_cmp(a));
-    let next = |i: usize| lengths.get(i + 1).map_or(grain, |next| next.max(grain));
+    let least = loads.iter().map(|load| load.grain).fold(1.0, f64::max);
+    let at = |i: usize| lengths.get(i).map_or(least, |length| length.max(least));
+    let ends: u64 = loads.iter().map(|load| load.ends).sum();
+    let far = |i: usize| APART * at(i + 1 + ends as usize / 100);
     let apart = (0..lengths.len().min((ends / RARE) as usize))
         .take_while(|&i| lengths[i] >= SHORTEST.0 as f64)
-        .filter(|&i| lengths[i] >= APART * next(i))
+        .filter(|&i| lengths[i] >= far(i) && lengths[i] >= APART_OF_LONGEST * at(i + 1))
         .last();
-    let apart = apart.map_or(f64::INFINITY, |i| lengths[i]);
-    let improbable = |record: &SilenceRecord, gap: &Gap| {
-        laws.as_ref().is_some_and(|(gaps, responses)| {
-            let law = || {
-                gaps.up_to(gap.beyond.0 as f64) > limit && record.missed(gap, responses).0 > limit
-            };
-            // After the window ever fewer operations are left, whose gaps are longer.
-            let within = gap.bins.start as u64 * bin.0 < record.window.end.0;
-            long(gap) && (within && gap.beyond.0 as f64 >= apart || law())
-        })
-    };
-    let good: u64 = level
-        .iter()
-        .map(|record| record.timeline.good.iter().map(|&n| u64::from(n)).sum::<u64>())
-        .sum();
-    let bins: usize = level.iter().map(|record| record.bins()).sum();
-    let in_step = responses.first().map_or(0, |(t, _)| t.0) * RESPONSES;
-    let failing = |gap: &Gap, failures: u64| {
-        let outside = (bins as u64).saturating_sub(gap.length()).max(1) as f64;
-        let expected = good as f64 * gap.length() as f64 / outside;
-        let length = gap.length() * bin.0;
-        failures > 0 && expected >= EXPECTED && length >= FAILING.0.max(in_step)
-    };
-    let mut begins: Vec<Nanos> = level.iter().map(|record| record.first_good()).collect();
-    begins.sort_unstable();
-    let unlike_begins = match begins.get(begins.len() / 2) {
-        Some(usual) if begins.len() >= BEGINS_MIN => OUTAGE.min(SHORTEST + Nanos(2 * usual.0)),
-        _ => OUTAGE,
-    };
-    let judged = level.iter().zip(&found).map(|(record, (gaps, _))| {
-        let silences = gaps.iter().filter_map(|gap| {
-            let failures = record.failures(&gap.bins);
-            (failing(gap, failures) || improbable(record, gap)).then(|| {
-                let [begin, end] = [gap.bins.start, gap.bins.end]
-                    .map(|i| Nanos(i as u64 * record.timeline.bin.0).min(record.timeline.end));
-                Silence {
-                    begin_ns: begin.0,
-                    end_ns: end.0,
-                    failures,
-                    of_generator: record.is_of_generator(begin, end),
-                    at_begin: gap.at_begin,
-                    at_end: gap.at_end,
-                    shows: if gap.at_end {
-                        begin < record.window.end
-                    } else {
-                        !gap.at_begin || end - begin >= unlike_begins
-                    },
-                }
-            })
+    apart.map_or(f64::INFINITY, |i| lengths[i])
+}
+
+/// All gaps of the trials of one load.
+struct LoadGaps<'a> {
+    records: &'a [&'a SilenceRecord],
+    /// Gaps of each trial.
+    gaps: Vec<Vec<Gap>>,
+    /// Times at which something completed.
+    ends: u64,
+    /// Length of a bin.
+    grain: f64,
+    /// Service times and their counts, ascending.
+    responses: Vec<(Nanos, u64)>,
+}
+
+impl<'a> LoadGaps<'a> {
+    fn of(records: &'a [&'a SilenceRecord]) -> LoadGaps<'a> {
+        let bin = records.iter().map(|record| record.timeline.bin).max().unwrap_or_default();
+        let mut responses: Vec<(Nanos, u64)> =
+            records.iter().flat_map(|record| record.responses.iter().copied()).collect();
+        responses.sort_unstable();
+        let count: u64 = responses.iter().map(|(_, n)| n).sum();
+        let are_streams = records.iter().any(|record| record.are_streams);
+        let young = (YOUNG * count as f64) as u64;
+        let young = shortest(&responses, young.max(1)).last().map_or(0.0, |(time, _)| time);
+        let short = if are_streams { Nanos::ZERO } else { Nanos(young as u64) };
+        let found = records.iter().map(|record| record.gaps(short));
+        let (gaps, ends): (Vec<Vec<Gap>>, Vec<u64>) = found.unzip();
+        let ends = ends.iter().sum();
+        LoadGaps { records, gaps, ends, grain: bin.0.max(1) as f64, responses }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&'a SilenceRecord, &Gap)> {
+        let gaps = self.records.iter().zip(&self.gaps);
+        gaps.flat_map(|(record, gaps)| gaps.iter().map(move |gap| (*record, gap)))
+    }
+
+    /// Lengths of the gaps that the generator did not make.
+    fn of_target(&self) -> impl Iterator<Item = f64> {
+        let of_target = self.all().filter(|(_, gap)| !gap.of_generator);
+        of_target.map(|(_, gap)| gap.beyond.0 as f64)
+    }
+
+    /// Whether few of the gaps are as long as this.
+    fn is_rare(&self, length: f64) -> bool {
+        let as_long = self.of_target().filter(|other| *other >= length).count() as u64;
+        as_long * RARE <= self.ends
+    }
+
+    /// The silences of each trial. Gaps of at least the length `apart` need no law.
+    fn silences(&self, apart: f64) -> Vec<Vec<Silence>> {
+        let (ends, responses) = (self.ends, &self.responses);
+        let slowest_median = self.records.iter().map(|record| record.slowest_median).max();
+        let slowest_median = slowest_median.unwrap_or_default();
+        let limit = ((ends.max(1) as f64) / IMPROBABLE).ln();
+        // Gaps that are no silences of at most this length beyond a short response, by their law.
+        let law = |longest: f64, points: TailPoints| {
+            let mut lengths: Vec<f64> = self.of_target().collect();
+            lengths.retain(|length| *length <= longest);
+            lengths.sort_by(f64::total_cmp);
+            let none = ends.saturating_sub(lengths.len() as u64);
+            let lengths = lengths.into_iter().map(|length| (length, 1));
+            Hazard::of([(0.0, none)].into_iter().chain(lengths), self.grain, points)
+        };
+        let long = |record: &SilenceRecord, gap: &Gap| {
+            let length = gap.length() * record.timeline.bin.0;
+            gap.beyond >= SHORTEST && length >= 2 * slowest_median.0
+        };
+        let longest = |law: &Hazard| {
+            let usual = self.all().filter(|(record, gap)| {
+                !long(record, gap) || law.up_to(gap.beyond.0 as f64) <= limit
+            });
+            usual.map(|(_, gap)| gap.beyond.0 as f64).fold(SHORTEST.0 as f64, f64::max)
+        };
+        let count: u64 = responses.iter().map(|(_, n)| n).sum();
+        let laws = law(f64::MAX, FIRST_POINTS).filter(|_| ends >= GAPS_MIN).and_then(|first| {
+            let usual = longest(&first);
+            let gaps = law(usual, POINTS)?;
+            // Those that waited in silences have the longest response times.
+            let first = Hazard::of(shortest(responses, count), EXACT, FIRST_POINTS)?;
+            let silent = self.all().filter(|(_, gap)| gap.beyond.0 as f64 > usual);
+            let waited: u64 = silent.map(|(record, gap)| record.missed(gap, &first).1).sum();
+            let kept = count - waited.min(count / 2);
+            Some((gaps, Hazard::of(shortest(responses, kept), EXACT, POINTS)?))
         });
-        silences.collect()
-    });
-    judged.collect()
+        let improbable = |record: &SilenceRecord, gap: &Gap| {
+            laws.as_ref().is_some_and(|(gaps, responses)| {
+                let law = || {
+                    gaps.up_to(gap.beyond.0 as f64) > limit
+                        && record.missed(gap, responses).0 > limit
+                };
+                // After the window ever fewer operations are left, whose gaps are longer.
+                let within = gap.bins.start as u64 * record.timeline.bin.0 < record.window.end.0;
+                long(record, gap) && (within && gap.beyond.0 as f64 >= apart || law())
+            })
+        };
+        let good = |record: &&SilenceRecord| {
+            record.timeline.good.iter().map(|&n| u64::from(n)).sum::<u64>()
+        };
+        let good: u64 = self.records.iter().map(good).sum();
+        let bins: usize = self.records.iter().map(|record| record.bins()).sum();
+        let in_step = responses.first().map_or(0, |(t, _)| t.0) * RESPONSES;
+        let failing = |record: &SilenceRecord, gap: &Gap, failures: u64| {
+            let outside = (bins as u64).saturating_sub(gap.length()).max(1) as f64;
+            let expected = good as f64 * gap.length() as f64 / outside;
+            let length = gap.length() * record.timeline.bin.0;
+            failures > 0 && expected >= EXPECTED && length >= FAILING.0.max(in_step)
+        };
+        let mut begins: Vec<Nanos> =
+            self.records.iter().map(|record| record.first_good()).collect();
+        begins.sort_unstable();
+        let unlike_begins = match begins.get(begins.len() / 2) {
+            Some(usual) if begins.len() >= BEGINS_MIN => OUTAGE.min(SHORTEST + Nanos(2 * usual.0)),
+            _ => OUTAGE,
+        };
+        let judged = self.records.iter().zip(&self.gaps).map(|(record, gaps)| {
+            let silences = gaps.iter().filter_map(|gap| {
+                let failures = record.failures(&gap.bins);
+                (failing(record, gap, failures) || improbable(record, gap)).then(|| {
+                    let [begin, end] = record.ends_of(&gap.bins);
+                    Silence {
+                        begin_ns: begin.0,
+                        end_ns: end.0,
+                        failures,
+                        of_generator: gap.of_generator,
+                        at_begin: gap.at_begin,
+                        at_end: gap.at_end,
+                        shows: if gap.at_end {
+                            begin < record.window.end
+                        } else {
+                            !gap.at_begin || end - begin >= unlike_begins
+                        },
+                    }
+                })
+            });
+            silences.collect()
+        });
+        judged.collect()
+    }
 }
 
 /// This number of the shortest of these times, which ascend, with their counts.
@@ -438,7 +510,7 @@ fn shortest(times: &[(Nanos, u64)], number: u64) -> impl Iterator<Item = (f64, u
 /// Hung operations, outages and pauses of a trial.
 pub fn silence(trial: &Trial) -> SilenceReport {
     let (hung, hung_ns_min) = hung(trial);
-    let all = silences(&[&SilenceRecord::of(trial)]).into_iter().flatten();
+    let all = silences(&[vec![&SilenceRecord::of(trial)]]).into_iter().flatten().flatten();
     let all = all.filter(Silence::is_of_target);
     // An overload has its own words for a target that serves nothing.
     let all = all.filter(|_| !matches!(trial.spec.load, Load::Overload(_)));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// end is that of the last operation, after the window.
 ///
 /// `silences` are over all of that, judged by this slice alone. A slice is short, and its gaps are
-/// few: [`Slice::silences_of_level`] judges those of a level together. A silence that begins in one
+/// few: [`Slice::silences_of_levels`] judges those of a level together. A silence that begins in one
 /// slice and lasts into the next is two: [`crate::trial::silence::joined`] makes one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Slice {
@@ -42,16 +42,17 @@ impl Slice {
             record: Arc::new(SilenceRecord::of(trial)),
             raw: serde_json::to_vec(trial).ok().map(Arc::from),
         };
-        let silences = Slice::silences_of_level(&[&slice]).into_iter().flatten().collect();
-        Slice { silences, ..slice }
+        let own = Slice::silences_of_levels(&[vec![&slice]]);
+        Slice { silences: own.into_iter().flatten().flatten().collect(), ..slice }
     }
 
-    /// The silences of each of these slices of one level, judged by the gaps and response times of
-    /// all of them.
-    pub fn silences_of_level(slices: &[&Slice]) -> Vec<Vec<Silence>> {
-        let records: Vec<&SilenceRecord> = slices.iter().map(|slice| &*slice.record).collect();
+    /// The silences of slices of several levels, by level and slice. Those of one level are judged
+    /// by the gaps and response times of all of them.
+    pub fn silences_of_levels(levels: &[Vec<&Slice>]) -> Vec<Vec<Vec<Silence>>> {
+        let records: Vec<Vec<&SilenceRecord>> =
+            levels.iter().map(|level| level.iter().map(|slice| &*slice.record).collect()).collect();
         let mut all = silences(&records);
-        for (slice, silences) in slices.iter().zip(&mut all) {
+        for (slice, silences) in levels.iter().flatten().zip(all.iter_mut().flatten()) {
             for silence in silences {
                 silence.begin_ns += slice.load_begin_ns;
                 silence.end_ns += slice.load_begin_ns;

@@ -58,17 +58,33 @@ pub enum Course {
 
 /// A course that was fitted.
 #[derive(Clone, Copy, Debug)]
-struct Fitted {
-    course: Course,
+pub struct FittedCourse {
+    /// Its kind.
+    pub course: Course,
     bic: f64,
+    begin: f64,
+    /// Change per unit of time, in a line.
+    slope: f64,
+    /// Radians per unit of time, and the coefficients of sine and cosine.
+    frequency: f64,
+    wave: [f64; 2],
+}
+
+impl FittedCourse {
+    /// What a drift or a cycle adds to the values at a time.
+    pub fn at(&self, time: f64) -> f64 {
+        let since = time - self.begin;
+        let (sin, cos) = (self.frequency * since).sin_cos();
+        self.slope * since + self.wave[0] * sin + self.wave[1] * cos
+    }
 }
 
 /// The course of values in the order of their times. A step may be at these places.
-pub fn course(values: &[TimedValue], may_be_step: impl Fn(usize) -> bool) -> Course {
+pub fn course(values: &[TimedValue], may_be_step: impl Fn(usize) -> bool) -> FittedCourse {
     let fit = CourseFit::of(values);
-    let constant = Fitted { course: Course::Constant, bic: fit.bic(fit.squares, 0.0) };
-    let Some(span) = fit.span.filter(|_| values.len() > 6) else { return Course::Constant };
-    let best = |a: Fitted, b: Fitted| if a.bic <= b.bic { a } else { b };
+    let constant = fit.fitted(Course::Constant, fit.squares, 0.0);
+    let Some(span) = fit.span.filter(|_| values.len() > 6) else { return constant };
+    let best = |a: FittedCourse, b: FittedCourse| if a.bic <= b.bic { a } else { b };
     let line = fit.line(span);
     let step = (1..values.len()).filter(|&at| may_be_step(at)).map(|at| fit.step(at));
     let step = step.reduce(best);
@@ -80,7 +96,7 @@ pub fn course(values: &[TimedValue], may_be_step: impl Fn(usize) -> bool) -> Cou
         Some(step) if step.bic < smooth.bic - BETTER => step,
         _ => smooth,
     };
-    if change.bic < constant.bic - BETTER { change.course } else { Course::Constant }
+    if change.bic < constant.bic - BETTER { change } else { constant }
 }
 
 /// Values less the mean of their level.
@@ -116,10 +132,13 @@ impl CourseFit<'_> {
         self.values.iter().enumerate().map(left).collect()
     }
 
-    /// The criterion for these squares of the residuals and parameters beside the levels.
-    fn bic(&self, squares: f64, parameters: f64) -> f64 {
+    /// A course with the criterion for these squares of the residuals and parameters beside the
+    /// levels.
+    fn fitted(&self, course: Course, squares: f64, parameters: f64) -> FittedCourse {
         let n = self.values.len() as f64;
-        n * (squares / n).max(DEVIATION_MIN.powi(2)).ln() + parameters * n.ln()
+        let bic = n * (squares / n).max(DEVIATION_MIN.powi(2)).ln() + parameters * n.ln();
+        let begin = self.values.first().map_or(0.0, |first| first.at);
+        FittedCourse { course, bic, begin, slope: 0.0, frequency: 0.0, wave: [0.0; 2] }
     }
 
     /// Coefficient of one variable, and the squares that it leaves.
@@ -129,20 +148,22 @@ impl CourseFit<'_> {
         (slope, self.squares - slope * xy)
     }
 
-    fn line(&self, span: f64) -> Fitted {
+    fn line(&self, span: f64) -> FittedCourse {
         let (slope, squares) = self.by_one(&self.without_levels(|i| self.values[i].at));
-        Fitted { course: Course::Drift { by: slope * span }, bic: self.bic(squares, 1.0) }
+        let line = self.fitted(Course::Drift { by: slope * span }, squares, 1.0);
+        FittedCourse { slope, ..line }
     }
 
-    fn step(&self, at: usize) -> Fitted {
+    fn step(&self, at: usize) -> FittedCourse {
         let (by, squares) = self.by_one(&self.without_levels(|i| f64::from(u8::from(i >= at))));
-        Fitted { course: Course::Step { at, by }, bic: self.bic(squares, 2.0) }
+        self.fitted(Course::Step { at, by }, squares, 2.0)
     }
 
     /// The cycle with this number of turns in the whole time.
-    fn cycle(&self, span: f64, turns: f64) -> Option<Fitted> {
+    fn cycle(&self, span: f64, turns: f64) -> Option<FittedCourse> {
         let begin = self.values.first()?.at;
-        let phase = |i: usize| std::f64::consts::TAU * turns * (self.values[i].at - begin) / span;
+        let frequency = std::f64::consts::TAU * turns / span;
+        let phase = |i: usize| frequency * (self.values[i].at - begin);
         let [s, c] = [f64::sin, f64::cos].map(|of| self.without_levels(|i| of(phase(i))));
         let [ss, sc, cc] = [dot(&s, &s), dot(&s, &c), dot(&c, &c)];
         let [sy, cy] = [&s, &c].map(|x| dot(x, &self.left));
@@ -161,7 +182,8 @@ impl CourseFit<'_> {
             let rise = at(self.values.len() - 1) - at(0);
             Course::Drift { by: range.copysign(rise) }
         };
-        Some(Fitted { course, bic: self.bic(self.squares - a * sy - b * cy, 3.0) })
+        let cycle = self.fitted(course, self.squares - a * sy - b * cy, 3.0);
+        Some(FittedCourse { frequency, wave: [a, b], ..cycle })
     }
 }
 
@@ -185,7 +207,7 @@ mod tests {
     }
 
     fn of(values: &[TimedValue]) -> Course {
-        course(values, |at| (9..=36).contains(&at))
+        course(values, |at| (9..=36).contains(&at)).course
     }
 
     #[test]

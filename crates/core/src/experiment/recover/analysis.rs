@@ -25,7 +25,7 @@ const P99_MORE: Nanos = Nanos::from_millis(5);
 /// Least number of intervals at the end that show that the service is back.
 const BACK_MIN: usize = 3;
 /// Most intervals with slow responses of a service that is back, as a share of all since.
-const SLOW_SHARE: f64 = 0.1;
+const SLOW_SHARE: f64 = 0.2;
 /// Below this share of the goodput of the time before, a service still fails.
 const STUCK_SHARE: f64 = 0.9;
 

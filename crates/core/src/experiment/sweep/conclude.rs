@@ -22,7 +22,6 @@ use crate::trial::findings::{
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 use knee_load::measure::{Outcome, error_share};
-use knee_load::stats::sample;
 
 /// Findings and conclusion of a table of users measured elsewhere, by its rows as slices.
 pub fn conclude_table(slices: &[SweepSlice]) -> (Vec<Finding>, SweepConclusion) {
@@ -303,9 +302,10 @@ fn by_rounds(rounds: &Inference, analysis: &KneeAnalysis, conclusion: &mut Sweep
     let is_wide = half.is_none_or(|h| h > STILL_KNOWN);
     conclusion.is_undetermined =
         is_wide && conclusion.spread_percent.is_some_and(|s| s > SPREAD_PERCENT);
-    let plateau = analysis.rows.iter().filter(|p| analysis.plateau.contains(&p.level));
-    let between: Option<Vec<f64>> = plateau.map(|p| p.between_pauses_per_s).collect();
-    conclusion.max_between_pauses_per_s = between.map(|all| sample::mean(&all));
+    let plateau = analysis.of_plateau();
+    let between: Option<Vec<f64>> = plateau.iter().map(|p| p.between_pauses_per_s).collect();
+    conclusion.max_between_pauses_per_s =
+        between.map(|all| knee::weighted_mean(all.into_iter(), &knee::weights(&plateau)));
     conclusion.pauses = rounds.pauses(conclusion.max_between_pauses_per_s.unwrap_or(most));
 }
 

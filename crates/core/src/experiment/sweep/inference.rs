@@ -16,15 +16,19 @@ use crate::trial::report::{PausesReport, TrialReport};
 use crate::trial::silence::pauses_report;
 use crate::trial::slice::merged;
 use knee_load::measure::error_share;
-use knee_load::stats::course::{Course, TimedValue, course};
+use knee_load::stats::course::{Course, FittedCourse, TimedValue, course};
 use knee_load::stats::rounds::{self, BlockCell, Estimate, jackknife, median};
 use knee_load::stats::sample::{self, t_beyond};
 use knee_load::time::Nanos;
 
 /// Smallest half width of a knee: no curve is exactly that of its asymptotes.
 const KNEE_MIN: f64 = 0.02;
-/// Smallest half width of an interval: a window cuts operations at its ends.
-const HALF_MIN: f64 = 0.001;
+/// Smallest half width of an interval: a window cuts operations at its ends, and the levels of a
+/// plateau may differ by so little.
+const HALF_MIN: f64 = 0.005;
+/// Factor of an interval where a drift or a cycle was taken out: its fit takes parameters, and may be
+/// that of another period.
+const LEVELLED: f64 = 1.25;
 /// Share of the maximum from which a level shows changes of the capacity.
 const SATURATED: f64 = 0.5;
 /// Smallest factor of a lasting change.
@@ -39,8 +43,11 @@ const CYCLE_MIN: f64 = 0.04;
 /// Share of a slice between pauses from which it shows changes with time. What is left of others is
 /// known less well.
 const MOST: f64 = 0.95;
-/// Largest ratio of throughputs at which the target pauses alike.
+/// Largest ratio of throughputs at which the target pauses alike, where that depends on the load.
 const ALIKE: f64 = 2.0;
+/// Standard errors by which the number of pauses at such levels differs from their share of the time
+/// where it depends on the load. Periodic pauses vary less.
+const DEPENDS_SIGMAS: f64 = 3.0;
 /// Share of the variance that the host's speed has to explain to be the cause.
 const EXPLAINED: f64 = 0.25;
 /// Least slices of one level for an interval without rounds.
@@ -258,20 +265,33 @@ impl<'a> Inference<'a> {
     }
 
     /// Share of the time that the target pauses at a level with this throughput between pauses, but
-    /// for a round. Pauses may come by the number of requests as well as by time, so that levels
-    /// count whose throughput is alike.
+    /// for a round. Pauses come by time, unless levels whose throughput is alike have significantly
+    /// more or fewer of them: then they come by the number of requests, and these levels count.
     fn paused(&self, between: f64, without: Option<u32>) -> f64 {
-        let counts = |i: &usize| {
-            let per_s = self.rates.iter().find(|(level, _)| *level == self.level(*i));
+        let is_alike = |i: usize| {
+            let per_s = self.rates.iter().find(|(level, _)| *level == self.level(i));
             let ratio = per_s.map_or(0.0, |(_, per_s)| (per_s / between).max(between / per_s));
-            let round = self.slices[*i].round;
-            ratio <= ALIKE && (round == 0 || Some(round) != without)
+            ratio <= ALIKE
         };
-        let counted = (0..self.slices.len()).filter(counts);
-        let (paused_s, span_s) = counted.fold((0.0, 0.0), |(paused_s, span_s), i| {
-            (paused_s + self.free[i].paused_s, span_s + self.free[i].span_s)
-        });
-        if span_s > 0.0 { paused_s / span_s } else { 0.0 }
+        let sum = |counts: &dyn Fn(usize) -> bool| {
+            let is_left = |&i: &usize| {
+                let round = self.slices[i].round;
+                counts(i) && (round == 0 || Some(round) != without)
+            };
+            let left = (0..self.slices.len()).filter(is_left);
+            left.fold([0.0; 3], |[paused_s, span_s, pauses], i| {
+                let free = &self.free[i];
+                [paused_s + free.paused_s, span_s + free.span_s, pauses + free.pauses]
+            })
+        };
+        let [all, alike] = [sum(&|_| true), sum(&is_alike)];
+        let part = alike[1] / all[1].max(f64::MIN_POSITIVE);
+        let error = (all[2] * part * (1.0 - part)).sqrt();
+        let depends = (alike[2] - all[2] * part).abs() > DEPENDS_SIGMAS * error;
+        let [paused_s, span_s, pauses] = if depends && alike[1] > 0.0 { alike } else { all };
+        // Up to the next response the target worked on it.
+        let worked_s = if between > 0.0 { pauses / between } else { 0.0 };
+        if span_s > 0.0 { (paused_s - worked_s).max(0.0) / span_s } else { 0.0 }
     }
 
     /// What is sustained of this throughput between pauses, but for a round.
@@ -300,7 +320,9 @@ impl<'a> Inference<'a> {
             let without = left_out.map(|i| self.rounds[i]);
             self.logs(&used, without).map(|logs| of(&logs))
         })?;
-        Some(Estimate { half_width: estimate.half_width.max(HALF_MIN), ..estimate })
+        let is_levelled = self.drift.is_some() || self.cycle.is_some();
+        let factor = if is_levelled { LEVELLED } else { 1.0 };
+        Some(Estimate { half_width: (factor * estimate.half_width).max(HALF_MIN), ..estimate })
     }
 
     fn row(&self, level: u32) -> LevelSlices {
@@ -348,13 +370,31 @@ impl<'a> Inference<'a> {
         all.filter(|&i| self.slices[i].weight > 0.0 && self.value(i).is_some()).collect()
     }
 
+    /// When a slice was measured.
+    fn time(&self, slice: usize) -> f64 {
+        self.slices[slice].begin_ns.map_or(slice as f64, |ns| ns as f64)
+    }
+
+    /// Gives each slice what it would have served at the target's mean speed over the rounds, so
+    /// that levels differ by their load, and not by when they were measured.
+    fn level_out(&mut self, found: &FittedCourse) {
+        let mut times = (0..self.slices.len()).filter(|&i| self.slices[i].round > 0);
+        let first = times.next().map_or(0.0, |i| self.time(i));
+        let last = times.next_back().map_or(first, |i| self.time(i));
+        let at = |part: u32| found.at(first + (last - first) * f64::from(part) / 200.0).exp();
+        let mean = ((0..=200).map(at).sum::<f64>() / 201.0).ln();
+        for i in 0..self.slices.len() {
+            let below_mean = mean - found.at(self.time(i));
+            self.free[i].good *= below_mean.exp();
+        }
+    }
+
     /// Finds a lasting change, after which only one side counts, a drift or a cycle.
     fn look_at_time(&mut self) {
         let timeline = self.timeline();
-        let time = |i: usize| self.slices[i].begin_ns.map_or(i as f64, |ns| ns as f64);
         let of = |&i: &usize| {
             let level = self.levels.binary_search(&self.level(i)).ok()?;
-            Some(TimedValue { level, at: time(i), value: self.value(i)? })
+            Some(TimedValue { level, at: self.time(i), value: self.value(i)? })
         };
         let values: Vec<TimedValue> = timeline.iter().filter_map(of).collect();
         let rounds_of = |part: &[usize]| {
@@ -377,7 +417,7 @@ impl<'a> Inference<'a> {
         let is_change = |by: f64| by.abs() >= CHANGE_MIN.ln();
         let found = course(&values, |at| may_be_step(at, SIDE_ROUNDS));
         let later = course(&values, |at| may_be_step(at, PENDING_ROUNDS));
-        let change = match found {
+        let change = match found.course {
             Course::Step { at, by } if is_change(by) => Some(LastingChange {
                 at: timeline[at],
                 factor: by.exp(),
@@ -387,11 +427,15 @@ impl<'a> Inference<'a> {
         };
         let is_timed = self.slices.iter().all(|s| s.begin_ns.is_some());
         self.is_pending =
-            change.is_none() && matches!(later, Course::Step { by, .. } if is_change(by));
+            change.is_none() && matches!(later.course, Course::Step { by, .. } if is_change(by));
         self.change = change;
-        match found {
-            Course::Drift { by } if by.abs() > DRIFT_MIN => self.drift = Some(by),
+        match found.course {
+            Course::Drift { by } if by.abs() > DRIFT_MIN => {
+                self.drift = Some(by);
+                self.level_out(&found);
+            }
             Course::Cycle { period, amplitude } if amplitude > CYCLE_MIN && is_timed => {
+                self.level_out(&found);
                 self.cycle = Some(ThroughputCycle {
                     period_ns: period as u64,
                     amplitude_percent: 100.0 * amplitude.exp_m1(),
@@ -542,9 +586,8 @@ impl<'a> Inference<'a> {
         let mut analysis = knee::analyse(&counted)?;
         let users = |level: f64| level as u32;
         let plateau: Vec<u32> = analysis.plateau.iter().map(|&level| users(level)).collect();
-        let mean = |logs: &[f64]| {
-            (logs.iter().map(|x| x.exp()).sum::<f64>() / logs.len().max(1) as f64).ln()
-        };
+        let weights = knee::weights(&analysis.of_plateau());
+        let mean = |logs: &[f64]| knee::weighted_mean(logs.iter().map(|x| x.exp()), &weights).ln();
         let most = self.estimate(&plateau, mean);
         if let Some(most) = most {
             analysis.x_max_half_width = Some(most.half_width);

@@ -6,7 +6,7 @@
 
 use super::table::LevelPoint;
 use crate::experiment::sweep::models;
-use knee_load::stats::rounds::TrendLine;
+use knee_load::stats::rounds::{TrendLine, median};
 use knee_load::stats::sample::{Z975, t_beyond, within};
 
 /// Share of failures above which a level says nothing about capacity.
@@ -55,6 +55,11 @@ impl KneeAnalysis {
     /// The row with the most throughput.
     pub fn top(&self) -> Option<&LevelPoint> {
         most_throughput(&self.rows)
+    }
+
+    /// The rows of the plateau.
+    pub fn of_plateau(&self) -> Vec<&LevelPoint> {
+        self.rows.iter().filter(|p| self.plateau.contains(&p.level)).collect()
     }
 
     /// Whether the intervals of the maximum and of the knee have the target width. A knee with a
@@ -371,16 +376,35 @@ fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
     TrendLine::through(&logs).slope
 }
 
+/// Multiple of the middle interval from which a level is less certain than the others: intervals of
+/// few rounds differ by chance.
+const UNCERTAIN: f64 = 2.0;
+
+/// Weights of levels in a mean: a level that is less certain than the others, such as that of a
+/// starved host, does not draw it down.
+pub fn weights(levels: &[&LevelPoint]) -> Vec<f64> {
+    let halves: Vec<f64> = levels.iter().map(|p| p.relative_half().unwrap_or(0.0)).collect();
+    let usual = (UNCERTAIN * median(halves.iter().copied())).max(f64::MIN_POSITIVE);
+    halves.iter().map(|half| (usual / half.max(usual)).powi(2)).collect()
+}
+
+/// Mean of values with these weights.
+pub fn weighted_mean(values: impl Iterator<Item = f64>, weights: &[f64]) -> f64 {
+    values.zip(weights).map(|(x, w)| x * w).sum::<f64>() / weights.iter().sum::<f64>()
+}
+
 /// Mean of the plateau, and half the width of its 95 % interval as a share: the larger of that by
 /// the levels' intervals and that by their scatter.
 fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
     let k = plateau.len() as f64;
-    let mean = plateau.iter().map(|p| p.throughput_per_s).sum::<f64>() / k;
+    let weights = weights(plateau);
+    let mean = weighted_mean(plateau.iter().map(|p| p.throughput_per_s), &weights);
     let halves: Option<Vec<f64>> = plateau.iter().map(|p| p.half_width()).collect();
     let half = halves.map(|halves| {
-        let within = halves.iter().map(|h| h * h).sum::<f64>().sqrt() / k;
+        let within = halves.iter().zip(&weights).map(|(h, w)| (h * w).powi(2)).sum::<f64>();
+        let within = within.sqrt() / weights.iter().sum::<f64>();
         let scatter = plateau.iter().map(|p| (p.throughput_per_s / mean - 1.0).powi(2));
-        let between = Z975 * (scatter.sum::<f64>() / k / (k - 1.0).max(1.0)).sqrt();
+        let between = Z975 * (weighted_mean(scatter, &weights) / (k - 1.0).max(1.0)).sqrt();
         within.max(between)
     });
     (mean, half)

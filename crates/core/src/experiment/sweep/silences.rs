@@ -29,16 +29,16 @@ impl SweepSilences {
                 levels.push(trial.level);
             }
         }
-        let of_level = |level: Level| {
-            let here = past.iter().filter(move |t| t.level == level);
-            let slices: Vec<&Slice> = here.filter_map(TrialReport::slice).collect();
-            let judged = Slice::silences_of_level(&slices);
-            // Slices of tests have no records, but silences.
-            #[cfg(test)]
-            let judged = tests::with_own(judged, &slices);
-            judged.into_iter().flatten()
+        let of_level = |level: &Level| -> Vec<&Slice> {
+            let here = past.iter().filter(|t| t.level == *level);
+            here.filter_map(TrialReport::slice).collect()
         };
-        let mut all: Vec<Silence> = levels.into_iter().flat_map(of_level).collect();
+        let slices: Vec<Vec<&Slice>> = levels.iter().map(of_level).collect();
+        let judged = Slice::silences_of_levels(&slices);
+        // Slices of tests have no records, but silences.
+        #[cfg(test)]
+        let judged = tests::with_own(judged, &slices);
+        let mut all: Vec<Silence> = judged.into_iter().flatten().flatten().collect();
         all.sort_by_key(|silence| silence.begin_ns);
         let mut found = SweepSilences::default();
         for silence in joined(all, BETWEEN_SLICES) {
@@ -155,8 +155,9 @@ pub(super) struct FreeTime {
     pub(super) free_s: f64,
     /// Time from its load to the load of the next one, in s, without outages.
     pub(super) span_s: f64,
-    /// Time of it that the target paused.
+    /// Time of it that the target paused, and how often.
     pub(super) paused_s: f64,
+    pub(super) pauses: f64,
 }
 
 impl FreeTime {
@@ -199,7 +200,11 @@ impl FreeTime {
         let whole = [begin, next_begin.unwrap_or(end).max(end)];
         let out_s = slice.outage_ns.map_or(0.0, |outage| common_s(outage, whole));
         free.span_s = common_s(whole, whole) - out_s;
-        free.paused_s = slice.pauses_ns.iter().map(|&pause| paused_s(pause, whole)).sum();
+        for &pause in &slice.pauses_ns {
+            let within_s = common_s(pause, whole);
+            free.paused_s += within_s;
+            free.pauses += within_s / common_s(pause, pause).max(1e-9);
+        }
         free
     }
 }
@@ -212,8 +217,12 @@ mod tests {
     use super::*;
 
     /// The silences of slices that have no records.
-    pub(super) fn with_own(judged: Vec<Vec<Silence>>, slices: &[&Slice]) -> Vec<Vec<Silence>> {
-        let is_none = judged.iter().all(Vec::is_empty);
-        if is_none { slices.iter().map(|s| s.silences.clone()).collect() } else { judged }
+    pub(super) fn with_own(
+        judged: Vec<Vec<Vec<Silence>>>,
+        slices: &[Vec<&Slice>],
+    ) -> Vec<Vec<Vec<Silence>>> {
+        let is_none = judged.iter().flatten().all(Vec::is_empty);
+        let own = |level: &Vec<&Slice>| level.iter().map(|s| s.silences.clone()).collect();
+        if is_none { slices.iter().map(own).collect() } else { judged }
     }
 }

@@ -201,7 +201,7 @@ fn a_silence_across_two_slices_is_one() {
     let second = slice(0, 700, first.end_ns / 1_000_000);
     assert_eq!((first.load_begin_ns, first.begin_ns), (MS(10_000).0, MS(10_100).0));
     let steady = slice(100_000, 1, 0);
-    let level = Slice::silences_of_level(&[&first, &second, &steady]);
+    let level = Slice::silences_of_levels(&[vec![&first, &second, &steady]]).remove(0);
     assert_eq!(level[2], []);
     let all = joined(level.concat(), MS(100));
     let apart = Silence { end_ns: second.load_begin_ns, ..Silence::default() };

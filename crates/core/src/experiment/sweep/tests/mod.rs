@@ -1,6 +1,7 @@
 //! Whole experiments against targets of known behaviour.
 
 mod beside;
+mod changing_servers;
 mod ends;
 pub(crate) mod fake;
 mod findings;
@@ -8,7 +9,6 @@ mod limits;
 mod random_servers;
 mod rates;
 mod rounds;
-mod silent_servers;
 mod simulated;
 mod tables;
 mod users;

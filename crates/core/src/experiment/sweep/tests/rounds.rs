@@ -94,13 +94,18 @@ impl Case {
         self.capacity() / self.curve(1)[0]
     }
 
-    /// Speed of the host at a time, and the share of its processor time that others took.
-    fn speed(&self, at_s: f64, rng: &mut Rng) -> [f64; 2] {
+    /// Speed of the host at a time but for its noise.
+    fn course(&self, at_s: f64) -> f64 {
         let [amplitude, period] = self.slow;
         let slow = 1.0 + amplitude * (std::f64::consts::TAU * at_s / period).sin();
+        slow * (1.0 + self.drift_per_s * at_s)
+    }
+
+    /// Speed of the host at a time, and the share of its processor time that others took.
+    fn speed(&self, at_s: f64, rng: &mut Rng) -> [f64; 2] {
         let burst = rng::unit(rng) < self.burst_share;
         let stolen = if burst { 0.4 * rng::unit(rng) } else { 0.0 };
-        let speed = slow * (1.0 + self.drift_per_s * at_s) * (self.sd * normal(rng)).exp();
+        let speed = self.course(at_s) * (self.sd * normal(rng)).exp();
         [speed * (1.0 - stolen), stolen]
     }
 }
@@ -131,7 +136,7 @@ fn tell(number: u64) -> Told {
     fake.during = Some(Box::new(move |users, begin_s, end_s| {
         let [speed, stolen] = server.speed(begin_s, &mut rng);
         host.set(100.0 * stolen);
-        kept.borrow_mut().push(speed);
+        kept.borrow_mut().push((begin_s, speed / server.course(begin_s)));
         let changed = server.change.filter(|c| (begin_s + end_s) / 2.0 >= c.0);
         let factor = changed.map_or(1.0, |c| c.1);
         let out = server.outage.map(|[from, to]| [from.max(begin_s), to.min(end_s)]);
@@ -150,8 +155,11 @@ fn tell(number: u64) -> Told {
     let measured = all.filter(|(s, _)| s.round > 0 && s.weight > 0.0);
     let measured = measured.filter(|(s, _)| (s.begin_ns >= at_ns) == is_last);
     let factor = case.change.filter(|_| is_last).map_or(1.0, |change| change.1);
-    let all: Vec<f64> = measured.map(|(_, speed)| *speed).collect();
-    let capacity = case.capacity() * factor * all.iter().sum::<f64>() / all.len() as f64;
+    let (times, all): (Vec<f64>, Vec<f64>) = measured.map(|(_, speed)| *speed).unzip();
+    let noise = all.iter().sum::<f64>() / all.len() as f64;
+    let at = |i: u32| times[0] + (times[times.len() - 1] - times[0]) * f64::from(i) / 500.0;
+    let speed = noise * (0..=500).map(|i| case.course(at(i))).sum::<f64>() / 501.0;
+    let capacity = case.capacity() * factor * speed;
     let rounds_after = |at_s: f64| {
         let after = |s: &&SweepSlice| s.begin_ns > Some((at_s * 1e9) as u64) && s.round > 0;
         let levels = c.levels.iter().filter(|l| l.excluded_because.is_none()).count();
