@@ -64,14 +64,6 @@ impl ImportedText {
         }
     }
 
-    /// The value that it consists of, if that is all.
-    pub(super) fn only_value(&self) -> Option<&str> {
-        match &self.0[..] {
-            [TextPart::Value(expression)] => Some(expression),
-            _ => None,
-        }
-    }
-
     /// Whether it has no characters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -96,20 +88,6 @@ impl ImportedText {
             literal => literal.clone(),
         };
         ImportedText(self.0.iter().map(part).collect())
-    }
-
-    /// Puts an expression in the place of another; whether it was there.
-    pub(super) fn replace_value(&mut self, value: &str, by: &str) -> bool {
-        let mut is_there = false;
-        for part in &mut self.0 {
-            if let TextPart::Value(own) = part
-                && own == value
-            {
-                *part = TextPart::Value(by.to_owned());
-                is_there = true;
-            }
-        }
-        is_there
     }
 
     /// The text with letters for its values, for checks of what is around them.

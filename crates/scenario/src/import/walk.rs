@@ -193,22 +193,6 @@ impl ImportedCondition {
 }
 
 impl ImportedRelation {
-    /// The relation of the same sides in the other order. A text lies in another, and a pattern
-    /// matches, in one order only.
-    pub(super) fn turned(self) -> Option<ImportedRelation> {
-        use ImportedRelation::{
-            AtLeast, AtMost, Contains, Equal, Greater, Less, Matches, NotEqual,
-        };
-        match self {
-            Equal | NotEqual => Some(self),
-            Less => Some(Greater),
-            Greater => Some(Less),
-            AtMost => Some(AtLeast),
-            AtLeast => Some(AtMost),
-            Contains | Matches => None,
-        }
-    }
-
     /// Whether it holds of two values in this order.
     pub(super) fn holds(self, order: Ordering) -> bool {
         match self {
@@ -316,13 +300,6 @@ impl ImportedExpect {
 }
 
 impl ImportedJson {
-    /// Whether a value of the session is in it.
-    pub(super) fn has_text(&self) -> bool {
-        let mut texts = Vec::new();
-        self.texts(&mut texts);
-        texts.into_iter().any(|text| text.literal().is_none())
-    }
-
     fn texts_mut<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedText>) {
         match self {
             ImportedJson::Text(text) | ImportedJson::Value(text) => into.push(text),
