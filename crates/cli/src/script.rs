@@ -3,12 +3,12 @@
 
 use crate::args::ScriptArgs;
 use crate::failure::Failure;
-use crate::input;
+use crate::{input, stdio};
 use knee_core::threshold::Threshold;
 use knee_load::session::{
     Instruction, RequestStep, SCRIPT_ROWS, ScriptPlan, SessionKind, SessionPlan,
 };
-use knee_load::spec::{Body, HttpRequest, Rate, Url, UserStage};
+use knee_load::spec::{HttpRequest, Rate, Url, UserStage};
 use knee_load::time::Nanos;
 use knee_scenario::{LoadStages, RateStage, Scenario, ScenarioLoad};
 use knee_script::{Inspection, ScriptLoad, ScriptScenario, ScriptSource, ScriptStage, inspect};
@@ -75,6 +75,9 @@ pub fn scenario(file: &str, args: &ScriptArgs) -> Result<Scenario, Failure> {
     let fail_if = fail_if.collect::<Result<_, _>>()?;
     if let Some(option) = unsupported(&found) {
         return Err(wrong(format!("options.{option}")));
+    }
+    if found.functions.iter().any(|function| function == "handleSummary") {
+        stdio::say("note: handleSummary is not called: give --json or --html for reports");
     }
     let plan = plan(&found, &chosen, args, file);
     let Some(first) = servers.first() else {
@@ -216,10 +219,9 @@ fn plan(
     for scenario in chosen {
         env.extend(scenario.env.clone());
     }
-    let files = found.files.iter();
     let script = ScriptPlan {
         main: name.to_owned(),
-        files: files.map(|(path, bytes)| (path.clone(), Body::from(bytes.clone()))).collect(),
+        files: found.files.clone(),
         env,
         functions,
         scenarios,

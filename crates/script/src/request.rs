@@ -2,7 +2,7 @@
 
 use crate::shared::Shared;
 use knee_load::session::{MadeRequest, Origin, encode_path, remove_dot_segments};
-use knee_load::spec::{Body, Url};
+use knee_load::spec::Url;
 use knee_load::time::Nanos;
 use std::rc::Rc;
 
@@ -201,7 +201,7 @@ pub(crate) fn send(shared: &Shared, asked: Asked) -> Result<u32, String> {
             authority: parts.authority,
             path: parts.path,
             headers: Vec::new(),
-            body: Body::from(asked.body),
+            body: asked.body.into(),
             reads_body: asked.reads_body,
         },
         row,
@@ -280,7 +280,7 @@ impl Operation {
             if made.method != "HEAD" {
                 made.method = "GET".to_owned();
             }
-            made.body = Body::default();
+            made.body = std::sync::Arc::default();
             self.headers.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("content-"));
         }
         if (server, &to.authority) != (made.server, &made.authority) {

@@ -288,7 +288,7 @@ impl Shared {
             None => {
                 let files = &self.setup.script.plan().files;
                 let missing = || format!("{path} was not read before the load: open it there");
-                files.get(path).map(|file| file.to_vec()).ok_or_else(missing)
+                files.get(path).cloned().ok_or_else(missing)
             }
             Some(read) => {
                 if let Some(file) = self.files.borrow().get(path) {

@@ -105,6 +105,8 @@ fn scope(metric: &str, tags: &str, scenarios: &[String]) -> Result<Option<String
                     of = Some(value.to_owned());
                 }
             }
+            // Of all requests: those that fail have times too.
+            "expected_response" => {}
             "check" if of.is_none() && metric == "checks" => of = Some(value.to_owned()),
             other => {
                 return Err(format!(
@@ -151,6 +153,7 @@ mod tests {
             ("http_req_duration{name:login}", "avg <= 10.5", "login mean>10.5ms"),
             ("http_req_failed", "rate<0.01", "errors>=1%"),
             ("http_reqs", "rate>100", "throughput<=100/s"),
+            ("http_req_duration{expected_response:true}", "max<9", "max>=9ms"),
             ("checks", "rate>0.9", "checks errors>=10%"),
             ("checks{check:is 200}", "rate==1", "is 200 errors>0%"),
             ("group_duration{group:::cart}", "med<1000", "cart p50>=1000ms"),

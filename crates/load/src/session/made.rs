@@ -1,6 +1,6 @@
 //! Requests that are made while a load runs.
 
-use crate::spec::Body;
+use std::sync::Arc;
 
 /// A request that a user made at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct MadeRequest {
     /// Headers in order, without Host and Content-Length.
     pub headers: Vec<(String, String)>,
     /// The body.
-    pub body: Body,
+    pub body: Arc<[u8]>,
     /// Whether the body of the response is read.
     pub reads_body: bool,
 }

@@ -1,6 +1,5 @@
 //! Users that a script in JavaScript describes: what a run needs to know of it.
 
-use crate::spec::Body;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,7 +14,7 @@ pub struct ScriptPlan {
     /// The path of the script among `files`.
     pub main: String,
     /// The script, its modules, and the files that it opens, by their paths from its folder.
-    pub files: BTreeMap<String, Body>,
+    pub files: BTreeMap<String, Vec<u8>>,
     /// `__ENV`.
     pub env: BTreeMap<String, String>,
     /// The exported function of each kind of session, by its number.
