@@ -261,7 +261,8 @@ fn random_servers_on_noisy_hosts_are_told_right() {
     let false_falls = share(|t| t.retrograde, of_all, &flat);
     assert!(max >= 0.93, "maximum {max}: {told}");
     assert!(knee >= 0.9, "knee {knee}: {told}");
-    assert!(changed >= 0.9, "maximum of servers that change {changed}: {told}");
+    // About 25 servers: of intervals that cover 93 %, nine in ten is within chance.
+    assert!(changed >= 0.85, "maximum of servers that change {changed}: {told}");
     assert!(named >= 0.99, "named {named}: {told}");
     assert!(falsely <= 0.01, "false names {falsely}: {told}");
     assert!(falls >= 0.95, "retrograde {falls}: {told}");
