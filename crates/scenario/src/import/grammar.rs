@@ -1,7 +1,5 @@
 //! Small grammars that several formats share.
 
-pub(super) use knee_load::spec::is_token;
-
 /// Where the lines of a text begin, in bytes.
 #[derive(Debug)]
 pub(super) struct LineStarts(Vec<usize>);

@@ -275,19 +275,6 @@ impl ImportedBody {
             ImportedBody::None | ImportedBody::Json(_) | ImportedBody::File(_) => {}
         }
     }
-
-    /// Its texts, to be changed.
-    pub(super) fn texts_mut<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedText>) {
-        match self {
-            ImportedBody::Text(text) => into.push(text),
-            ImportedBody::Form(pairs) => into.extend(pairs.iter_mut().map(|(_, value)| value)),
-            ImportedBody::JsonValue(json) => json.texts_mut(into),
-            ImportedBody::Multipart(parts) => {
-                into.extend(parts.iter_mut().filter_map(|(_, part)| part.content.as_mut().ok()));
-            }
-            ImportedBody::None | ImportedBody::Json(_) | ImportedBody::File(_) => {}
-        }
-    }
 }
 
 impl ImportedExpect {
@@ -300,17 +287,6 @@ impl ImportedExpect {
 }
 
 impl ImportedJson {
-    fn texts_mut<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedText>) {
-        match self {
-            ImportedJson::Text(text) | ImportedJson::Value(text) => into.push(text),
-            ImportedJson::List(list) => list.iter_mut().for_each(|json| json.texts_mut(into)),
-            ImportedJson::Object(pairs) => {
-                pairs.iter_mut().for_each(|(_, json)| json.texts_mut(into));
-            }
-            ImportedJson::Plain(_) => {}
-        }
-    }
-
     fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
         match self {
             ImportedJson::Text(text) | ImportedJson::Value(text) => into.push(text),

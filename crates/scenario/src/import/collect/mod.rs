@@ -7,7 +7,6 @@ use super::text::ImportedText;
 use super::url::{ImportedTarget, split};
 use super::{Imported, error};
 use crate::names::is_name;
-use knee_core::threshold::Threshold;
 use knee_load::quantity::ParseError;
 use knee_load::quantity::parse_law;
 use knee_load::session::Deal;
@@ -370,14 +369,6 @@ impl Collector {
         let own = names.find(|name| self.data.iter().all(|set| set.name != *name))?;
         self.data.push(ImportedData { name: own.clone(), file: file.clone(), order });
         Some((own, file))
-    }
-
-    /// Adds a threshold, such as `p99>500ms`.
-    pub(super) fn fail_if(&mut self, threshold: &str) {
-        match Threshold::parse(threshold) {
-            Ok(_) => self.fail_if.push(threshold.to_owned()),
-            Err(wrong) => self.leave_out(format!("threshold {threshold}: {wrong}")),
-        }
     }
 
     /// The user sends a request, unless a scenario cannot have it; whether it is a step.
