@@ -610,6 +610,9 @@ impl Client for ScriptClient {
             Nanos::MAX => Nanos::MAX,
             at => at.min(self.config.window.end),
         };
+        // At the end of the window those that wait have nothing left to do.
+        let goes_on =
+            if goes_on < Nanos::MAX { goes_on.min(self.config.window.end) } else { goes_on };
         goes_on.min(limited).min(self.inner.next_due())
     }
 
@@ -634,7 +637,8 @@ impl Client for ScriptClient {
         let count = self.thinking.len();
         for _ in 0..count {
             let Some(&Reverse((at, number, turn))) = self.thinking.peek() else { break };
-            if at > now {
+            let is_over = now >= self.config.window.end;
+            if at > now && !is_over {
                 break;
             }
             self.thinking.pop();
@@ -642,7 +646,7 @@ impl Client for ScriptClient {
             if seat.turn != turn || !seat.is_taken {
                 continue;
             }
-            if at >= self.config.window.end {
+            if is_over || at >= self.config.window.end {
                 self.leave(number, ScriptEnd::Unfinished, now);
             } else {
                 // Where it only let others go on, its time has not passed meanwhile.
