@@ -8,7 +8,7 @@ use super::{ImportedScenario, error};
 use crate::target::TARGETS_MAX;
 use knee_load::quantity::{ParseError, parse_law};
 use knee_load::shown::shown;
-use knee_load::spec::{HttpRequest, Url, is_token};
+use knee_load::spec::{HttpRequest, Scheme, Url, is_token};
 use knee_load::time::Nanos;
 
 /// The most steps of all sessions together, and how deep they lie in one another.
@@ -313,6 +313,9 @@ impl ScenarioBuilder {
             return Err(format!("a scenario has at most {TARGETS_MAX} targets"));
         }
         let (host, url) = (target.host(), target.url_of(&path)?);
+        if matches!(url.scheme(), Scheme::Ws | Scheme::Wss) {
+            return Err("WebSockets are not imported".to_owned());
+        }
         let path = if server > 0 { target.whole_url(&path)? } else { path };
         if request.body.len() > BODY_MAX {
             return Err(format!("its body has {} bytes", request.body.len()));
