@@ -102,8 +102,6 @@ fn all() -> Imported {
     all.load.stages_of_users = true;
     let stage = |from, to| ImportedStage { from, to, length: Nanos::from_secs(60) };
     all.load.stages = vec![stage(0.0, 20.0), stage(20.0, 20.0)];
-    all.fail_if("p95>500ms");
-    all.fail_if("GET /nowhere p95>500ms");
     all.finish("none").unwrap()
 }
 
