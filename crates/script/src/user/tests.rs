@@ -238,7 +238,7 @@ fn mistakes_are_one_line_with_a_position() {
         ("import x from './none.js'", "./none.js"),
         (
             "import http from 'k6/http';\nexport default () => {\n  http.nope;\n}",
-            "main.js:3:8: http.nope is not supported by knee",
+            "main.js:3:3: http.nope is not supported by knee",
         ),
         ("import http from 'k6/http'; http.get('http://h/')", "the init code sends no request"),
         ("export default () => { while (true); }", "computed for over 200 ms between two requests"),
