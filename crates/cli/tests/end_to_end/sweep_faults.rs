@@ -302,21 +302,23 @@ fn rows_of_several_slices_obey_littles_law() {
 #[test]
 fn the_knee_of_a_single_worker_is_about_one_user() {
     let server = KneeServer::start(&["--workers", "1", "--service", "exp(2ms)"]);
-    let report = report_of(&server.url(), &["--budget", "12s"]);
-    let c = &report["conclusion"];
-    let has_range = c["knee_range"].is_array();
-    if !has_range && c["knee_ci95"].is_null() {
-        // A host on which levels differ by chance alone: only that it is not below one user.
-        let answer = c["answer"].as_str().unwrap();
-        return assert!(answer.contains("the knee is at 1 user or beyond"), "{c:#}");
-    }
-    let stated = if has_range { &c["knee_range"] } else { &c["knee_ci95"] };
-    let [lo, hi] = [0, 1].map(|i| stated[i].as_f64().unwrap_or_else(|| panic!("{c:#}")));
-    assert!(lo <= 1.3 && hi >= 0.95, "{c:#}");
-    // A single number is near the truth; where the host is too noisy for one, it is not stated.
-    let knee = c["knee_vusers"].as_f64();
-    assert!(knee.is_none_or(|k| (0.75..=1.4).contains(&k)), "{c:#}");
-    assert!(knee.is_some() || has_range, "{c:#}");
+    let attempt = || sweep(&server.url(), &["--budget", "12s"]);
+    unless_disturbed(attempt, |report| {
+        let c = &report["conclusion"];
+        let has_range = c["knee_range"].is_array();
+        if !has_range && c["knee_ci95"].is_null() {
+            // A host on which levels differ by chance alone: only that it is not below one user.
+            let answer = c["answer"].as_str().unwrap();
+            return assert!(answer.contains("the knee is at 1 user or beyond"), "{c:#}");
+        }
+        let stated = if has_range { &c["knee_range"] } else { &c["knee_ci95"] };
+        let [lo, hi] = [0, 1].map(|i| stated[i].as_f64().unwrap_or_else(|| panic!("{c:#}")));
+        assert!(lo <= 1.3 && hi >= 0.95, "{c:#}");
+        // A single number is near the truth; where the host is too noisy for one, it is not stated.
+        let knee = c["knee_vusers"].as_f64();
+        assert!(knee.is_none_or(|k| (0.75..=1.4).contains(&k)), "{c:#}");
+        assert!(knee.is_some() || has_range, "{c:#}");
+    });
 }
 
 /// Four workers of 2 ms; every 500 ms nothing is answered for 120 ms.
