@@ -2,13 +2,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a server does with a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer {
-    /// Occupies a worker for this time, then succeeds.
+    /// Occupies a worker for this time, then succeeds. Workers are had in the order of arrival.
     After(Duration),
     /// Waits until this time without a worker, then succeeds.
     At(Instant),
@@ -23,11 +23,11 @@ pub type Policy = Box<dyn FnMut(usize) -> Answer + Send>;
 /// their connections, and the one that accepts ends with the process.
 pub struct Station {
     state: Mutex<State>,
-    worker_is_free: Condvar,
 }
 
 struct State {
-    idle: usize,
+    /// When each worker is free.
+    free: Vec<Instant>,
     inside: usize,
     policy: Policy,
 }
@@ -38,8 +38,11 @@ impl Station {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let station = Arc::new(Station {
-            state: Mutex::new(State { idle: workers, inside: 0, policy: Box::new(policy) }),
-            worker_is_free: Condvar::new(),
+            state: Mutex::new(State {
+                free: vec![Instant::now(); workers],
+                inside: 0,
+                policy: Box::new(policy),
+            }),
         });
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
@@ -76,29 +79,22 @@ impl Station {
         state.inside += 1;
         let inside = state.inside;
         let answer = (state.policy)(inside);
-        let response: &[u8] = match answer {
+        let end = match answer {
             Answer::After(service) => {
-                state = self
-                    .worker_is_free
-                    .wait_while(state, |s| s.idle == 0)
-                    .unwrap_or_else(PoisonError::into_inner);
-                state.idle -= 1;
-                drop(state);
-                std::thread::sleep(service);
-                state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                state.idle += 1;
-                self.worker_is_free.notify_one();
-                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+                let first = state.free.iter_mut().min().expect("a worker");
+                *first = Instant::now().max(*first) + service;
+                Some(*first)
             }
-            Answer::At(end) => {
-                drop(state);
-                std::thread::sleep(end.saturating_duration_since(Instant::now()));
-                state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
-            }
-            Answer::Reject => b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
+            Answer::At(end) => Some(end),
+            Answer::Reject => None,
         };
+        drop(state);
+        std::thread::sleep(end.map_or(Duration::ZERO, |at| at.duration_since(Instant::now())));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.inside -= 1;
-        response
+        match end {
+            Some(_) => b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+            None => b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
+        }
     }
 }
