@@ -127,20 +127,18 @@ fn delivered_by(
     measurement: Measurement,
     parts: Vec<IntervalShare>,
 ) -> DeliveredPart {
-    DeliveredPart {
-        agent,
-        crew,
-        begun_late_ns: 0,
-        trial: Trial {
-            spec: outline(spec),
-            measurement,
-            generator: GeneratorUse::default(),
-            kernel: Default::default(),
-            observed: None,
-            agents: Vec::new(),
-            interrupted: false,
-        },
-        parts,
+    DeliveredPart { agent, crew, begun_late_ns: 0, trial: trial_of(spec, measurement), parts }
+}
+
+fn trial_of(spec: &TrialSpec, measurement: Measurement) -> Trial {
+    Trial {
+        spec: outline(spec),
+        measurement,
+        generator: GeneratorUse::default(),
+        kernel: Default::default(),
+        observed: None,
+        agents: Vec::new(),
+        interrupted: false,
     }
 }
 

@@ -296,7 +296,7 @@ fn a_seed_repeats_random_values() {
 
 /// Figures, for people: `cargo test -p knee-script --release -- --ignored --nocapture spike`.
 #[test]
-#[ignore]
+#[ignore = "figures of a release build, for people"]
 fn spike() {
     let rss = || {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap();

@@ -168,10 +168,10 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
 
 impl FileToFile {
     /// What the file becomes, behind where it goes, what the file is called and its secrets.
-    fn import<T, E: std::fmt::Display>(
+    fn import<E: std::fmt::Display>(
         self,
-        import: impl FnOnce(&[u8]) -> Result<T, E>,
-    ) -> Result<(Out, String, Secrets, T), Failure> {
+        import: impl FnOnce(&[u8]) -> Result<ImportedScenario, E>,
+    ) -> Result<(Out, String, Secrets, ImportedScenario), Failure> {
         let FileToFile { out, file } = self;
         let bytes = input::read(&file)?;
         let secrets = of_command_line_and(&String::from_utf8_lossy(&bytes));
@@ -185,29 +185,23 @@ impl FileToFile {
     }
 }
 
-/// Lines on what was left out without secrets.
-fn hidden(left_out: Vec<String>, secrets: &Secrets) -> Vec<String> {
-    left_out.into_iter().map(|line| secrets.hide(&line).into_owned()).collect()
-}
-
+/// Writes the scenario file, and says what was left out; neither has secrets.
 fn deliver(
     out: &Out,
     source: &str,
     secrets: &Secrets,
     mut imported: ImportedScenario,
 ) -> Result<(), Failure> {
-    imported.left_out = hidden(imported.left_out, secrets);
+    for what in &mut imported.left_out {
+        *what = secrets.hide(what).into_owned();
+    }
     let own = out.secrets.secrets();
     if own.hides() {
         imported = imported.without_credentials(own.names());
     }
-    write(out, &imported.to_yaml(source), &imported.left_out)
-}
-
-fn write(out: &Out, yaml: &str, left_out: &[String]) -> Result<(), Failure> {
-    let output = out.output.as_deref();
-    stdio::write_to("--output", output, |out| out.write_all(yaml.as_bytes()))?;
-    for what in left_out {
+    let yaml = imported.to_yaml(source);
+    stdio::write_to("--output", out.output.as_deref(), |out| out.write_all(yaml.as_bytes()))?;
+    for what in imported.left_out {
         stdio::say(&format!("left out: {what}"));
     }
     Ok(())

@@ -2,19 +2,18 @@
 //! which are simulated. They live in other processes, so that what this one takes is the
 //! coordinator's alone.
 
-use super::{Simulated, spec};
+use super::{Simulated, spec, trial_of};
 use crate::bus::now_ns;
 use crate::clocks::TimeSpan;
 use crate::coordinator::{Fleet, FleetOptions};
 use crate::nats_access::NatsAccess;
-use crate::parcel::outline;
 use crate::{Agent, AgentOptions, Patience, Permit, Selector};
 use knee_core::trial::assess::assess;
 use knee_engine::StartBarrier;
 use knee_engine::error::RunError;
 use knee_engine::sys::thread::raise_open_files;
 use knee_load::arrival::ArrivalLaw;
-use knee_load::measure::{GeneratorUse, Histogram, Interval, IntervalWatcher, Trial};
+use knee_load::measure::{Histogram, Interval, IntervalWatcher, Trial};
 use knee_load::rng::{self, ORDER};
 use knee_load::spec::{Load, Margins, Rate, TrialSpec, WorkerRange};
 use knee_load::time::Nanos;
@@ -107,16 +106,7 @@ fn simulated_part(
     }
     let (measurement, rest) = worker.finish(spec.timeout);
     rest.iter().for_each(|part| barrier.part(part));
-    let trial = Trial {
-        spec: outline(spec),
-        measurement,
-        generator: GeneratorUse::default(),
-        kernel: Default::default(),
-        observed: None,
-        agents: Vec::new(),
-        interrupted: false,
-    };
-    Ok((trial, Vec::new()))
+    Ok((trial_of(spec, measurement), Vec::new()))
 }
 
 /// Serves as agents of these numbers until this process is killed.
