@@ -86,7 +86,7 @@ fn check_buyers(report: &Value, iterations: u64) {
     let checks = sessions["script"]["checks"].as_array().unwrap();
     let names: Vec<_> = checks.iter().map(|check| check["check"].as_str().unwrap()).collect();
     assert_eq!(names, ["logged in", "set up"]);
-    assert!(checks.iter().all(|check| check["passed"] == iterations), "{}", context());
+    assert!(checks.iter().all(|check| check["succeeded"] == iterations), "{}", context());
     assert_eq!(sessions["groups"][0]["group"], "browse");
     assert_eq!(sessions["groups"][0]["completed"], iterations);
     let metrics = sessions["script"]["metrics"].as_array().unwrap();

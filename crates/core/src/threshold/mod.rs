@@ -350,13 +350,13 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
         let all = || script().into_iter().flat_map(|script| &script.checks);
         let sum = |of: &dyn Fn(&CheckReport) -> bool| {
             let each = all().filter(|check| of(check));
-            let sum = each.fold((0, 0), |sum, one| (sum.0 + one.passed, sum.1 + one.failed));
-            Some(sum).filter(|(passed, failed)| passed + failed > 0)
+            let sum = each.fold((0, 0), |sum, one| (sum.0 + one.succeeded, sum.1 + one.failed));
+            Some(sum).filter(|(succeeded, failed)| succeeded + failed > 0)
         };
         match name {
             "checks" => sum(&|_| true),
             name => sum(&|check| {
-                let before = check.check.strip_suffix(name);
+                let before = check.name.strip_suffix(name);
                 before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
             }),
         }
@@ -369,8 +369,8 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
     } else if let Some(kind) = kind() {
         let ended = kind.completed + kind.failed;
         set(&kind.session_time_ns, ends(kind.completed, kind.failed), ended);
-    } else if let Some((passed, failed)) = check(name) {
-        set(&TimesReport::default(), ends(passed, failed), passed + failed);
+    } else if let Some((succeeded, failed)) = check(name) {
+        set(&TimesReport::default(), ends(succeeded, failed), succeeded + failed);
     } else if let Some(metric) = metric() {
         let [hits, all] = metric.hits.unwrap_or([metric.value.unwrap_or(0.0) as u64; 2]);
         let times = metric.values.clone().unwrap_or_default();

@@ -81,13 +81,13 @@ pub struct ScriptReport {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckReport {
     /// Its name, after those of its groups.
-    pub check: String,
-    /// How often it passed.
-    pub passed: u64,
-    /// How often it failed.
+    pub name: String,
+    /// How often it held.
+    pub succeeded: u64,
+    /// How often it did not.
     pub failed: u64,
-    /// The share that passed, in percent.
-    pub passed_percent: f64,
+    /// The share that held, in percent.
+    pub succeeded_percent: f64,
 }
 
 /// A metric that a script made.
@@ -303,11 +303,11 @@ fn groups_of_script(measured: &SessionsMeasured) -> impl Iterator<Item = GroupRe
 }
 
 fn script_report(measured: &ScriptMeasured, trial: &Trial) -> ScriptReport {
-    let checks = measured.checks.iter().map(|(name, [passed, failed])| CheckReport {
-        check: name.clone(),
-        passed: *passed,
+    let checks = measured.checks.iter().map(|(name, [succeeded, failed])| CheckReport {
+        name: name.clone(),
+        succeeded: *succeeded,
         failed: *failed,
-        passed_percent: *passed as f64 * 100.0 / (passed + failed).max(1) as f64,
+        succeeded_percent: *succeeded as f64 * 100.0 / (succeeded + failed).max(1) as f64,
     });
     let metrics = measured.metrics.iter().map(|(name, metric)| {
         let report = |kind: &str, is_time| ScriptMetricReport {

@@ -115,13 +115,13 @@ fn show_checks(doc: &mut Document, checks: &[(&str, &CheckReport)]) {
     }
     let mut table = TableOf::new(checks);
     table.left_if_any("trial", |(trial, _)| *trial);
-    table.left("", |(_, check)| check.check.as_str());
-    table.right("passed", |(_, check)| count(check.passed));
+    table.left("", |(_, check)| check.name.as_str());
+    table.right("succeeded", |(_, check)| count(check.succeeded));
     table.right("failed", |(_, check)| match check.failed {
         0 => Line::plain(count(0)),
         n => Line::of(Ink::Bad, count(n)),
     });
-    table.right("share", |(_, check)| percent(check.passed_percent));
+    table.right("share", |(_, check)| percent(check.succeeded_percent));
     doc.table("Checks", table.done());
 }
 
