@@ -91,7 +91,7 @@ fn check_buyers(report: &Value, iterations: u64) {
     assert_eq!(sessions["groups"][0]["completed"], iterations);
     let metrics = sessions["script"]["metrics"].as_array().unwrap();
     assert_eq!(metrics[0]["value"], iterations as f64);
-    assert_eq!(metrics[1]["values"]["count"], iterations);
+    assert_eq!(metrics[1]["trend"]["count"], iterations);
 }
 
 #[test]

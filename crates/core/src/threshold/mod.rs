@@ -373,7 +373,7 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
         set(&TimesReport::default(), ends(succeeded, failed), succeeded + failed);
     } else if let Some(metric) = metric() {
         let [hits, all] = metric.hits.unwrap_or([metric.value.unwrap_or(0.0) as u64; 2]);
-        let times = metric.values.clone().unwrap_or_default();
+        let times = metric.trend.clone().unwrap_or_default();
         let (good, count) = (times.count + all - hits, times.count + all);
         set(&times, ends(good, hits), count);
     } else if !http.traffic.targets.is_empty() {

@@ -108,7 +108,7 @@ pub struct ScriptMetricReport {
     pub hits: Option<[u64; 2]>,
     /// Values of a trend, in millionths: of a time in milliseconds these are nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub values: Option<TimesReport>,
+    pub trend: Option<TimesReport>,
     /// Whether values are times, in milliseconds.
     pub is_time: bool,
 }
@@ -329,7 +329,7 @@ fn script_report(measured: &ScriptMeasured, trial: &Trial) -> ScriptReport {
                 ScriptMetricReport { hits: Some([*hits, *all]), ..report("rate", false) }
             }
             ScriptMetric::Trend { values, is_time } => ScriptMetricReport {
-                values: Some(times_of_part(values, None)),
+                trend: Some(times_of_part(values, None)),
                 ..report("trend", *is_time)
             },
         }

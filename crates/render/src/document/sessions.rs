@@ -169,7 +169,7 @@ fn metric_line(metric: &ScriptMetricReport) -> String {
         let share = hits as f64 * 100.0 / all.max(1) as f64;
         return format!("{name}: {} of {} ({})", count(hits), count(all), percent(share));
     }
-    if let Some(values) = &metric.values {
+    if let Some(values) = &metric.trend {
         let shown = |value: u64| {
             if metric.is_time { time_short(value) } else { number(value as f64 / 1e6) }
         };
