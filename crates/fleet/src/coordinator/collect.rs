@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use knee_core::trial::agents::{agent_lost, agent_measured};
 use knee_engine::error::RunError;
-use knee_load::measure::Trial;
+use knee_load::measure::{AgentMeasured, Trial};
 use knee_load::spec::{TrialSpec, WorkerRange};
 use std::collections::BTreeMap;
 
@@ -52,60 +52,71 @@ pub(super) async fn fetch_kept(
     Ok(pieces)
 }
 
-/// The result of an agent, packed, or why there is none.
-pub(super) type Delivery = (String, WorkerRange, Result<Vec<Bytes>, String>);
+/// A trial that is joined from the results of agents as they come: a result takes some megabytes
+/// once it is unpacked.
+#[derive(Default)]
+pub(super) struct JoinedTrial {
+    whole: Option<Trial>,
+    /// Intervals by their index.
+    parts: BTreeMap<u64, IntervalShare>,
+    agents: Vec<AgentMeasured>,
+}
 
-/// Joins results into one trial.
-///
-/// # Errors
-/// Nobody delivered anything.
-pub(super) fn join(
-    spec: &TrialSpec,
-    fates: impl Iterator<Item = Delivery>,
-) -> Result<Trial, RunError> {
-    let mut whole: Option<Trial> = None;
-    let mut parts: BTreeMap<u64, IntervalShare> = BTreeMap::new();
-    let mut agents = Vec::new();
-    for (agent, crew, fate) in fates {
-        let read = |pieces: Vec<Bytes>| {
-            let delivered = unpack::<DeliveredPart>(&pieces);
-            delivered.map_err(|e| format!("what it delivered cannot be read: {e}"))
-        };
-        // One at a time: a trial takes some megabytes.
-        let delivered = match fate.and_then(read) {
-            Ok(delivered) => delivered,
-            Err(why) => {
-                agents.push(agent_lost(&agent, crew, &why));
-                continue;
-            }
-        };
-        let mut trial = delivered.trial;
+impl JoinedTrial {
+    /// Adds what an agent delivered, packed.
+    ///
+    /// # Errors
+    /// It cannot be read; nothing is added.
+    pub(super) fn add(
+        &mut self,
+        spec: &TrialSpec,
+        agent: &str,
+        crew: WorkerRange,
+        pieces: &[Bytes],
+    ) -> Result<(), String> {
+        let DeliveredPart { mut trial, parts, begun_late_ns, .. } =
+            unpack(pieces).map_err(|e| format!("what it delivered cannot be read: {e}"))?;
         trial.spec = spec.clone();
-        let mut measured = agent_measured(&agent, crew, &trial);
-        measured.begun_late_ns = Some(delivered.begun_late_ns);
-        agents.push(measured);
-        for part in delivered.parts {
-            match parts.get_mut(&part.index()) {
+        let mut measured = agent_measured(agent, crew, &trial);
+        measured.begun_late_ns = Some(begun_late_ns);
+        self.agents.push(measured);
+        for part in parts {
+            match self.parts.get_mut(&part.index()) {
                 Some(sum) => sum.merge(part),
                 None => {
-                    parts.insert(part.index(), part);
+                    self.parts.insert(part.index(), part);
                 }
             }
         }
-        match &mut whole {
+        match &mut self.whole {
             Some(whole) => whole.merge(trial),
-            None => whole = Some(trial),
+            None => self.whole = Some(trial),
         }
+        Ok(())
     }
-    let Some(mut trial) = whole else {
-        let lost = agents.iter().find_map(|a| Some((&a.agent, a.lost_because.as_ref()?)));
-        let why = lost.map(|(agent, why)| format!(": agent {agent}: {why}")).unwrap_or_default();
-        return Err(RunError::FleetLost(format!("no agent delivered anything{why}")));
-    };
-    let intervals = parts.into_values().map(|part| part.whole().0.kept());
-    trial.measurement.intervals = intervals.collect();
-    trial.agents = agents;
-    Ok(trial)
+
+    /// Notes an agent of which nothing is known, and why.
+    pub(super) fn lose(&mut self, agent: &str, crew: WorkerRange, why: &str) {
+        self.agents.push(agent_lost(agent, crew, why));
+    }
+
+    /// The trial, with its agents in the order of their names.
+    ///
+    /// # Errors
+    /// Nobody delivered anything.
+    pub(super) fn finish(mut self) -> Result<Trial, RunError> {
+        self.agents.sort_by(|a, b| a.agent.cmp(&b.agent));
+        let Some(mut trial) = self.whole else {
+            let lost = self.agents.iter().find_map(|a| Some((&a.agent, a.lost_because.as_ref()?)));
+            let why = lost.map(|(agent, why)| format!(": agent {agent}: {why}"));
+            let why = why.unwrap_or_default();
+            return Err(RunError::FleetLost(format!("no agent delivered anything{why}")));
+        };
+        let intervals = self.parts.into_values().map(|part| part.whole().0.kept());
+        trial.measurement.intervals = intervals.collect();
+        trial.agents = self.agents;
+        Ok(trial)
+    }
 }
 
 /// The last trial of a run whose coordinator is gone.
@@ -141,12 +152,13 @@ pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial,
         let spec: TrialSpec = unpack(&pieces).map_err(|e| {
             RunError::FleetLost(format!("the plan of run {} cannot be read: {e}", key.run))
         })?;
-        let mut fates = Vec::new();
+        let mut joined = JoinedTrial::default();
         for (agent, crew) in plan.agents {
-            let fate = any_result(&bus, &stores, &key, &agent).await;
-            fates.push((agent, crew, fate));
+            let pieces = any_result(&bus, &stores, &key, &agent).await;
+            let added = pieces.and_then(|pieces| joined.add(&spec, &agent, crew, &pieces));
+            added.unwrap_or_else(|why| joined.lose(&agent, crew, &why));
         }
-        let trial = join(&spec, fates.into_iter())?;
+        let trial = joined.finish()?;
         Ok(CollectedTrial { key, started_at: plan.started_at, trial })
     })
 }

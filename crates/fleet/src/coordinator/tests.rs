@@ -2,10 +2,11 @@
 
 mod crowd;
 
-use super::collect::join;
+use super::collect::JoinedTrial;
 use crate::interval_share::IntervalShare;
 use crate::parcel::{outline, pack};
 use crate::protocol::DeliveredPart;
+use bytes::Bytes;
 use knee_load::arrival::{ArrivalLaw, ArrivalProcess, Arrivals};
 use knee_load::measure::{
     Completion, GeneratorUse, IntervalMerger, IntervalPart, Measurement, Op, Outcome, Recorder,
@@ -144,7 +145,8 @@ fn trial_of(spec: &TrialSpec, measurement: Measurement) -> Trial {
 
 /// What agents with these workers would deliver.
 fn delivered(spec: &TrialSpec, crews: &[WorkerRange]) -> Trial {
-    let fates = crews.iter().enumerate().map(|(number, &crew)| {
+    let mut joined = JoinedTrial::default();
+    for (number, &crew) in crews.iter().enumerate() {
         let mut measurements = Vec::new();
         let mut merger = IntervalMerger::new(crew.workers as usize);
         let mut whole = Vec::new();
@@ -164,9 +166,9 @@ fn delivered(spec: &TrialSpec, crews: &[WorkerRange]) -> Trial {
         });
         let agent = (format!("a{number}"), crew);
         let delivered = delivered_by(agent, spec, measurement.unwrap(), whole);
-        (delivered.agent.clone(), crew, Ok(pack(&delivered).unwrap()))
-    });
-    join(spec, fates).unwrap()
+        joined.add(spec, &delivered.agent, crew, &pack(&delivered).unwrap()).unwrap();
+    }
+    joined.finish().unwrap()
 }
 
 /// All that was measured, to be compared as a whole.
@@ -219,16 +221,22 @@ fn an_agent_that_is_lost_is_named_and_the_others_count() {
     let (measurement, parts) = measured(&spec, crews[0].share(0));
     let parts = parts.iter().map(IntervalShare::of).collect();
     let delivered = delivered_by(("here".to_owned(), crews[0]), &spec, measurement, parts);
-    let lost = || ("gone".to_owned(), crews[1], Err("no sign of it".to_owned()));
-    let here = ("here".to_owned(), crews[0], Ok(pack(&delivered).unwrap()));
-    let trial = join(&spec, [here, lost()].into_iter()).unwrap();
+    let mut joined = JoinedTrial::default();
+    joined.lose("there", crews[1], "no sign of it");
+    joined.add(&spec, "here", crews[0], &pack(&delivered).unwrap()).unwrap();
+    let wrong = joined.add(&spec, "odd", crews[1], &[Bytes::from_static(b"odd")]).unwrap_err();
+    assert!(wrong.starts_with("what it delivered cannot be read"), "{wrong}");
+    let trial = joined.finish().unwrap();
+    assert_eq!(Vec::from_iter(trial.agents.iter().map(|a| a.agent.as_str())), ["here", "there"]);
     let report = knee_core::trial::assess::assess(&trial);
     assert_eq!(report.attempted, 3_000);
     let because = &report.invalid_because[0];
-    assert!(because.contains("agent gone is lost (no sign of it)"), "{because}");
+    assert!(because.contains("agent there is lost (no sign of it)"), "{because}");
     // Where nobody delivered there is no trial.
-    let none = join(&spec, [lost()].into_iter()).unwrap_err().to_string();
-    assert!(none.contains("agent gone: no sign of it"), "{none}");
+    let mut none = JoinedTrial::default();
+    none.lose("there", crews[1], "no sign of it");
+    let none = none.finish().unwrap_err().to_string();
+    assert!(none.contains("agent there: no sign of it"), "{none}");
 }
 
 #[test]

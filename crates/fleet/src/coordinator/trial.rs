@@ -1,6 +1,6 @@
 //! One trial, made by all agents together.
 
-use super::collect::{fetch_kept, fetch_stored, join};
+use super::collect::{JoinedTrial, fetch_kept, fetch_stored};
 use super::{AgentClient, FleetOptions, Member, tell};
 use crate::agent::files_of;
 use crate::bus::{Bus, Stores, fullness, json, not_stored, now_ns, parse};
@@ -45,6 +45,8 @@ const ATTEMPTS: u32 = 3;
 const READY_PATIENCE: Duration = Duration::from_secs(20);
 /// Time limit for the results after the planned end.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(120);
+/// Results that are fetched and joined at a time.
+const FETCHED_AT_ONCE: usize = 64;
 /// Interval of looking who has delivered and who is silent.
 const GLANCE: Duration = Duration::from_millis(100);
 
@@ -66,8 +68,10 @@ struct AgentPart {
     doing: JobState,
     /// Time of its last sign of life.
     heard_ns: u64,
-    /// Its result, packed; or why there is none.
-    fate: Option<Result<Vec<Bytes>, String>>,
+    /// How often its result was asked for.
+    asked: u32,
+    /// Whether its result is joined to the others; or why there is none.
+    fate: Option<Result<(), String>>,
 }
 
 /// The sentinels of a trial, which the coordinator makes from its host. A target that it cannot
@@ -140,17 +144,18 @@ impl FleetTrial<'_> {
                 crew,
                 doing: JobState::Busy,
                 heard_ns: now,
+                asked: 0,
                 fate: None,
             })
             .collect();
         let sentinels = FleetSentinels::begin(self.spec, begin_ns)?;
         let flags = [stop, &sentinels.enough];
-        self.follow(&mut parts, (beats, live), begin_ns, watch, flags).await;
+        let joined = self.follow(&mut parts, (beats, live), begin_ns, watch, flags).await;
         let is_enough = sentinels.enough.load(Ordering::Relaxed);
         let sentinels = sentinels.finish();
         let observed = vantage.map(Vantage::finish);
         self.thank(&parts).await;
-        let mut trial = self.end(members, parts)?;
+        let mut trial = self.end(members, parts, joined)?;
         trial.measurement.began_ns = begin_ns;
         // Agents know one way to be stopped.
         trial.interrupted &= !is_enough || stop.load(Ordering::Relaxed);
@@ -325,7 +330,7 @@ impl FleetTrial<'_> {
         tell(&self.bus.client, names, Verb::Cancel, &self.key).await;
     }
 
-    /// Shows the progress, until each agent has delivered or is lost.
+    /// Shows the progress and joins results, until each agent has delivered or is lost.
     async fn follow(
         &self,
         parts: &mut [AgentPart],
@@ -333,7 +338,8 @@ impl FleetTrial<'_> {
         begin_ns: u64,
         watch: &mut dyn IntervalWatcher,
         flags: [&AtomicBool; 2],
-    ) {
+    ) -> JoinedTrial {
+        let mut joined = JoinedTrial::default();
         let places: HashMap<String, usize> =
             parts.iter().enumerate().map(|(place, part)| (part.name.clone(), place)).collect();
         let mut merge = LiveMerge::new(parts.iter().map(|part| part.name.as_str()));
@@ -372,24 +378,27 @@ impl FleetTrial<'_> {
                         let names = parts.iter().map(|part| part.name.as_str());
                         tell(&self.bus.client, names, Verb::Stop, &self.key).await;
                     }
-                    self.fetch(parts).await;
+                    self.fetch(parts, &mut joined).await;
                     self.give_up(parts, begin_ns, stopped_ns);
                 }
             }
         }
+        joined
     }
 
-    /// Fetches results that are ready.
-    async fn fetch(&self, parts: &mut [AgentPart]) {
+    /// Fetches results that are ready and joins them: some, as signs of life wait meanwhile.
+    async fn fetch(&self, parts: &mut [AgentPart], joined: &mut JoinedTrial) {
         let is_ready = |part: &&mut AgentPart| part.fate.is_none() && part.doing != JobState::Busy;
-        let ready = parts.iter_mut().filter(is_ready);
-        let fetched = ready.map(|part| async {
+        let mut ready: Vec<&mut AgentPart> = parts.iter_mut().filter(is_ready).collect();
+        ready.sort_by_key(|part| part.asked);
+        let fetched = ready.into_iter().take(FETCHED_AT_ONCE).map(|part| async {
+            part.asked += 1;
             let asked = AgentClient::new(&self.bus.client, &part.name);
             let got = match &part.doing {
-                JobState::Busy => return,
+                JobState::Busy => return None,
                 JobState::Failed(why) => {
                     part.fate = Some(Err(why.clone()));
-                    return;
+                    return None;
                 }
                 JobState::Stored(of) => {
                     match fetch_stored(self.stores, &self.key, asked.agent, *of).await {
@@ -400,11 +409,11 @@ impl FleetTrial<'_> {
                 JobState::Kept(of, _) => fetch_kept(&asked, &self.key, *of).await,
             };
             // What could not be got now is tried again at the next glance.
-            if let Ok(pieces) = got {
-                part.fate = Some(Ok(pieces));
-            }
+            Some((got.ok()?, part))
         });
-        join_all(fetched).await;
+        for (pieces, part) in join_all(fetched).await.into_iter().flatten() {
+            part.fate = Some(joined.add(self.spec, &part.name, part.crew, &pieces));
+        }
     }
 
     /// Declares silent agents lost once all others have delivered. Where NATS is away nobody counts
@@ -464,33 +473,32 @@ impl FleetTrial<'_> {
         }
     }
 
-    /// Joins the results into the trial.
-    fn end(&self, members: &mut [Member], parts: Vec<AgentPart>) -> Result<Trial, RunError> {
+    /// The trial that the results make.
+    fn end(
+        &self,
+        members: &mut [Member],
+        parts: Vec<AgentPart>,
+        mut joined: JoinedTrial,
+    ) -> Result<Trial, RunError> {
         let ahead = knee_engine::sys::clock::realtime_ahead_ns() as i64;
         // It takes a process, and is of use beside what an agent's says alone.
         let is_told = members.iter().any(|m| m.clock.reading.chrony_error_ns.is_some());
         let own_error_ns = is_told.then(chrony_error_ns_max).flatten();
-        for part in &parts {
+        let mut kept = BTreeMap::new();
+        for part in parts {
             if let Some(Err(why)) = &part.fate {
                 lose(members, &part.name, why);
+                joined.lose(&part.name, part.crew, why);
+            }
+            if let JobState::Kept(_, why) = part.doing {
+                kept.insert(part.name, why);
             }
         }
-        let kept: BTreeMap<String, String> = parts
-            .iter()
-            .filter_map(|part| match &part.doing {
-                JobState::Kept(_, why) => Some((part.name.clone(), why.clone())),
-                _ => None,
-            })
-            .collect();
-        let fates = parts.into_iter().map(|part| {
-            let none = || Err("it did not deliver".to_owned());
-            (part.name, part.crew, part.fate.unwrap_or_else(none))
-        });
-        let mut trial = join(self.spec, fates)?;
+        let mut trial = joined.finish()?;
         for agent in &mut trial.agents {
             let member = members.iter().find(|m| m.facts.name == agent.agent);
             agent.clock = member.map(|m| m.clock.for_report(ahead, own_error_ns));
-            agent.kept_because = kept.get(&agent.agent).cloned();
+            agent.kept_because = kept.remove(&agent.agent);
         }
         Ok(trial)
     }
