@@ -17,6 +17,10 @@ use ureq::{Agent, Body, Error};
 
 /// Time limit of a push, connecting included.
 const PUSH_LIMIT: Duration = Duration::from_secs(5);
+/// Time limit of the last push where somebody waits for the end.
+const HURRIED_LIMIT: Duration = Duration::from_millis(500);
+/// Interval of looking whether somebody does.
+const GLANCE: Duration = Duration::from_millis(50);
 /// Most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
@@ -122,10 +126,24 @@ impl Pusher {
         self.faults.try_recv().ok()
     }
 
-    /// Pushes once more, within `limit`. Whether the collector took that.
-    pub fn end(&self, limit: Duration) -> bool {
-        let is_asked = self.end.try_send(Instant::now() + limit).is_ok();
-        is_asked && self.ended.recv_timeout(limit).unwrap_or(false)
+    /// Pushes once more, within `limit`, or half a second where `is_hurried`. Whether the collector
+    /// took that.
+    pub fn end(&self, limit: Duration, is_hurried: impl Fn() -> bool) -> bool {
+        let since = Instant::now();
+        if self.end.try_send(since + limit).is_err() {
+            return false;
+        }
+        loop {
+            match self.ended.recv_timeout(GLANCE) {
+                Ok(is_taken) => return is_taken,
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let limit = if is_hurried() { limit.min(HURRIED_LIMIT) } else { limit };
+            if since.elapsed() >= limit {
+                return false;
+            }
+        }
     }
 }
 

@@ -23,17 +23,19 @@ pub fn with_curl_line(argv: Vec<OsString>) -> Result<Vec<OsString>, clap::Error>
     let Some(end) = end.filter(|_| argv.get(1).is_some_and(has_target)) else {
         return Ok(argv);
     };
-    let words = argv[end + 1..].iter().map(|word| word.to_str());
-    let words: Option<Vec<String>> = words.map(|word| word.map(str::to_owned)).collect();
-    match words {
-        Some(words) if words.first().is_some_and(|word| is_curl(word)) => {
-            let mut read = |file: &str| input::read(file).map_err(|e| e.line);
-            let options = curl_as_options(&words, &mut read).map_err(|e| refused(e.0))?;
-            let options = options.into_iter().map(OsString::from);
-            Ok(argv[..end].iter().cloned().chain(options).collect())
-        }
-        _ => Ok(argv),
+    let words = &argv[end + 1..];
+    if !words.first().and_then(|word| word.to_str()).is_some_and(is_curl) {
+        return Ok(argv);
     }
+    let text = |word: &OsString| {
+        let shown = word.to_string_lossy();
+        let wrong = "is not UTF-8: give such bytes in a file, as --data-binary @FILE";
+        word.to_str().map(str::to_owned).ok_or_else(|| refused(format!("'{shown}' {wrong}")))
+    };
+    let words = words.iter().map(text).collect::<Result<Vec<String>, _>>()?;
+    let mut read = |file: &str| input::read(file).map_err(|e| e.line);
+    let options = curl_as_options(&words, &mut read).map_err(|e| refused(e.0))?;
+    Ok(argv[..end].iter().cloned().chain(options.into_iter().map(OsString::from)).collect())
 }
 
 #[derive(Args, Clone, Debug, Serialize)]

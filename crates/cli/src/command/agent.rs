@@ -80,7 +80,6 @@ fn parse_labels(text: &str) -> Result<Labels, String> {
 
 /// Serves until a signal ends it.
 pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
-    let stop = interrupt::heed();
     let access = raw.access.access("--nats", raw.nats.as_deref())?;
     if let Some(Cpus(cpus)) = &raw.cpus {
         thread::set_affinity(cpus)
@@ -96,6 +95,8 @@ pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
         margins: margins::of_this_machine(Notes { quiet: false }),
         clock_shift_ns: raw.clock_shift_ns,
     })?;
+    // Until here a signal ends it at once.
+    let stop = interrupt::heed();
     let facts = agent.facts();
     let targets = if facts.targets.is_empty() {
         "loopback only: --allow-target permits more".to_owned()

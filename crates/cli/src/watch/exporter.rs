@@ -10,6 +10,7 @@ use crate::machine::now_unix_ns;
 use crate::stdio::{Notes, about};
 use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
+use knee_engine::interrupt;
 use knee_engine::push::{PushSource, PushTarget, Pusher};
 use knee_engine::serve::exposition::{ExposedPage, Exposition};
 use knee_load::measure::{Histogram, Interval};
@@ -315,12 +316,15 @@ impl OtlpWatcher {
         let Some(pusher) = self.pusher.take() else {
             return;
         };
-        let is_taken = pusher.end(END_LIMIT);
+        let is_taken = pusher.end(END_LIMIT, interrupt::is_raised);
         let OtlpExport { shown, .. } = &self.export;
         self.fault = match (is_taken, self.is_told, pusher.fault()) {
             (true, true, _) => Some(format!("otlp: {shown}: it took all figures in the end")),
             (true, false, _) | (false, true, _) => None,
             (false, false, Some(fault)) => Some(warning(shown, &fault)),
+            (false, false, None) if interrupt::is_raised() => {
+                Some(warning(shown, "it had not taken the last figures when knee was ended"))
+            }
             (false, false, None) => {
                 let limit = END_LIMIT.as_secs();
                 Some(warning(shown, &format!("no answer within {limit} s to the last figures")))

@@ -84,7 +84,7 @@ fn check_buyers(report: &Value, iterations: u64) {
     assert_eq!(attempted("POST /login"), iterations);
     assert_eq!(attempted("/items/${}"), 3 * iterations);
     let checks = sessions["script"]["checks"].as_array().unwrap();
-    let names: Vec<_> = checks.iter().map(|check| check["check"].as_str().unwrap()).collect();
+    let names: Vec<_> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["logged in", "set up"]);
     assert!(checks.iter().all(|check| check["succeeded"] == iterations), "{}", context());
     assert_eq!(sessions["groups"][0]["group"], "browse");

@@ -51,6 +51,10 @@ pub struct SessionsReport {
     /// The programs that give values to steps; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramsReport>,
+    /// Redirections in the whole trial that led to another server, and were not followed; absent
+    /// without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub led_away: Option<u64>,
     /// What a script recorded; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptReport>,
@@ -247,6 +251,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
         ran_out_records: ran_out.map(|ran_out| ran_out.records),
         ran_out_after_ns: ran_out.map(|ran_out| ran_out.after.0),
         unfit_value: unfit_report(trial),
+        led_away: Some(measured.led_away).filter(|count| *count > 0),
         attempts: measured.attempts.clone(),
         programs: measured.programs.as_ref().map(programs_report),
         script: measured.script.as_ref().map(|script| script_report(script, trial)),

@@ -84,7 +84,10 @@ pub const SUCCESS: &[SuccessRules] = &[
             ("It has all records that its header counts, and no more bytes", "RFC 1035 §4.1"),
             ("Each name ends: pointers lead to what stands before", "RFC 1035 §4.1.4"),
             ("A, AAAA, NS, CNAME, PTR, MX and SOA have the data of their type", "RFC 1035 §3.3"),
-            ("RCODE is NOERROR, also without an answer record", "RFC 1035 §4.1.1"),
+            (
+                "RCODE with its upper bits is NOERROR, also without an answer record",
+                "RFC 1035 §4.1.1, RFC 6891 §6.1.3",
+            ),
             ("It is not truncated: over UDP the query is asked again over TCP", "RFC 7766 §5"),
         ],
     },

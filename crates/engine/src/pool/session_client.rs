@@ -270,6 +270,7 @@ impl Client for SessionClient {
         if let Some(programs) = &mut self.programs {
             self.measured.programs = Some(std::mem::take(&mut programs.measured));
         }
+        self.measured.led_away = self.users.led_away();
         ClientSummary {
             sessions: Some(std::mem::take(&mut self.measured)),
             attempts: self.config.retries.take().map(|retries| retries.finish(end)),

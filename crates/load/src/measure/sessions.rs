@@ -30,6 +30,9 @@ pub struct SessionsMeasured {
     /// The programs that give values to steps; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramsMeasured>,
+    /// Redirections in the whole trial that led to no server of the target, and were not followed.
+    #[serde(default)]
+    pub led_away: u64,
     /// What a script recorded; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Box<ScriptMeasured>>,
@@ -146,6 +149,7 @@ impl SessionsMeasured {
         self.ran_out = ran_out.max_by_key(|ran_out| ran_out.after);
         self.unfit = self.unfit.take().or(other.unfit);
         self.kept = self.kept.take().or(other.kept);
+        self.led_away += other.led_away;
         merge_some(&mut self.attempts, other.attempts, |mine, theirs| {
             mine.outcomes.merge(&theirs.outcomes);
             mine.established += theirs.established;

@@ -2,7 +2,7 @@
 
 use super::stream_api::MessageMeaning;
 use super::{CountMode, MessageFormat, MessagePiece, MessageRules, Splitter, StreamApi};
-use crate::session::json::{JsonScan, Pointer, ValueCapture};
+use crate::session::json::{JsonScan, JsonSyntax, Pointer, ValueCapture};
 use crate::time::Nanos;
 
 /// Reads the bodies of responses and finds their messages.
@@ -115,6 +115,15 @@ struct BodyReader {
     error_field: Vec<u8>,
     /// The output is complete, by the word of the API.
     has_finished: bool,
+    /// Choices that had a part, and those that are complete: see [`MessageMeaning::choices`].
+    choices: u64,
+    choices_finished: u64,
+    /// Whether the message that is coming is JSON, where it may have to be, …
+    syntax: JsonSyntax,
+    /// … by the format of the body.
+    needs_json: bool,
+    /// A message had to be JSON and was not.
+    is_broken: bool,
     /// The end message has come.
     has_ended: bool,
     /// The content type, where it is not that of the format.
@@ -339,10 +348,12 @@ impl BodyReader {
             found: std::mem::take(&mut self.found),
             event: std::mem::take(&mut self.event),
             text: std::mem::take(&mut self.text),
+            syntax: std::mem::take(&mut self.syntax),
             ..BodyReader::default()
         };
         self.event.clear();
         self.text.clear();
+        self.syntax.begin();
         self.found.resize_with(of.pointers.len(), ValueCapture::default);
         self.begin_values(of);
         let MessageRules { format, api, .. } = of.rules;
@@ -359,6 +370,7 @@ impl BodyReader {
         let is_possible = format.may_be_of_api() || api != StreamApi::Auto;
         self.api = if is_possible { api } else { StreamApi::None };
         self.is_looked_at = self.api != StreamApi::None;
+        self.needs_json = matches!(format, MessageFormat::Ndjson | MessageFormat::Array);
     }
 
     fn on_content_type(&mut self, value: &[u8], rules: &MessageRules) {
@@ -429,6 +441,9 @@ impl BodyReader {
         if self.is_looked_at {
             put_within(TEXT_BYTES_MAX, data, &mut self.text);
         }
+        if self.needs_json || self.is_looked_at && self.api != StreamApi::None {
+            self.syntax.feed(data);
+        }
     }
 
     fn put_name(&mut self, name: &[u8]) {
@@ -465,6 +480,7 @@ impl BodyReader {
                 self.text = Vec::new();
             }
         }
+        self.syntax.begin();
         if !of.pointers.is_empty() {
             self.begin_values(of);
         }
@@ -474,15 +490,18 @@ impl BodyReader {
     /// What the message says that is complete.
     #[inline]
     fn read(&mut self, of: &RequestMessages) -> ReadMessage {
-        let MessageMeaning { mut is_output, error, is_finish, is_end, tokens } =
-            if self.is_looked_at {
-                self.api.meaning(&self.event, &self.text)
-            } else {
-                MessageMeaning { is_output: true, ..MessageMeaning::default() }
-            };
-        self.error = self.error.take().or(error);
-        self.has_finished |= is_finish;
-        self.has_ended |= is_end;
+        let meaning = if self.is_looked_at {
+            self.api.meaning(&self.event, &self.text)
+        } else {
+            MessageMeaning { is_output: true, ..MessageMeaning::default() }
+        };
+        let MessageMeaning { mut is_output, tokens, .. } = meaning;
+        self.error = self.error.take().or(meaning.error);
+        self.choices |= meaning.choices;
+        self.choices_finished |= meaning.choices_finished;
+        self.has_finished |= meaning.is_finish;
+        self.is_broken |= (meaning.needs_json || self.needs_json) && !self.syntax.is_whole();
+        self.has_ended |= meaning.is_end;
         if !of.pointers.is_empty() {
             self.json.end(&mut self.found);
         }
@@ -529,29 +548,37 @@ impl BodyReader {
     fn fault(&self, rules: &MessageRules) -> Option<String> {
         let splitter = self.splitter?;
         let format = splitter.format();
-        if splitter.is_other() {
-            let wrong = if format == MessageFormat::Array { "the body" } else { "a line" };
+        if splitter.is_other() || self.is_broken || self.needs_json && self.syntax.is_broken() {
+            let wrong = match format {
+                MessageFormat::Array if splitter.is_other() => "the body",
+                MessageFormat::Ndjson => "a line",
+                _ => "a message",
+            };
             return Some(format!("{wrong} is no JSON"));
         }
         let has_output = self.messages > 0;
-        if !has_output && self.api.rules().is_some() && (self.has_ended || self.has_finished) {
+        if !has_output && self.api.rules().is_some() && (self.has_ended || self.has_finished()) {
             return Some(format!("no message has output of the API {}", self.api.name()));
-        }
-        if self.has_ended {
-            return None;
         }
         if let (Some(other), false) = (&self.other_type, has_output) {
             return Some(format!("the content type is {other}, not text/event-stream"));
         }
-        if splitter.is_within() {
+        if splitter.is_within() && !self.has_ended {
             return Some("the response ended in the middle of a message".to_owned());
         }
-        if let Some(end) = self.missing_end(rules, format) {
+        if let Some(end) = self.missing_end(rules, format).filter(|_| !self.has_ended) {
             return Some(format!("the response ended without the message {end}"));
         }
         // A server of gRPC may have nothing to send.
         (!has_output && format != MessageFormat::Grpc)
             .then(|| "the response has no message".to_owned())
+    }
+
+    /// Whether the output is complete, by the word of the API: that of each choice, where it has
+    /// choices.
+    fn has_finished(&self) -> bool {
+        let are_finished = self.choices != 0 && self.choices == self.choices_finished;
+        self.has_finished || are_finished
     }
 
     /// The end that a stream needed and did not have. Where the API is known, it is enough that the
@@ -561,7 +588,7 @@ impl BodyReader {
         match self.api.rules() {
             Some(api) if rules.end.is_none() => {
                 let is_strict = rules.format.is_some() && api.has_end_message;
-                (!self.has_finished || is_strict).then_some(api.end)
+                (!self.has_finished() || is_strict).then_some(api.end)
             }
             _ => (!end.is_empty() && rules.needs_end()).then_some(end),
         }

@@ -67,7 +67,7 @@ pub struct Splitter {
     after_cr: bool,
     /// The message that is coming has data.
     has_data: bool,
-    /// A line of JSON, or an array, began with what none begins with.
+    /// An array began with what none begins with.
     is_other: bool,
     array: ArrayPlace,
     grpc: GrpcFraming,
@@ -230,7 +230,7 @@ impl Splitter {
         self.has_data || self.array.depth > 0 || self.grpc.is_within() || is_within_event
     }
 
-    /// Whether something was no JSON that is to be.
+    /// Whether the body is no array.
     pub fn is_other(&self) -> bool {
         self.is_other
     }
@@ -404,11 +404,9 @@ impl Splitter {
             while let [b' ' | b'\t' | b'\r', rest @ ..] = text {
                 text = rest;
             }
-            let Some(first) = text.first() else {
+            if text.is_empty() {
                 return;
-            };
-            let is_json = matches!(first, b'{' | b'[' | b'"' | b'-' | b't' | b'f' | b'n');
-            self.is_other |= !is_json && !first.is_ascii_digit();
+            }
         }
         self.has_data = true;
         each(MessagePiece::Data(text));

@@ -42,6 +42,12 @@ pub(crate) struct MessageMeaning {
     pub(crate) error: Option<String>,
     /// The output is complete.
     pub(crate) is_finish: bool,
+    /// Choices that it has a part of, and those of them whose output is complete: a bit for each of
+    /// the first 64.
+    pub(crate) choices: u64,
+    pub(crate) choices_finished: u64,
+    /// It has to be JSON.
+    pub(crate) needs_json: bool,
     /// It is the last message.
     pub(crate) is_end: bool,
     /// Tokens of output of the stream so far.
@@ -83,7 +89,15 @@ enum Fact {
     Kind,
     /// Output, unless empty.
     Output,
-    /// That the output is complete, unless empty.
+    /// Output, if it is a text that is not empty: its parts, where it has some, are facts of their
+    /// own.
+    OutputText,
+    /// One of several outputs.
+    Choice,
+    /// Its number.
+    ChoiceIndex,
+    /// That the output is complete, unless empty: of a choice, where it stands in one. One that an
+    /// error completed says so.
     Finish,
     /// That it is the last message, if true.
     End,
@@ -91,16 +105,18 @@ enum Fact {
     Error,
     /// The text of an error, if it is one.
     ErrorText,
+    /// A field that only an object of an error has.
+    ErrorObject,
     /// Tokens of output so far. Numbers at several places add up.
     Tokens,
 }
 
-use Fact::{ErrorText, Finish, Kind, Output, Sign, Tokens};
+use Fact::{Choice, ChoiceIndex, ErrorText, Finish, Kind, Output, OutputText, Sign, Tokens};
 
 /// The APIs, in the order in which a message is compared with them. Sources, read in November 2026:
 /// developers.openai.com/api/reference, platform.claude.com/docs/build-with-claude/streaming,
 /// ai.google.dev/api/generate-content, docs.ollama.com/api/streaming; of servers that speak like
-/// OpenAI: vLLM, SGLang, llama.cpp, OpenRouter, Azure.
+/// OpenAI: vLLM, SGLang, llama.cpp, OpenRouter, Azure, Mistral, Groq.
 pub(crate) const APIS: &[StreamApiRules] = &[
     StreamApiRules {
         api: StreamApi::Openai,
@@ -115,7 +131,12 @@ pub(crate) const APIS: &[StreamApiRules] = &[
         facts: &[
             (&["choices"], Sign),
             (&["object"], Kind),
-            (&["choices", "*", "delta", "content"], Output),
+            (&["choices", "*"], Choice),
+            (&["choices", "*", "index"], ChoiceIndex),
+            (&["choices", "*", "delta", "content"], OutputText),
+            (&["choices", "*", "delta", "content", "*", "text"], Output),
+            (&["choices", "*", "delta", "content", "*", "thinking", "*", "text"], Output),
+            (&["choices", "*", "delta", "images"], Output),
             (&["choices", "*", "delta", "reasoning_content"], Output),
             (&["choices", "*", "delta", "reasoning"], Output),
             (&["choices", "*", "delta", "refusal"], Output),
@@ -131,6 +152,7 @@ pub(crate) const APIS: &[StreamApiRules] = &[
             (&["choices", "*", "finish_reason"], Finish),
             (&["choices", "*", "error"], Fact::Error),
             (&["choices", "*", "error", "message"], ErrorText),
+            (&["x_groq", "error"], Fact::Error),
             (&["error"], Fact::Error),
             (&["error", "message"], ErrorText),
             (&["message"], ErrorText),
@@ -199,6 +221,8 @@ pub(crate) const APIS: &[StreamApiRules] = &[
             (&["candidates"], Sign),
             (&["promptFeedback"], Sign),
             (&["usageMetadata"], Sign),
+            (&["candidates", "*"], Choice),
+            (&["candidates", "*", "index"], ChoiceIndex),
             (&["candidates", "*", "content", "parts", "*", "text"], Output),
             (&["candidates", "*", "content", "parts", "*", "functionCall"], Output),
             (&["candidates", "*", "content", "parts", "*", "executableCode"], Output),
@@ -251,33 +275,47 @@ static OTHERS: StreamApiRules = StreamApiRules {
         (&["type"], Kind),
         (&["object"], Kind),
         (&["error"], Fact::Error),
+        (&["error", "message"], Fact::ErrorObject),
+        (&["error", "code"], Fact::ErrorObject),
         (&["error", "message"], ErrorText),
         (&["message"], ErrorText),
     ],
 };
 
 /// The keys of a message that is an error and nothing else. Another key makes it one of data, such
-/// as a record of a log.
-const ERROR_KEYS: [&str; 12] = [
+/// as a record of a log, unless its error is an object with a message or a code.
+const ERROR_KEYS: [&str; 21] = [
     "error",
     "error_type",
     "type",
     "code",
     "message",
     "status",
+    "success",
     "object",
     "param",
     "detail",
     "details",
+    "id",
     "request_id",
+    "trace_id",
+    "user_id",
     "sequence_number",
+    "created",
+    "timestamp",
+    "path",
+    "model",
+    "provider",
 ];
 
 /// The name of an event, or the kind of a message, that is an error.
 const ERROR: &str = "error";
 
-/// The name of an event, or the kind of a message, that only keeps a connection open.
-const PING: &str = "ping";
+/// Names of events, kinds of messages and texts that only keep a connection open.
+const SIGNS_OF_LIFE: [&str; 4] = ["ping", "heartbeat", "keepalive", "keep-alive"];
+
+/// Messages that say nothing.
+const EMPTY: [&[u8]; 5] = [b"", b"null", b"{}", b"[]", b"\"\""];
 
 /// Bytes of a message in which the word of an error has to begin, where the API is not known.
 const ERROR_WITHIN: usize = 64;
@@ -334,11 +372,12 @@ impl StreamApi {
         if is_named || *self == StreamApi::Auto || find(head, b"\"error\"").is_some() {
             let found = OTHERS.read(event, text);
             let meaning = found.meaning(&OTHERS, text);
-            if meaning.error.is_some() && (is_named || !found.has_other_keys) {
-                return MessageMeaning { is_output: false, ..meaning };
+            let is_of_data = found.has_other_keys && !found.is_error_object;
+            if meaning.error.is_some() && (is_named || !is_of_data) {
+                return MessageMeaning { is_output: false, needs_json: false, ..meaning };
             }
             // A server may send a sign of life before it says anything.
-            if *self == StreamApi::Auto && found.is_ping {
+            if *self == StreamApi::Auto && (found.is_sign_of_life || says_nothing(text)) {
                 return MessageMeaning::default();
             }
         }
@@ -362,9 +401,15 @@ struct FoundFacts {
     is_output_kind: bool,
     is_error_kind: bool,
     is_end_kind: bool,
-    is_ping: bool,
+    is_sign_of_life: bool,
     has_output: bool,
     is_finish: bool,
+    choices: u64,
+    choices_finished: u64,
+    /// The choice that is being read: its number, and whether it is complete.
+    choice: Option<(u64, bool)>,
+    is_error_object: bool,
+    needs_json: bool,
     is_end: bool,
     is_error: bool,
     error_text: Option<String>,
@@ -373,19 +418,29 @@ struct FoundFacts {
 }
 
 impl StreamApiRules {
-    /// Reads a message. What is no JSON says nothing; of a message that breaks off, its begin counts.
+    /// Reads a message. Of one that is no JSON, its begin counts.
     fn read(&'static self, event: &[u8], text: &[u8]) -> FoundFacts {
         let mut found = FoundFacts::default();
         let active = (1 << self.facts.len()) - 1;
         let walk = Walk { rules: self, active, depth: 0, found: &mut found };
-        // What broke off was found as far as it goes.
         let _ = walk.deserialize(&mut Deserializer::from_slice(text));
         if !found.has_kind {
             found.note_kind(self, &String::from_utf8_lossy(event));
         }
         found.is_error |= event == ERROR.as_bytes();
+        found.needs_json = !found.is_error
+            && !found.is_sign_of_life
+            && !says_nothing(text)
+            && text.trim_ascii() != super::MessageRules::SSE_END.as_bytes();
         found
     }
+}
+
+/// Whether a message, of any API or none, is there to keep a connection open.
+fn says_nothing(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    EMPTY.contains(&text)
+        || SIGNS_OF_LIFE.iter().any(|sign| text.eq_ignore_ascii_case(sign.as_bytes()))
 }
 
 impl FoundFacts {
@@ -401,6 +456,9 @@ impl FoundFacts {
             error: is_error
                 .then(|| shown(&self.error_text.clone().unwrap_or_else(raw)).into_owned()),
             is_finish: self.is_finish,
+            choices: self.choices,
+            choices_finished: self.choices_finished,
+            needs_json: self.needs_json,
             is_end: self.is_end || self.is_end_kind,
             tokens: self.tokens,
         }
@@ -412,7 +470,7 @@ impl FoundFacts {
         self.is_output_kind |= rules.output_kinds.iter().any(|output| kind.ends_with(output));
         self.is_error_kind |= rules.error_kinds.contains(&kind);
         self.is_end_kind |= rules.end_kinds.contains(&kind);
-        self.is_ping |= kind == PING;
+        self.is_sign_of_life |= SIGNS_OF_LIFE.contains(&kind);
     }
 
     /// Notes what a fact's value says. That of a container is noted as it begins and as it is filled.
@@ -422,8 +480,29 @@ impl FoundFacts {
         match (fact, value) {
             (Sign, _) => self.signs |= 1 << number,
             (Kind, FactValue::Text(kind)) => self.note_kind(rules, kind),
-            (Output, _) => self.has_output |= is_filled,
-            (Finish, FactValue::Text(_)) => self.is_finish |= is_filled,
+            (Output, _) | (OutputText, FactValue::Text(_)) => self.has_output |= is_filled,
+            (Choice, FactValue::Over) => {
+                if let Some((index, is_finished)) = self.choice.take() {
+                    let bit = 1_u64.checked_shl(index as u32).unwrap_or(0);
+                    self.choices |= bit;
+                    self.choices_finished |= if is_finished { bit } else { 0 };
+                }
+            }
+            (Choice, FactValue::Container { is_filled: false }) => self.choice = Some((0, false)),
+            (ChoiceIndex, FactValue::Number(index)) => {
+                let is_finished = self.choice.is_some_and(|(_, is_finished)| is_finished);
+                self.choice = Some((*index, is_finished));
+            }
+            (Finish, FactValue::Text(reason)) => {
+                match &mut self.choice {
+                    Some((_, is_finished)) => *is_finished |= is_filled,
+                    None => self.is_finish |= is_filled,
+                }
+                self.is_error |= *reason == ERROR;
+            }
+            (Fact::ErrorObject, FactValue::Text(_) | FactValue::Number(_)) => {
+                self.is_error_object |= is_filled;
+            }
             (Fact::End, FactValue::Flag(is_end)) => self.is_end |= is_end,
             (Fact::Error | ErrorText, FactValue::Text(text)) => {
                 self.is_error |= fact == Fact::Error && is_filled;
@@ -453,12 +532,14 @@ enum FactValue<'a> {
     Container {
         is_filled: bool,
     },
+    /// The end of an object.
+    Over,
 }
 
 impl FactValue<'_> {
     fn is_filled(&self) -> bool {
         match self {
-            FactValue::Null => false,
+            FactValue::Null | FactValue::Over => false,
             FactValue::Flag(is_true) => *is_true,
             FactValue::Number(_) => true,
             FactValue::Text(text) => !text.is_empty(),
@@ -574,6 +655,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             self.note(&FactValue::Container { is_filled: true });
             entries.next_value_seed(self.inner(active))?;
         }
+        self.note(&FactValue::Over);
         Ok(())
     }
 }

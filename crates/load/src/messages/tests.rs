@@ -237,6 +237,20 @@ fn what_is_no_stream_of_its_kind_is_said() {
     assert!(read(&ndjson, &[], "<html>\n").1.contains("no JSON"));
     assert!(read(&ndjson, &[], "").1.contains("no message"));
     assert_eq!(read(&ndjson, &[], "{}\n[1]\n").1, "");
+    for line in
+        ["tru", "{\"a\":NaN}", "{\"a\":01}", "{\"a\":1},", "{}{}", "{'a':1}", "{\"a\":1", "x"]
+    {
+        assert_eq!(read(&ndjson, &[], &format!("{{}}\n{line}\n")).1, "a line is no JSON", "{line}");
+    }
+    let array = MessageRules { format: Some(MessageFormat::Array), ..MessageRules::default() };
+    for (body, fault) in [
+        ("[{\"a\":1},\n2, \"]\"]", ""),
+        ("[{\"a\":tru}]", "a message is no JSON"),
+        ("[1 2]", "a message is no JSON"),
+        ("<html>", "the body is no JSON"),
+    ] {
+        assert_eq!(read(&array, &[], body).1, fault, "{body}");
+    }
 }
 
 #[test]
@@ -613,7 +627,85 @@ fn streams_of_servers() -> Vec<ServerStream> {
             (1, 0, 1, "whole"),
         ),
         (auto(), "application/x-ndjson", "{\"n\":1}\n", (0, 0, 0, "not read")),
-        (auto(), SSE, "data: [DONE]\n\n", (0, 0, 0, "whole")),
+        (auto(), SSE, "data: [DONE]\n\n", (0, 0, 0, "the response has no message")),
+        // OpenRouter's errors name the user, and stand in a choice too; Groq's have their own place.
+        (
+            auto(),
+            SSE,
+            "data: {\"error\":{\"message\":\"boom\",\"code\":500},\"user_id\":\"u\",\"extra\":1}\n\ndata: [DONE]\n\n",
+            (0, 1, 0, "error: boom"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"error\"}]}\n\ndata: [DONE]\n\n",
+            (
+                1,
+                0,
+                1,
+                "error: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"error\"}]}",
+            ),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"x_groq\":{\"id\":\"r\",\"error\":null}}\n\ndata: {\"choices\":[],\"x_groq\":{\"error\":\"over capacity\"}}\n\n",
+            (1, 1, 1, "error: over capacity"),
+        ),
+        // Spring's errors.
+        (
+            auto(),
+            SSE,
+            "data: {\"timestamp\":\"t\",\"status\":500,\"error\":\"Internal Server Error\",\"path\":\"/v1\"}\n\n",
+            (0, 1, 0, "error: Internal Server Error"),
+        ),
+        // Signs of life before the first words do not decide on the API, nor in the middle of it.
+        (
+            auto(),
+            SSE,
+            "data: {}\n\ndata: null\n\nevent: heartbeat\ndata: 1\n\ndata: {\"type\":\"keepalive\"}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: ping\n\ndata: [DONE]\n\n",
+            (1, 5, 1, "whole"),
+        ),
+        (auto(), SSE, "data: ping\n\ndata: x\n\n", (1, 1, 1, "whole")),
+        // What is no JSON is no message of an API.
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: Internal Server Error\n\ndata: [DONE]\n\n",
+            (1, 1, 1, "a message is no JSON"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"b\"\n\ndata: [DONE]\n\n",
+            (2, 0, 2, "a message is no JSON"),
+        ),
+        // Half of a character, as some servers send it.
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"\\ud83d\"}}]}\n\ndata: [DONE]\n\n",
+            (1, 1, 1, "whole"),
+        ),
+        // Each choice has to be complete.
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"index\":1}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+            (2, 1, 2, "the response ended without the message [DONE]"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"finish_reason\":\"stop\",\"delta\":{\"content\":\"b\"},\"index\":1},{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":3}}\n\n",
+            (1, 2, 3, "whole"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]},\"finishReason\":\"STOP\",\"index\":0},{\"content\":{\"parts\":[{\"text\":\"b\"}]},\"index\":1}]}\n\n",
+            (1, 0, 1, "the response ended without the message that has a finishReason"),
+        ),
     ]
 }
 

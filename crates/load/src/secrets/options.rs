@@ -379,6 +379,7 @@ mod tests {
             (&["http:/u:canary-1@h/"], "canary-1"),
             (&["http//u:canary-1@h/"], "canary-1"),
             (&["htp://u:canary-1@h/"], "htp://u:canary-1@h/"),
+            (&["//u:canary-1@h/"], "'//u:canary-1@h/' has no host"),
             (&["http://u:canary 1@h/"], "'http://u:canary 1@h/' has a blank"),
             (&["http://u:c%61nary-1@h/"], "user c%61nary-1"),
             (&["u:canary-1@h/a"], "u:canary-1@h/a"),

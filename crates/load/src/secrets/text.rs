@@ -141,7 +141,8 @@ pub(super) fn user_of_address(word: &str) -> Option<FoundSecret> {
     };
     let slashes = word.find('/').filter(|at| *at > 0);
     let scheme = slashes.filter(|at| is_scheme(word[..*at].trim_end_matches(':')));
-    let begin = scheme.map_or(0, |at| word.len() - word[at..].trim_start_matches('/').len());
+    let slashes = if word.starts_with("//") { Some(0) } else { scheme };
+    let begin = slashes.map_or(0, |at| word.len() - word[at..].trim_start_matches('/').len());
     let end = begin + word[begin..].rfind('@')?;
     let user = &word[begin..end];
     let is_text = |c: char| "\"'{}<>,;=".contains(c) || c.is_whitespace();

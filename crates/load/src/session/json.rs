@@ -1,7 +1,10 @@
 //! Finds values in a JSON text by their pointers as it comes in, in bounded memory, without keeping
 //! the text.
 
+mod syntax;
+
 use crate::quantity::{ParseError, error, quoted};
+pub(crate) use syntax::JsonSyntax;
 
 /// A value longer than this is not kept.
 pub(crate) const VALUE_BYTES_MAX: usize = 64 << 10;
@@ -114,6 +117,7 @@ impl Pointer {
 /// Where in a JSON text the bytes so far have led.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JsonScan {
+    syntax: JsonSyntax,
     state: State,
     /// The containers around the current place, as far as pointers lead into them: no more than the
     /// longest pointer has parts.
@@ -163,7 +167,9 @@ impl JsonScan {
     /// Begins a text in which `pointers` are looked for, whose values go into `found`.
     pub(crate) fn begin(&mut self, pointers: &[Pointer]) {
         let count = pointers.len().min(POINTERS_MAX);
+        self.syntax.begin();
         *self = JsonScan {
+            syntax: std::mem::take(&mut self.syntax),
             state: match count {
                 0 => State::Whole,
                 _ => State::Value,
@@ -185,6 +191,10 @@ impl JsonScan {
 
     /// The next bytes of the text.
     pub(crate) fn feed(&mut self, bytes: &[u8], pointers: &[Pointer], found: &mut [ValueCapture]) {
+        self.syntax.feed(bytes);
+        if self.syntax.is_broken() {
+            self.state = State::Broken;
+        }
         let mut at = 0;
         while at < bytes.len() && self.state != State::Broken {
             let from = at;
@@ -200,7 +210,7 @@ impl JsonScan {
         }
     }
 
-    /// The text is over. One that is cut, or more than one value, has no values.
+    /// The text is over. One that is no JSON has no values.
     pub(crate) fn end(&mut self, found: &mut [ValueCapture]) {
         // Only a number at the top has no byte of its own that ends it.
         if self.state == State::Bare && self.levels.is_empty() {
@@ -213,7 +223,7 @@ impl JsonScan {
 
     /// Whether the text so far is one whole value.
     pub(crate) fn is_whole(&self) -> bool {
-        self.state == State::Whole
+        self.syntax.is_whole()
     }
 
     /// How many containers are open.

@@ -313,9 +313,11 @@ pub struct Redirected {
 }
 
 impl Redirected {
-    /// The request that follows a response of this status, if that redirects (RFC 9110 §15.4).
-    pub fn after(self, status: u16) -> Option<u32> {
+    /// The request that follows a response of this status to `sent`, if that redirects (RFC 9110
+    /// §15.4): what became a GET stays one.
+    pub fn after(self, status: u16, sent: u32) -> Option<u32> {
         match status {
+            301 | 302 | 303 | 307 | 308 if sent == self.get => Some(self.get),
             303 => Some(self.get),
             301 | 302 if self.is_post => Some(self.get),
             301 | 302 | 307 | 308 => Some(self.same),

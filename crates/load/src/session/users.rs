@@ -39,6 +39,8 @@ pub struct Users {
     sessions: u64,
     /// The data set that had no record left for a user.
     exhausted: Option<u16>,
+    /// Redirections that led to no server of the target, and were not followed.
+    pub(super) led_away: u64,
 }
 
 impl Users {
@@ -58,6 +60,7 @@ impl Users {
             calls_of_seq: 0,
             sessions: 0,
             exhausted: None,
+            led_away: 0,
             origins: Box::new([Origin::default()]),
             plan: Rc::new(plan),
         }
@@ -75,6 +78,11 @@ impl Users {
     /// What they do.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Redirections that led to no server of the target, and were not followed.
+    pub fn led_away(&self) -> u64 {
+        self.led_away
     }
 
     /// The data set that had no record left, where users had to be turned away for that.

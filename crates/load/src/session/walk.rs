@@ -347,12 +347,16 @@ impl Walk {
         let from = self.redirected_from.unwrap_or(request);
         let location = answer.location();
         let to = plan.requests[from as usize].redirected;
-        let to = to.filter(|_| !location.is_empty()).and_then(|to| to.after(answered.status));
+        let sent = plan.first_of(request);
+        let to = to.filter(|_| !location.is_empty());
+        let to = to.and_then(|to| to.after(answered.status, sent));
         let to = to.and_then(|to| {
             self.location.clear();
             let asked = (self.server, &self.path[..]);
-            let server = resolve(users.origins(), asked, location, &mut self.location)?;
-            plan.on_server(to, server)
+            let server = resolve(users.origins(), asked, location, &mut self.location);
+            let to = server.and_then(|server| plan.on_server(to, server));
+            users.led_away += u64::from(to.is_none());
+            to
         });
         match to {
             Some(to) if self.redirects_left > 0 => {

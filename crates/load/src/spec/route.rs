@@ -164,12 +164,7 @@ impl Proxy {
         let (name, port) = split_port(server).map_err(|what| wrong(&what))?;
         let name = ascii_host(name)?;
         let host = check_host(&name).map_err(|what| wrong(&what))?.to_owned();
-        let user = user.filter(|user| !user.is_empty()).map(|user| {
-            let (name, password) = user.split_once(':').unwrap_or((user, ""));
-            let [name, password] =
-                [name, password].map(|part| percent_decode_str(part).decode_utf8_lossy());
-            format!("{name}:{password}")
-        });
+        let user = user.filter(|user| !user.is_empty()).map(decoded_user);
         let port = port.unwrap_or(PROXY_PORT);
         Ok(Proxy { host, port, user, named_by: named_by.to_owned() })
     }
@@ -183,6 +178,15 @@ impl Proxy {
     pub fn authorization(&self) -> Option<String> {
         Some(format!("Basic {}", BASE64.encode(self.user.as_ref()?)))
     }
+}
+
+/// `USER:PASSWORD` without the percent-encoding that either may have, in a URL and, as in curl, in
+/// an option too.
+fn decoded_user(user: &str) -> String {
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    let [name, password] =
+        [name, password].map(|part| percent_decode_str(part).decode_utf8_lossy());
+    format!("{name}:{password}")
 }
 
 /// Without user and password.
@@ -203,7 +207,7 @@ impl fmt::Debug for Proxy {
 pub struct ProxyRules {
     /// The proxy that an option names, by its text; empty: none, whatever the environment says.
     pub asked: Option<String>,
-    /// `USER:PASSWORD`, unless the proxy's URL has them.
+    /// `USER:PASSWORD`, percent-encoded or not, unless the proxy's URL has them.
     pub user: Option<String>,
     /// Hosts that are reached without a proxy; `None`: those of the environment.
     pub without: Option<String>,
@@ -243,7 +247,7 @@ impl ProxyRules {
                 if !text.is_empty() && !without.is_some_and(|list| is_listed(host, &list)) =>
             {
                 let proxy = Proxy::parse(&text, &named_by).map_err(|e| (named_by, e))?;
-                let user = proxy.user.or_else(|| self.user.clone());
+                let user = proxy.user.or_else(|| self.user.as_deref().map(decoded_user));
                 Ok(Some(Proxy { user, ..proxy }))
             }
             _ => Ok(None),

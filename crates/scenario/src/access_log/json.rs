@@ -28,6 +28,8 @@ const METHODS: &str = "method request_method request.method RequestMethod verb \
                        http.request.method httpRequest.requestMethod";
 const PATHS: &str = "request_uri uri request.uri path url RequestPath target url.original \
                      url.path httpRequest.requestUrl";
+/// Keys of a query that the path does not have.
+const QUERIES: &str = "args query_string url.query";
 const USERS: &str = "remote_addr remote_ip request.remote_ip client_ip clientip ClientHost \
                      downstream_remote_address source.ip client.ip httpRequest.remoteIp";
 /// Keys of the name that a server checked.
@@ -43,11 +45,16 @@ impl LogKeys {
         let object: Value = serde_json::from_str(object).map_err(|e| format!("no JSON: {e}"))?;
         let find = |asked: &Option<String>, known: &str| match asked {
             Some(key) => at(&object, key),
-            None => known.split(' ').find_map(|key| at(&object, key)),
+            // Where there is an object, a longer key leads into it.
+            None => {
+                let mut values = known.split(' ').filter_map(|key| at(&object, key));
+                values.find(|value| !value.is_object())
+            }
         };
         let begin = find(&None, BEGINS).filter(|_| self.time.is_none());
         let time = begin.or_else(|| find(&self.time, TIMES)).map(time_of_value).transpose()?;
         let path = find(&self.path, PATHS).and_then(Value::as_str);
+        let query = find(&None, QUERIES).and_then(Value::as_str);
         let user = find(&self.user, USERS);
         let is_named = self.user.is_some();
         let name = if is_named { user } else { find(&None, NAMES) };
@@ -58,6 +65,7 @@ impl LogKeys {
             line: at(&object, "request").filter(|_| self.path.is_none()).and_then(Value::as_str),
             method: find(&self.method, METHODS).and_then(Value::as_str),
             path,
+            query: query.filter(|_| path.is_some_and(|path| !path.contains('?'))),
             name: name.map(|name| name.as_str().map_or_else(|| name.to_string(), str::to_owned)),
             client: user.and_then(Value::as_str),
             ..LineFields::default()

@@ -4,6 +4,7 @@ use super::json::LogKeys;
 use super::moment::LoggedTime;
 use super::pattern::LogPattern;
 use super::text::read_text;
+use super::w3c::LogColumns;
 use core::net::{IpAddr, SocketAddr};
 use knee_load::percent;
 use knee_load::spec::is_recordable_path;
@@ -18,6 +19,8 @@ pub enum LogFormat {
     Json(LogKeys),
     /// As the configuration of nginx or Apache says.
     Pattern(LogPattern),
+    /// In columns that a line of the log names.
+    Columns(LogColumns),
 }
 
 /// A request of a log.
@@ -85,6 +88,7 @@ impl LogFormat {
             LogFormat::Text => read_text(line)?.request(),
             LogFormat::Json(keys) => keys.read(line),
             LogFormat::Pattern(pattern) => pattern.read(line)?.request(),
+            LogFormat::Columns(columns) => columns.read(line)?.request(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 mod text;
+mod w3c;
 
 pub use json::LogKeys;
 use knee_load::shown::shown;
@@ -21,6 +22,7 @@ pub use pattern::LogPattern;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
+pub use w3c::LogColumns;
 
 /// Most lines that are named with the reason why they were left out.
 const LEFT_OUT_MAX: usize = 20;
@@ -66,6 +68,7 @@ pub fn record_log(
     let mut writer = RecordingWriter { out, first_ns: None, users: 0, read: ReadLog::default() };
     let mut ends = None;
     let mut order = LogOrder::default();
+    let is_asked = format.is_some();
     let mut format = format.cloned();
     let mut line = Vec::new();
     for number in 1_u64.. {
@@ -75,7 +78,10 @@ pub fn record_log(
         }
         let text = String::from_utf8_lossy(&line);
         let text = text.trim();
-        if text.is_empty() {
+        if !is_asked && let Some(columns) = LogColumns::of_directive(text) {
+            format = Some(LogFormat::Columns(columns));
+        }
+        if text.is_empty() || LogColumns::is_directive(text) {
             continue;
         }
         let format = format.get_or_insert_with(|| LogFormat::of_line(text));

@@ -114,7 +114,12 @@ fn end_of_field(field: Field, rest: &str, next: Option<&Part>) -> Option<usize> 
             let is_whole = |end: &usize| time_of(rest[..*end].trim_matches(['[', ']'])).is_ok();
             // The text may stand in a time, as a blank does.
             let of_time = ends().take(TIME_PARTS_MAX).filter(is_whole).last();
-            of_time.filter(|_| field.is_time()).or_else(|| ends().next())
+            // Addresses of several proxies and times of several servers are lists.
+            let is_list = matches!(field, Field::Client | Field::Forwarded | Field::Other);
+            let goes_on =
+                |end: usize| rest[..end].ends_with([',', ':']) || rest[end..].starts_with(" : ");
+            let is_end = |end: &usize| !(is_list && text.starts_with(' ') && goes_on(*end));
+            of_time.filter(|_| field.is_time()).or_else(|| ends().find(is_end))
         }
     }
 }

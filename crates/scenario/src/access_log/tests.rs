@@ -255,6 +255,13 @@ fn lines_are_read_as_the_configuration_says() {
             Some("192.0.2.1"),
         ),
         (
+            "$msec $http_x_forwarded_for $request_method $request_uri $upstream_response_time $request_time",
+            "1795941521.500 192.0.2.9, 10.0.0.1 GET /a, 0.1, 0.2 : 0.3 0.500",
+            41_000,
+            "GET /a,",
+            Some("192.0.2.9"),
+        ),
+        (
             parts,
             "2026-11-29T08:38:41+00:00|PUT|/\\xC3\\xA9-|192.0.2.1|0.000",
             41_000,
@@ -408,6 +415,23 @@ fn json_of_several_servers_is_read() {
             r#"{"at":0.0,"path":"/g","user":"a"}"#,
         ),
         (
+            r#"{"time":"2026-11-30T10:00:00.5Z","method":"GET","uri":"/s","args":"q=1"}"#,
+            r#"{"at":0.0,"path":"/s?q=1"}"#,
+        ),
+        (
+            r#"{"msec":1.5,"request_uri":"/s?q=1","uri":"/s","args":"q=1"}"#,
+            r#"{"at":0.0,"path":"/s?q=1"}"#,
+        ),
+        (r#"{"msec":1.5,"uri":"/s","query_string":"","args":"-"}"#, r#"{"at":0.0,"path":"/s"}"#),
+        (
+            r#"{"@timestamp":"2026-11-30T10:00:00.5Z","url.path":"/e","url.query":"a=b"}"#,
+            r#"{"at":0.0,"path":"/e?a=b"}"#,
+        ),
+        (
+            r#"{"@timestamp":"2026-11-30T10:00:00.5Z","url":{"path":"/n","query":"a=b"},"http":{"request":{"method":"PUT"}},"source":{"ip":"::1"}}"#,
+            r#"{"at":0.0,"method":"PUT","path":"/n?a=b","user":"::1"}"#,
+        ),
+        (
             r#"{"@timestamp":1600000000123,"verb":"GET","url":"https://h:8/u?x=1"}"#,
             r#"{"at":0.0,"path":"/u?x=1"}"#,
         ),
@@ -432,6 +456,29 @@ fn json_of_several_servers_is_read() {
         assert_eq!(lines, [want], "{line}: {read:?}");
         assert_eq!(read.spread, 0);
     }
+}
+
+#[test]
+fn a_line_of_a_log_of_the_w3c_names_its_columns() {
+    let iis = "#Software: Microsoft Internet Information Services 10.0\n#Version: 1.0\n\
+        #Date: 2026-11-30 10:00:00\n#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query \
+        s-port cs-username c-ip sc-status time-taken\n\
+        2026-11-30 10:00:00 10.0.0.5 GET /a x=1 80 - 10.0.0.1 200 15\n\
+        2026-11-30 10:00:02 10.0.0.5 POST /b - 80 ann 10.0.0.2 200 2100\n\
+        2026-11-30 10:00:02 10.0.0.5 GET /c\n";
+    let (read, lines) = record(iis);
+    assert_eq!(
+        lines,
+        [
+            r#"{"at":0.0,"path":"/a?x=1","user":"10.0.0.1"}"#,
+            r#"{"at":0.5,"method":"POST","path":"/b","user":"ann"}"#,
+        ]
+    );
+    assert_eq!(read.left_out, ["line 7: 4 columns, not 11"]);
+    let front = "#Version: 1.0\n#Fields: date time x-edge-location c-ip cs-method cs(Host) \
+        cs-uri-stem cs-uri-query time-taken\n2026-11-30\t10:00:00\tLHR50-C1\t10.0.0.1\tGET\t\
+        d.cloudfront.net\t/view/my%20file.html\t-\t0.001\n";
+    assert_eq!(record(front).1, [r#"{"at":0.0,"path":"/view/my%20file.html","user":"10.0.0.1"}"#]);
 }
 
 #[test]
@@ -512,6 +559,10 @@ fn lines_that_are_no_request_are_named() {
         ("h - - [10/Oct/2000:13:55:36 +0000] -", "no request in quotes"),
         ("h - - [10/Okt/2000:13:55:36 +0000] \"GET / HTTP/1.1\"", "no time"),
         ("h - - [10/Oct/2000:13:55:36 +0000] \"-\"", "'-' is no request"),
+        (
+            "h - - [10/Oct/2000:13:55:36 +0000] \"-\" 400 0 \"-\" \"DELETE /evil HTTP/1.1\"",
+            "'-' is no request",
+        ),
         ("h - - [10/Oct/2000:13:55:36 +0000] \"CONNECT a:1 HTTP/1.1\"", "'CONNECT' is no method"),
         ("h - - [10/Oct/2000:13:55:36 +0000] \"GET * HTTP/1.1\"", "'*' is no path"),
         ("h - - [10/Oct/2000:13:55:36 +0000] \"GET /a#b HTTP/1.1\"", "'/a#b' is no path"),

@@ -166,8 +166,11 @@ fn find_request(tokens: &[Token<'_>], is_aws: bool) -> Option<(usize, bool)> {
     let is_status = |token: &Token<'_>| {
         token.text.len() == 3 && token.text.parse::<u16>().is_ok_and(|n| (100..600).contains(&n))
     };
+    let first = tokens.iter().find(|token| quoted(token));
     let has_status = |pair: &[Token<'_>]| {
-        quoted(&pair[0]) && pair[0].text != "-" && !quoted(&pair[1]) && is_status(&pair[1])
+        // Behind the request a `-` stands for what a browser did not send.
+        let is_other = pair[0].text == "-" && first != Some(&pair[0]);
+        quoted(&pair[0]) && !is_other && !quoted(&pair[1]) && is_status(&pair[1])
     };
     let before_status = tokens.windows(2).position(|pair| !is_aws && has_status(pair));
     if let Some(at) = before_status.filter(|at| !is_part(tokens[*at].text)) {

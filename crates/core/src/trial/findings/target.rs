@@ -65,10 +65,11 @@ codes! {
         remedy "Compare Content-Length with the body that the target sends: curl -i URL.";
 
     REDIRECTS = "redirects":
-        cause "Most responses redirect to another address, and no redirection was followed. What \
-               is measured is the redirection and not the page that it leads to.",
+        cause "Most responses redirect to another address, and no redirection was followed, or \
+               those to another server were not. What is measured is the redirection and not the \
+               page that it leads to.",
         remedy "Measure the page itself: give the address that curl -I URL shows as Location, or \
-                follow redirections with --location.";
+                follow redirections with --location, which stays with the servers of the target.";
 
     DELAYED_ACK = "delayed_ack":
         cause "The end of a short response comes about 40 ms after its beginning. As long does \
@@ -138,6 +139,9 @@ pub(super) fn errors(trials: &TrialGroup) -> Option<Finding> {
         ),
         [("error_percent", share)],
         match kind {
+            Outcome::HTTP_4XX if trials.first(refused_by_proxy).is_some() => {
+                "give the proxy a user, as it answers 407: --proxy-user USER:PASSWORD"
+            }
             Outcome::HTTP_4XX | Outcome::Malformed => {
                 "see what the target answers to such a request: curl -i URL"
             }
@@ -147,6 +151,13 @@ pub(super) fn errors(trials: &TrialGroup) -> Option<Finding> {
             _ => FIND_THE_FAILURES,
         },
     ))
+}
+
+/// A proxy asked for a user, or for another one (RFC 9110 §15.5.8).
+fn refused_by_proxy(t: &TrialReport) -> Option<()> {
+    let http = t.http()?;
+    let is_asked = http.traffic.status_codes.iter().any(|(status, _)| status == 407);
+    (is_asked && !http.routed.proxies.is_empty()).then_some(())
 }
 
 /// The next step where operations fail.
@@ -327,7 +338,20 @@ fn redirections(t: &TrialReport) -> Option<[f64; 2]> {
     (http.sessions.is_none() && count[0] > count[1]).then_some(count)
 }
 
+/// Redirections of sessions that led to another server.
+fn led_away(t: &TrialReport) -> Option<f64> {
+    Some(t.http()?.sessions.as_ref()?.led_away? as f64)
+}
+
 pub(super) fn redirects(trials: &TrialGroup) -> Option<Finding> {
+    if let Some((place, count)) = trials.worst(led_away, |count| *count) {
+        let them = if count == 1.0 { "redirection leads" } else { "redirections lead" };
+        return Some(REDIRECTS.warning(
+            format!("{place}{} {them} to another server, and was not followed", exact(count)),
+            [("redirections", count)],
+            "measure the page that they lead to: give the address that curl -I URL shows as Location",
+        ));
+    }
     let (place, [redirections, others]) = trials.first(redirections)?;
     let share = 100.0 * redirections / (redirections + others);
     Some(REDIRECTS.warning(

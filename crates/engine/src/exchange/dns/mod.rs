@@ -38,7 +38,7 @@ pub struct DnsHeader {
     pub opcode: u8,
     /// Whether it was cut to the size of a datagram (TC).
     pub is_truncated: bool,
-    /// The response code: 0 to 15.
+    /// The lower four bits of the response code.
     pub rcode: u16,
     /// Entries of the sections: questions, answers, authorities, additional records.
     pub counts: [u16; 4],
@@ -71,9 +71,13 @@ pub fn put_query(question: &DnsQuestion, settings: &DnsSettings, out: &mut Vec<u
     if has_opt(settings) {
         let bytes = settings.edns_bytes.unwrap_or(EDNS_BYTES).to_be_bytes();
         let dnssec = if settings.dnssec { 0x80 } else { 0 };
-        out.extend_from_slice(&[0, 0, 41, bytes[0], bytes[1], 0, 0, dnssec, 0, 0, 0]);
+        let kind = OPT.to_be_bytes();
+        out.extend_from_slice(&[0, kind[0], kind[1], bytes[0], bytes[1], 0, 0, dnssec, 0, 0, 0]);
     }
 }
+
+/// The type of the record of EDNS.
+const OPT: u16 = 41;
 
 /// Length of the OPT record of a query (RFC 6891 §6.1.2).
 const OPT_BYTES: usize = 11;
@@ -129,12 +133,13 @@ impl fmt::Display for DnsViolation {
 }
 
 /// Checks that a message holds all that its header counts, and no more; that each name ends; and
-/// that records of the commonest types have the data of their type.
+/// that records of the commonest types have the data of their type. Returns the whole response
+/// code: its upper eight bits stand in the record of EDNS (RFC 6891 §6.1.3).
 ///
 /// # Errors
 /// The first rule that it breaks.
-pub fn check_answer(message: &[u8], header: &DnsHeader) -> Result<(), DnsViolation> {
-    let mut at = HEADER_BYTES;
+pub fn check_answer(message: &[u8], header: &DnsHeader) -> Result<u16, DnsViolation> {
+    let (mut at, mut rcode) = (HEADER_BYTES, header.rcode);
     let [questions, records @ ..] = header.counts;
     for _ in 0..questions {
         at = after_name(message, at)? + 4;
@@ -144,6 +149,9 @@ pub fn check_answer(message: &[u8], header: &DnsHeader) -> Result<(), DnsViolati
         let fixed = message.get(at..).and_then(<[u8]>::first_chunk::<RECORD_FIXED_BYTES>);
         let fixed = fixed.ok_or(DnsViolation::Short)?;
         let word = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        if word(0) == OPT {
+            rcode |= u16::from(fixed[4]) << 4;
+        }
         let data = at + RECORD_FIXED_BYTES;
         at = data + usize::from(word(8));
         if at > message.len() {
@@ -155,7 +163,7 @@ pub fn check_answer(message: &[u8], header: &DnsHeader) -> Result<(), DnsViolati
     }
     match at.cmp(&message.len()) {
         Ordering::Less => Err(DnsViolation::Surplus),
-        Ordering::Equal => Ok(()),
+        Ordering::Equal => Ok(rcode),
         Ordering::Greater => Err(DnsViolation::Short),
     }
 }
@@ -522,7 +530,7 @@ impl Dns {
             });
         }
         match check_answer(message, &header) {
-            Ok(()) => cx.events.push(OpEvent::Answered { op, status: Status::Dns(header.rcode) }),
+            Ok(rcode) => cx.events.push(OpEvent::Answered { op, status: Status::Dns(rcode) }),
             Err(violation) => {
                 cx.events.push(OpEvent::Failed { op, outcome: Outcome::Malformed });
                 cx.events.push(OpEvent::Violated(violation.to_string()));

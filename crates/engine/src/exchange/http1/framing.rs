@@ -147,6 +147,7 @@ fn violation(error: httparse::Error) -> Http1Violation {
         httparse::Error::TooManyHeaders => Http1Violation::TooManyHeaders,
         httparse::Error::Status => Http1Violation::Status,
         httparse::Error::Version => Http1Violation::NotHttp,
+        httparse::Error::HeaderValue => Http1Violation::HeaderValue,
         _ => Http1Violation::Header,
     }
 }

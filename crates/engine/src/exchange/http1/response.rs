@@ -94,6 +94,8 @@ pub enum Http1Violation {
     Status,
     /// A header line is not `name: value`.
     Header,
+    /// The value of a header has a control character.
+    HeaderValue,
     /// More than [`HEADERS_MAX`](super::HEADERS_MAX) header lines.
     TooManyHeaders,
     /// A head over [`HEAD_BYTES_MAX`](super::HEAD_BYTES_MAX).
@@ -127,6 +129,7 @@ impl fmt::Display for Http1Violation {
             Http1Violation::NotHttp => "the answer does not begin with HTTP/1.",
             Http1Violation::Status => "the status is not a number from 100 to 999",
             Http1Violation::Header => "a header line is not 'name: value'",
+            Http1Violation::HeaderValue => "a header has a control character (RFC 9110 §5.5)",
             Http1Violation::TooManyHeaders => "more than 128 header lines",
             Http1Violation::HeadTooLarge => "a response head over 64 KiB",
             Http1Violation::ContentLength => {

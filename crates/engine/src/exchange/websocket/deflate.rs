@@ -28,12 +28,17 @@ impl DeflateAgreement {
             return None;
         }
         let mut agreed = DeflateAgreement::default();
+        let mut has_window = false;
         for part in parts {
-            match DeflateParameter::parse(part)? {
-                DeflateParameter::ServerResets => agreed.server_resets = true,
-                DeflateParameter::ClientResets => agreed.client_resets = true,
-                DeflateParameter::ServerWindow(_) => {}
+            // None stands there twice (RFC 7692 §7.1).
+            let is_there = match DeflateParameter::parse(part)? {
+                DeflateParameter::ServerResets => &mut agreed.server_resets,
+                DeflateParameter::ClientResets => &mut agreed.client_resets,
+                DeflateParameter::ServerWindow(_) => &mut has_window,
                 DeflateParameter::ClientWindow(_) => return None,
+            };
+            if std::mem::replace(is_there, true) {
+                return None;
             }
         }
         Some(agreed)
@@ -189,6 +194,8 @@ mod tests {
             ("permessage-deflate; other", None),
             ("x-deflate", None),
             ("permessage-deflate, permessage-deflate", None),
+            ("permessage-deflate; server_no_context_takeover; server_no_context_takeover", None),
+            ("permessage-deflate; server_max_window_bits=10; server_max_window_bits=10", None),
         ] {
             assert_eq!(DeflateAgreement::read(answer), want, "{answer}");
         }

@@ -60,11 +60,11 @@ pub fn offers_deflate(request: &HttpRequest) -> bool {
     offer(request).is_some()
 }
 
-/// The list of subprotocols that a request offers.
-pub fn offered(request: &HttpRequest) -> Option<&str> {
-    let mut headers = request.headers.iter();
-    let offer = headers.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
-    offer.map(|(_, list)| list.as_str())
+/// The list of subprotocols that a request offers, in one header or several (RFC 6455 §11.3.4).
+pub fn offered(request: &HttpRequest) -> String {
+    let headers = request.headers.iter();
+    let lists = headers.filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
+    Vec::from_iter(lists.map(|(_, list)| list.as_str())).join(",")
 }
 
 /// Appends the key and the end of the head.
@@ -111,7 +111,7 @@ pub enum HandshakeAnswer {
 pub fn read_response(
     bytes: &[u8],
     key: &str,
-    (protocols, offers_deflate): (Option<&str>, bool),
+    (protocols, offers_deflate): (&str, bool),
 ) -> Result<HandshakeAnswer, WebSocketViolation> {
     if !b"HTTP/1.1 ".starts_with(&bytes[..bytes.len().min(9)]) && !bytes.starts_with(b"HTTP/1.") {
         return Err(WebSocketViolation::HandshakeNotHttp);
@@ -152,9 +152,7 @@ pub fn read_response(
         }
         _ => return Err(WebSocketViolation::HandshakeExtension),
     };
-    let is_offered = |chosen: &str| {
-        protocols.is_some_and(|list| list.split(',').any(|one| one.trim() == chosen))
-    };
+    let is_offered = |chosen: &str| protocols.split(',').any(|one| one.trim() == chosen);
     match value_of(headers, "sec-websocket-protocol") {
         Some(chosen) if !is_offered(chosen) => Err(WebSocketViolation::HandshakeProtocol),
         _ => Ok(HandshakeAnswer::Opened { length, deflate }),
@@ -230,7 +228,7 @@ mod tests {
         let whole = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
             Connection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: \
             s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
-        read_response(change(whole).as_bytes(), KEY, (Some("chat, v2"), false))
+        read_response(change(whole).as_bytes(), KEY, ("chat, v2", false))
     }
 
     #[test]
@@ -272,6 +270,7 @@ mod tests {
             ("user-agent", "Mozilla"),
             ("Sec-WebSocket-Protocol", "chat"),
             ("X-Upgrade", "yes"),
+            ("sec-websocket-protocol", "v2, v1"),
         ];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let request = HttpRequest::new("GET", &url, headers.to_vec(), Vec::new(), 1).unwrap();
@@ -281,16 +280,18 @@ mod tests {
             "GET /chat?a=b HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Version: 13\r\nHost: h\r\nOrigin: https://a\r\nuser-agent: Mozilla\r\n\
              Sec-WebSocket-Protocol: chat\r\nX-Upgrade: yes\r\n\
+             sec-websocket-protocol: v2, v1\r\n\
              Sec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Key: {KEY}\r\n\r\n"
         );
         assert_eq!(String::from_utf8(head).unwrap(), want);
+        assert_eq!(offered(&request), "chat,v2, v1");
     }
 
     #[test]
     fn interim_responses_and_extensions_are_read() {
         let opened = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
             Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n";
-        let read = |text: &str, offers| read_response(text.as_bytes(), KEY, (None, offers));
+        let read = |text: &str, offers| read_response(text.as_bytes(), KEY, ("", offers));
         for status in ["100 Continue", "102 Processing", "103 Early Hints", "199 x"] {
             let interim = format!("HTTP/1.1 {status}\r\nLink: a\r\n\r\n");
             let length = interim.len();
@@ -331,7 +332,7 @@ mod tests {
         for byte in text.bytes() {
             assert!(cut.len() < whole);
             cut.push(byte);
-            let read = read_response(&cut, KEY, (None, false));
+            let read = read_response(&cut, KEY, ("", false));
             assert_eq!(read != Ok(HandshakeAnswer::More), cut.len() == whole);
         }
     }
@@ -349,7 +350,7 @@ mod tests {
             panic!("it is a handshake");
         };
         assert_eq!(length, head("GET", KEY).len());
-        let read = read_response(&answer, KEY, (None, false));
+        let read = read_response(&answer, KEY, ("", false));
         assert!(matches!(read, Ok(HandshakeAnswer::Opened { .. })));
         for other in [head("POST", KEY), head("GET", "short"), "GET / HTTP/1.1\r\n\r\n".into()] {
             let refused = matches!(read_request(other.as_bytes()), UpgradeRequest::Refused(text)

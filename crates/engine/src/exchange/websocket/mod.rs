@@ -43,7 +43,7 @@ pub struct WebSocketShared {
     /// Head of the opening handshake, but for the key.
     head: Vec<u8>,
     /// Subprotocols that it offers.
-    offered: Option<String>,
+    offered: String,
     /// Whether it offers to compress messages.
     offers_deflate: bool,
     messages: Vec<MessageTemplate>,
@@ -70,7 +70,7 @@ impl WebSocketShared {
         let first = target.requests.first();
         WebSocketShared {
             head: first.map(handshake::request_head).unwrap_or_default(),
-            offered: first.and_then(handshake::offered).map(str::to_owned),
+            offered: first.map(handshake::offered).unwrap_or_default(),
             offers_deflate: first.is_some_and(handshake::offers_deflate),
             messages: MessageTemplate::all(target, settings),
             settings: *settings,
@@ -366,7 +366,7 @@ impl WebSocket {
         let WebSocketPhase::Opening(opening) = &mut self.phase else {
             return Ok(());
         };
-        let offered = (cx.shared.offered.as_deref(), cx.shared.offers_deflate);
+        let offered = (&cx.shared.offered[..], cx.shared.offers_deflate);
         let (length, deflate) = loop {
             match handshake::read_response(&opening.answer, &opening.key, offered)? {
                 HandshakeAnswer::More => return Ok(()),

@@ -7,7 +7,7 @@ fn said(api: StreamApi, event: &str, text: &str) -> String {
     let meaning = found.meaning(event.as_bytes(), text.as_bytes());
     let marks = [
         (meaning.is_output, "o"),
-        (meaning.is_finish, "f"),
+        (meaning.is_finish || meaning.choices_finished != 0, "f"),
         (meaning.is_end, "e"),
         (meaning.error.is_some(), "!"),
     ];
@@ -35,6 +35,10 @@ fn messages_of_openai() {
         (r#"{"content":" "}"#, "o"),
         (r#"{"content":"error: {\"error\":1}"}"#, "o"),
         (r#"{"content":[{"type":"text","text":"a"}]}"#, "o"),
+        (r#"{"content":[{"type":"text","text":""}]}"#, ""),
+        (r#"{"content":[{"type":"thinking","thinking":[{"text":"Hm"}]}]}"#, "o"),
+        (r#"{"content":[]}"#, ""),
+        (r#"{"content":"","images":[{"type":"image_url","image_url":{"url":"data:"}}]}"#, "o"),
         (r#"{"reasoning_content":"Hm","content":null}"#, "o"),
         (r#"{"reasoning":"Hm"}"#, "o"),
         (r#"{"reasoning":"","content":""}"#, ""),
@@ -229,12 +233,23 @@ fn messages_of_no_api() {
         ("", r#"{"error":null}"#, "o", true),
         ("", r#"{"error":""}"#, "o", true),
         ("", r#"{"error":"a","job":3}"#, "o", true),
+        ("", r#"{"error":{"step":3},"job":3}"#, "o", true),
+        ("", r#"{"error":{"message":"a"},"job":3}"#, "!", false),
+        ("", r#"{"error":{"code":429},"job":3}"#, "!", false),
+        ("", r#"{"success":false,"error":"a"}"#, "!", false),
+        ("", r#"{"level":"error","error":"a","time":1}"#, "o", true),
         ("", r#"{"error":"a","error_type":"overloaded"}"#, "!", false),
         ("", r#"{"type":"error","message":"a"}"#, "!", false),
         ("error", "a", "!", false),
         ("error", r#"{"job":3}"#, "!", false),
         ("", r#"{"type":"ping"}"#, "", false),
         ("ping", "{}", "", false),
+        ("", "PING", "", false),
+        ("", " ", "", false),
+        ("", r#""""#, "", false),
+        ("", "pinged", "o", true),
+        ("", "0", "o", true),
+        ("", r#"{"type":"keepalive"}"#, "", false),
         ("errors", "a", "o", true),
     ] {
         let mut api = StreamApi::Auto;

@@ -110,7 +110,110 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
+/// RFC 8259, and RFC 3629 within strings.
+#[test]
+fn what_is_json_and_what_is_not() {
+    let check = |text: &[u8]| {
+        let mut syntax = JsonSyntax::default();
+        syntax.feed(text);
+        let whole = syntax.is_whole();
+        syntax.begin();
+        text.chunks(1).for_each(|byte| syntax.feed(byte));
+        assert_eq!(syntax.is_whole(), whole, "{}", text.escape_ascii());
+        whole
+    };
+    for text in [
+        "0",
+        "-0",
+        " 1.5e-3 ",
+        "1E+9",
+        "true",
+        "null\n",
+        "\"\"",
+        "\"\\u00e4\\n\\/\"",
+        "\"\\ud83d\"",
+        "\"\u{7f}ä€😀\"",
+        "[]",
+        "[1,[],{}]",
+        "{\"a\":{\"b\":[false]} , \"\":0}",
+    ] {
+        assert!(check(text.as_bytes()), "{text}");
+    }
+    for text in [
+        "",
+        " ",
+        "tru",
+        "True",
+        "nulll",
+        "NaN",
+        "Infinity",
+        "01",
+        "-",
+        "1.",
+        ".5",
+        "+1",
+        "1e",
+        "1e+",
+        "0x1",
+        "1 2",
+        "[1,]",
+        "[,1]",
+        "[1,,2]",
+        "[1 2]",
+        "[1}",
+        "{\"a\":1,}",
+        "{,}",
+        "{a:1}",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\" 1}",
+        "{'a':1}",
+        "{1:2}",
+        "\"a",
+        "\"\\q\"",
+        "\"\\u12\"",
+        "\"\t\"",
+        "\"\u{1}\"",
+        "[1]]",
+        "1//x",
+        "\u{feff}1",
+        "1\0",
+    ] {
+        assert!(!check(text.as_bytes()), "{text:?}");
+    }
+    for text in [
+        &b"\"\xff\""[..],
+        b"\"\xc0\x80\"",
+        b"\"\xed\xa0\x80\"",
+        b"\"\xf4\x90\x80\x80\"",
+        b"\"\xc3\"",
+    ] {
+        assert!(!check(text), "{}", text.escape_ascii());
+    }
+    assert!(check(&[vec![b'['; 4096], vec![b']'; 4096]].concat()));
+    assert!(!check(&[vec![b'['; 4097], vec![b']'; 4097]].concat()), "beyond the depth");
+}
+
 proptest! {
+    #[test]
+    fn json_is_what_a_parser_takes(
+        text in "([\\[\\]{},:]|\"a\"|\"\\\\[u\"n0]|[ \n]|true|null|-?[0-9.]{1,3}(e[+-]?1)?|ä){0,9}",
+        value in any_json(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let mut changed = serde_json::to_vec(&value).unwrap();
+        let at = at.index(changed.len());
+        changed[at] = byte;
+        for text in [text.as_bytes(), &changed] {
+            let mut syntax = JsonSyntax::default();
+            syntax.feed(text);
+            let is_json = std::str::from_utf8(text)
+                .is_ok_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok());
+            prop_assert_eq!(syntax.is_whole(), is_json, "{}", text.escape_ascii());
+        }
+    }
+
     #[test]
     fn agrees_with_a_parser_that_keeps_all(
         value in any_json(),

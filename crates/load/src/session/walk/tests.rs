@@ -499,7 +499,13 @@ fn the_status_decides_how_a_redirection_is_followed() {
         (200, None, None),
         (201, None, None),
     ] {
-        assert_eq!((to.after(status), post.after(status)), (other, of_post), "{status}");
+        for sent in [0, 1] {
+            let after = (to.after(status, sent), post.after(status, sent));
+            assert_eq!(after, (other, of_post), "{status}");
+        }
+        // What became a GET stays one.
+        let again = other.map(|_| 2);
+        assert_eq!((to.after(status, 2), post.after(status, 2)), (again, again), "{status}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! DNS: its settings and its questions.
 
 use crate::quantity::{ParseError, quoted};
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
 /// Settings of DNS.
@@ -83,15 +84,16 @@ impl DnsQuestion {
     ///
     /// # Errors
     /// An empty label, one of more than 63 bytes, a name of more than 255, an unknown type.
-    pub fn parse(name: &str, kind: &str) -> Result<DnsQuestion, ParseError> {
-        let wrong = |what: &str| ParseError(format!("the name {} {what}", quoted(name)));
+    pub fn parse(name: &[u8], kind: &str) -> Result<DnsQuestion, ParseError> {
+        let shown = || String::from_utf8_lossy(name).into_owned();
+        let wrong = |what: &str| ParseError(format!("the name {} {what}", quoted(&shown())));
         let kind = type_of(kind)?;
-        if name == "." {
+        if name == b"." {
             return Ok(DnsQuestion { name: vec![0], kind });
         }
         let mut wire = vec![0];
         let mut begin = 0;
-        let mut rest = name.bytes();
+        let mut rest = name.iter().copied();
         while let Some(byte) = rest.next() {
             if byte == b'.' {
                 if wire.len() == begin + 1 {
@@ -124,7 +126,8 @@ impl DnsQuestion {
         Ok(DnsQuestion { name: wire, kind })
     }
 
-    /// The question of a URL's path and query, `/NAME?type=A` (RFC 4501 §3): A unless given.
+    /// The question of a URL's path and query, `/NAME?type=A` (RFC 4501 §3): A unless given. The
+    /// name's characters may be percent-encoded.
     ///
     /// # Errors
     /// As [`DnsQuestion::parse`]; no name, or a query of something else.
@@ -139,12 +142,12 @@ impl DnsQuestion {
         let Some(kind) = query.strip_prefix("type=") else {
             return Err(ParseError(format!("asks {}: write ?type=A", quoted(query))));
         };
-        DnsQuestion::parse(name, kind)
+        DnsQuestion::parse(&Vec::from_iter(percent_decode_str(name)), kind)
     }
 }
 
 /// The byte that an escape stands for, after its backslash.
-fn escaped(rest: &mut std::str::Bytes<'_>) -> Option<u8> {
+fn escaped(rest: &mut impl Iterator<Item = u8>) -> Option<u8> {
     let first = rest.next()?;
     if !first.is_ascii_digit() {
         return Some(first);
@@ -230,7 +233,7 @@ fn path_of(line: &[u8]) -> Result<String, ParseError> {
     while let Some(&byte) = name.get(at) {
         let is_escape = byte == b'\\' && at + 1 < name.len();
         let meant = if is_escape { name[at + 1] } else { byte };
-        if !meant.is_ascii_graphic() || b"?#".contains(&meant) {
+        if !meant.is_ascii_graphic() || b"?#%".contains(&meant) {
             text.push_str(&format!("\\{meant:03}"));
         } else {
             text.extend(is_escape.then_some('\\'));
@@ -239,7 +242,7 @@ fn path_of(line: &[u8]) -> Result<String, ParseError> {
         at += 1 + usize::from(is_escape);
     }
     let kind = String::from_utf8_lossy(kind);
-    DnsQuestion::parse(&text, &kind)?;
+    DnsQuestion::parse(text.as_bytes(), &kind)?;
     Ok(format!("/{text}?type={kind}"))
 }
 
@@ -256,6 +259,14 @@ mod tests {
             ("/.?type=ns", b"\0", 2),
             (r"/a\.b.c?type=TYPE65534", b"\x03a.b\x01c\0", 65534),
             (r"/\065.c?type=Caa", b"\x01A\x01c\0", 257),
+            ("/b%C3%BCcher.example", b"\x07b\xc3\xbccher\x07example\0", 1),
+            (
+                "/world%20wide%20web.example%5c.domain?type=TXT",
+                b"\x0eworld wide web\x0eexample.domain\0",
+                16,
+            ),
+            ("/a%2Eb%3fc", b"\x01a\x03b?c\0", 1),
+            ("/a%2", b"\x03a%2\0", 1),
         ] {
             let question = DnsQuestion::of_path(path).expect(path);
             assert_eq!((&question.name[..], question.kind), (name, kind), "{path}");
@@ -307,7 +318,11 @@ mod tests {
             (b"a\\000\\255 TXT", "/a\\000\\255?type=TXT", b"\x03a\0\xff\0"),
             (b"a\\?b\\\\ A", "/a\\063b\\\\?type=A", b"\x04a?b\\\0"),
             (b"\xc3\xa4\xff A", "/\\195\\164\\255?type=A", b"\x03\xc3\xa4\xff\0"),
-            (b"_sip._tcp.a%20@ SRV", "/_sip._tcp.a%20@?type=SRV", b"\x04_sip\x04_tcp\x05a%20@\0"),
+            (
+                b"_sip._tcp.a%20@ SRV",
+                "/_sip._tcp.a\\03720@?type=SRV",
+                b"\x04_sip\x04_tcp\x05a%20@\0",
+            ),
         ] {
             let shown = line.escape_ascii();
             let read = parse_names(line).unwrap();

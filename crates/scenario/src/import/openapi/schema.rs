@@ -79,6 +79,9 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         if !reference.is_empty() && !reference.starts_with('#') {
             self.all.leave_out(format!("schema {reference}: it is in another file: a text here"));
         }
+        if self.description.referred(schema) == Some(&Value::Null) {
+            self.all.leave_out(format!("schema {reference}: there is none: a text here"));
+        }
         if !reference.is_empty() && self.within.contains(&reference) {
             self.all.leave_out(format!("schema {reference}: it has itself in it: null there"));
             return Value::Null;
