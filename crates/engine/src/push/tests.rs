@@ -91,7 +91,7 @@ fn documents_come_at_once_again_and_at_the_end() {
             assert!(request.contains(header), "{request}");
         }
     }
-    assert!(pusher.end(LIMIT));
+    assert!(pusher.end(LIMIT, || false));
     assert_eq!(pusher.fault(), None);
 }
 
@@ -120,7 +120,7 @@ fn what_a_collector_answers_is_told_once() {
         let pusher = pusher(&collector.url(), Duration::from_millis(1));
         let then = "; the run goes on, knee tries again when it ends";
         assert_eq!(fault(&pusher), format!("{told}{then}"));
-        assert!(!pusher.end(LIMIT));
+        assert!(!pusher.end(LIMIT, || false));
         assert_eq!(pusher.fault(), None);
         assert_eq!(collector.requests.try_iter().count(), 2, "{status}");
     }
@@ -134,7 +134,7 @@ fn retry_after_is_kept() {
     let told = "it answered 429 Too Many Requests; the run goes on, knee tries again in 7 s";
     assert_eq!(fault(&pusher), told);
     // No push may be that early.
-    assert!(!pusher.end(Duration::from_secs(1)));
+    assert!(!pusher.end(Duration::from_secs(1), || false));
     assert_eq!(collector.requests.try_iter().count(), 1);
 }
 
@@ -144,7 +144,7 @@ fn a_collector_that_recovers_takes_the_rest() {
     let collector = Collector::start(&[&away, &answer("200 OK", "")]);
     let pusher = pusher(&collector.url(), Duration::from_millis(1));
     assert!(fault(&pusher).starts_with("it answered 503 Service Unavailable; the run goes on"));
-    assert!(pusher.end(LIMIT));
+    assert!(pusher.end(LIMIT, || false));
 }
 
 #[test]
@@ -174,11 +174,13 @@ fn refused_connection_is_told_with_the_port_of_grpc() {
 fn a_silent_collector_keeps_nobody_beyond_the_limit() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/metrics", listener.local_addr().unwrap());
-    let pusher = pusher(&url, LONG);
-    let begin = Instant::now();
-    assert!(!pusher.end(Duration::from_millis(50)));
-    // The push under way alone would take longer.
-    assert!(begin.elapsed() < PUSH_LIMIT);
+    for (limit, is_hurried) in [(Duration::from_millis(50), false), (LONG, true)] {
+        let pusher = pusher(&url, LONG);
+        let begin = Instant::now();
+        assert!(!pusher.end(limit, || is_hurried));
+        // The push under way alone would take longer.
+        assert!(begin.elapsed() < PUSH_LIMIT);
+    }
 }
 
 #[test]

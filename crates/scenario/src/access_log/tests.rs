@@ -474,7 +474,7 @@ fn a_line_of_a_log_of_the_w3c_names_its_columns() {
             r#"{"at":0.5,"method":"POST","path":"/b","user":"ann"}"#,
         ]
     );
-    assert_eq!(read.left_out, ["line 7: 4 columns, not 11"]);
+    assert_eq!(read.left_out, ["line 7: 5 columns, not 11"]);
     let front = "#Version: 1.0\n#Fields: date time x-edge-location c-ip cs-method cs(Host) \
         cs-uri-stem cs-uri-query time-taken\n2026-11-30\t10:00:00\tLHR50-C1\t10.0.0.1\tGET\t\
         d.cloudfront.net\t/view/my%20file.html\t-\t0.001\n";

@@ -367,7 +367,10 @@ fn what_is_extracted_and_set_is_in_the_next_request() {
     assert_eq!(missing, AfterResponse::Unexpected(0));
     let told = world.told(0, 0, 200);
     assert_eq!(told.expected, "/token in the JSON of the body for 'token'");
-    assert_eq!((told.came.as_str(), told.sample.as_str()), ("there is none", "'<html>'"));
+    assert_eq!(
+        (told.came.as_str(), told.sample.as_str()),
+        ("the body is not one whole JSON text", "'<html>'")
+    );
 }
 
 #[test]

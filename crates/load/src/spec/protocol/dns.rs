@@ -418,7 +418,7 @@ mod tests {
 
         #[test]
         fn any_text_gives_a_name_that_fits(text in "[a-c.\\\\0-9]{0,80}|\\PC{0,30}") {
-            if let Ok(DnsQuestion { name, .. }) = DnsQuestion::parse(&text, "A") {
+            if let Ok(DnsQuestion { name, .. }) = DnsQuestion::parse(text.as_bytes(), "A") {
                 prop_assert!(name.len() <= NAME_BYTES_MAX);
                 let mut at = 0;
                 while name[at] != 0 {

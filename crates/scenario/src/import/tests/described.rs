@@ -217,7 +217,7 @@ const SCHEMAS: &str = r##"{"Cat": {"type": "object", "properties": {"meow": {"ty
     "Must": {"type": "object", "required": ["self"], "properties": {"self": {"$ref":
     "#/components/schemas/Must"}}}, "May": {"type": "object", "properties": {"n": {"type":
     "integer"}, "self": {"$ref": "#/components/schemas/May"}, "all": {"type": "array", "items":
-    {"$ref": "#/components/schemas/May"}}}}}"##;
+    {"$ref": "#/components/schemas/May"}}}}, "Name": {"type": "string"}}"##;
 
 /// The JSON of a body that a schema makes, and what is left out.
 fn made(schema: &str) -> (String, Vec<String>) {
@@ -257,6 +257,9 @@ fn keywords_beside_references_hold_from_3_1_on() {
             assert_eq!((made.as_str(), left_out.len()), (want, 0), "{beside} in {version}");
         }
     }
+    let none = made(r##"{"$ref": "#/components/schemas/None"}"##);
+    let told = "schema #/components/schemas/None: there is none: a text here";
+    assert_eq!(none, ("\"text\"".to_owned(), vec![told.to_owned()]));
     let object = r##"{"properties": {"a": {"$ref": "#/components/schemas/Name", "readOnly": true},
         "b": {"$ref": "#/components/schemas/Name", "default": "x"}}}"##;
     assert_eq!(made_in("3.1.0", object, &mut no_file).0, r#"{"b":"x"}"#);
