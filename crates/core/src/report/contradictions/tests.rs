@@ -119,8 +119,17 @@ fn findings_that_say_nothing_are_found() {
     silent.text.clear();
     assert_says(&of_run(&trial, &[silent]), "says nothing");
     let mut odd = finding("errors", Severity::Info);
-    odd.text = "NaN % of all failed.".into();
-    assert_says(&of_run(&trial, &[odd]), "NaN");
+    for (text, is_odd) in [
+        ("NaN % of all failed", true),
+        ("serves NaN/s", true),
+        ("a share of inf%.", true),
+        ("the first: GET /?a=NaN was to give '{\"a\":NaN}'", false),
+        ("info of 3 infinite loops", false),
+    ] {
+        odd.text = text.into();
+        let said = of_run(&trial, std::slice::from_ref(&odd));
+        assert_eq!(said.iter().any(|said| said.contains("no number")), is_odd, "{text}");
+    }
 }
 
 fn level(users: u32, throughput_per_s: f64) -> SweepLevel {
