@@ -138,7 +138,7 @@ pub struct SilenceRecord {
     /// for a free connection are no part of them, as others are under way then.
     responses: Vec<(Nanos, u64)>,
     are_streams: bool,
-    /// Median response time of the slowest of several targets.
+    /// Median response time of the slowest of several targets; zero of one.
     slowest_median: Nanos,
     /// Operations that never ended and waited through the end of the window.
     hung: u64,
@@ -173,6 +173,8 @@ impl SilenceRecord {
         let measured = &trial.measurement;
         let streams = measured.messages.as_ref().filter(|messages| messages.count > 0);
         let responses = streams.map_or(&measured.service, |streams| &streams.first_message);
+        // That of one alone is in the law of response times, and grows with the users who wait.
+        let several = measured.targets.len() > 1;
         let medians = measured.targets.iter().map(|target| target.response.quantile(0.5));
         SilenceRecord {
             timeline: measured.timeline.clone(),
@@ -180,7 +182,7 @@ impl SilenceRecord {
             timeout: trial.spec.timeout,
             responses: responses.iter_recorded().collect(),
             are_streams: streams.is_some(),
-            slowest_median: medians.max().unwrap_or_default(),
+            slowest_median: medians.max().filter(|_| several).unwrap_or_default(),
             hung: hung(trial).0,
             has_timeouts: measured.outcomes.count(Outcome::Timeout) > 0,
         }

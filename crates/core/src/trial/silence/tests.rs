@@ -5,10 +5,11 @@ use crate::trial::assess::assess;
 use crate::trial::assess::tests::{closed, open, spec};
 use crate::trial::findings::trial_findings;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::silence::{Silence, joined};
+use crate::trial::silence::{Silence, joined, silence};
 use crate::trial::slice::Slice;
 use crate::trial::validity::Clause;
 use knee_load::law::Law;
+use knee_load::measure::TargetMeasured;
 use knee_load::spec::{ArrivalLaw, Level, Load, OpenLoad, Rate, TrialSpec};
 use knee_load::time::Nanos;
 use knee_sim::{Faults, Stall, World, simulate};
@@ -227,6 +228,26 @@ fn periodic_pauses_are_found_in_closed_and_open_loops() {
         assert!((pauses.evidence["percent"] - 13.0).abs() < 2.5);
         assert_eq!(pauses.text.contains("closed loop"), hides, "{}", pauses.text);
         assert_eq!(pauses.next_step.contains("--rate"), hides);
+    }
+}
+
+/// 256 users wait for 256 ms, so that a pause of 200 ms is no time for one of them. Sessions of one
+/// step have one target of their own. The nearest case: a fast and a slow target, for which all
+/// users may wait at once.
+#[test]
+fn a_pause_shorter_than_the_wait_of_many_users_is_named() {
+    let mut world = World::station(8, Law::Exp(MS(8)));
+    world.server_stalls = Stall::every(MS(3_000), MS(200), MS(60_000));
+    let mut trial = simulate(&spec_of(closed(256)), &world).trial;
+    let own = TargetMeasured {
+        response: trial.measurement.response.clone(),
+        ..TargetMeasured::default()
+    };
+    for (targets, pauses) in [(0, 3), (1, 3), (2, 0)] {
+        trial.measurement.targets = vec![own.clone(); targets];
+        let report = silence(&trial);
+        let found = report.pauses.as_ref().map_or(0, |pauses| pauses.count);
+        assert_eq!((found, report.outages.len()), (pauses, 0), "{targets}: {report:?}");
     }
 }
 
