@@ -482,6 +482,10 @@ const FALSE_OF_CURVE: f64 = 0.005;
 const LEVELS_MIN: usize = 5;
 /// Fall, as a logarithm, that noise does not explain even in few rows.
 const FALL_OF_FEW: f64 = 0.5;
+/// Smallest fall, as a logarithm, after a rise that shows no noise, …
+const FALL_AFTER_RISE: f64 = 0.25;
+/// … and the fewest levels of such a rise, the maximum included.
+const RISE_LEVELS: usize = 5;
 /// Smallest noise of a table.
 const NOISE_MIN: f64 = 0.01;
 /// Degrees of freedom at which Student's law is the normal one.
@@ -511,7 +515,8 @@ pub struct ThroughputFall {
 /// explains least is the fall. Noise is that of the intervals or, without any, the scatter within
 /// both parts. The probability by chance allows for the number of pairs, among them the maximum of
 /// noisy rows. Throughput that falls from level to level is compared with the deviation of the rows
-/// from the Universal Scalability Law as well.
+/// from the Universal Scalability Law as well. A single level with the most, without others alike,
+/// is compared with the rise to it.
 fn fell(rows: &[LevelPoint]) -> Option<ThroughputFall> {
     let rows: Vec<LevelPoint> = rows.iter().filter(|p| !fails(p)).cloned().collect();
     let n = rows.len();
@@ -524,9 +529,9 @@ fn fell(rows: &[LevelPoint]) -> Option<ThroughputFall> {
         let lower = (mean_throughput(&rows[from..cut]) / rows[cut].throughput_per_s).ln();
         (chance(&from) < least && lower > FALL_MIN).then_some((from, cut))
     });
+    let is_told = rows.iter().all(|p| p.half_width().is_some());
     let steadily = || {
         let top = most_throughput(&rows[..n - 1])?;
-        let is_told = rows.iter().all(|p| p.half_width().is_some());
         let fall = (top.throughput_per_s / last.throughput_per_s).ln();
         let falls = !is_told
             && fell_steadily(&rows, top.level)
@@ -534,7 +539,14 @@ fn fell(rows: &[LevelPoint]) -> Option<ThroughputFall> {
         let top = rows.iter().position(|p| p.level == top.level).filter(|_| falls)?;
         Some((top, top + 1))
     };
-    let (from, cut) = first.or_else(steadily)?;
+    let peaked = || {
+        let top = most_throughput(&rows)?.level;
+        let top = rows.iter().position(|p| p.level == top)?;
+        let (rise, after) = rows.split_at(top + 1);
+        let fall = (rows[top].throughput_per_s / most_throughput(after)?.throughput_per_s).ln();
+        (!is_told && fall > FALL_AFTER_RISE && rose_evenly(rise)).then_some((top, top + 1))
+    };
+    let (from, cut) = first.or_else(steadily).or_else(peaked)?;
     let per_s = [&rows[from..cut], &rows[cut..]].map(mean_throughput);
     let is_step = (last.throughput_per_s / per_s[1]).ln().abs() <= STEP_FLAT;
     ((per_s[0] / per_s[1]).ln() > FALL_MIN).then(|| ThroughputFall {
@@ -593,6 +605,18 @@ fn fell_steadily(rows: &[LevelPoint], top: f64) -> bool {
     let beyond: Vec<f64> =
         rows.iter().filter(|p| p.level >= top).map(|p| p.throughput_per_s).collect();
     beyond.len() >= 3 && beyond.windows(2).all(|pair| pair[1] < pair[0])
+}
+
+/// Whether throughput rises from each level to the next, by ever less for each user: noise rarely
+/// leaves as many rows so.
+fn rose_evenly(rows: &[LevelPoint]) -> bool {
+    let gain = |pair: &[LevelPoint]| {
+        (pair[1].throughput_per_s - pair[0].throughput_per_s) / (pair[1].level - pair[0].level)
+    };
+    let gains: Vec<f64> = rows.windows(2).map(gain).collect();
+    rows.len() >= RISE_LEVELS
+        && gains.iter().all(|gain| *gain > 0.0)
+        && gains.windows(2).all(|pair| pair[1] <= pair[0])
 }
 
 /// Largest fall of a flat curve by noise, estimated from the deviations from a smooth curve.

@@ -300,6 +300,26 @@ fn a_step_down_is_a_fall() {
     assert!(!codes(&analyzed(&table(890.0)).0).contains(&"retrograde"));
 }
 
+/// No other level is like the peak, so that the rise to it is all that shows the noise. The nearest
+/// cases: a smaller fall, a rise that is noisy, and one with too few levels to tell.
+#[test]
+fn a_fall_from_a_single_peak_is_a_fall() {
+    let rise = "users rps\n1 150\n2 300\n4 590\n8 850\n16 900\n";
+    for after in ["24 675", "24 675\n32 640", "24 675\n32 690\n48 660"] {
+        let (findings, c) = analyzed(&format!("{rise}{after}"));
+        let fall = findings.iter().find(|f| f.code == "retrograde").expect(after);
+        assert!(fall.text.starts_with("throughput falls by 2"), "{}", fall.text);
+        assert!(fall.text.contains("at 24 users and more: from 900/s to 6"), "{}", fall.text);
+        assert!(fall.text.contains("time and level cannot be told apart"), "{}", fall.text);
+        assert!(c.answer.contains("at 24 users and more, to 6"), "{}", c.answer);
+    }
+    let noisy = "users rps\n1 150\n2 260\n4 590\n8 760\n16 900\n24 675";
+    let flat = "users rps\n1 800\n2 850\n4 760\n8 900\n16 675";
+    for table in [&format!("{rise}24 760"), noisy, flat, "users rps\n8 850\n16 900\n24 675"] {
+        assert!(!codes(&analyzed(table).0).contains(&"retrograde"), "{table}");
+    }
+}
+
 #[test]
 fn the_slices_of_a_report_are_a_table() {
     let mut fake = Fake::station(4, 2e-3, 2e-3);
