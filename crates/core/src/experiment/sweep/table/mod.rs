@@ -99,7 +99,7 @@ pub(super) fn merged_rows(trials: &[TrialReport]) -> Vec<(LevelPoint, TrialRepor
         if used.is_empty() {
             used.extend(of_level.last());
         }
-        let whole = merged(&used)?;
+        let whole = merged(&used, None)?;
         let point = LevelPoint {
             trials: used.len(),
             throughput_ci95: goodput_ci95(&whole),
