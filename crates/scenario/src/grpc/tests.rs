@@ -69,27 +69,6 @@ fn json_becomes_length_prefixed_messages() {
 }
 
 #[test]
-fn a_message_has_all_fields_that_are_required() {
-    let text = "syntax = \"proto2\"; package p; service S { rpc Do(M) returns (M); } message M { \
-        required int32 n = 1; optional M inner = 2; repeated M list = 3; map<string, M> by = 4; }";
-    let read = move |_: &str| Ok(text.to_owned());
-    let types = GrpcTypes::from_protos(&["a.proto".to_owned()], &[], read).unwrap();
-    let method = types.method("/p.S/Do").unwrap();
-    for (json, fits) in [
-        (r#"{"n":0}"#, true),
-        (r#"{"n":1,"inner":{"n":2},"list":[{"n":3}],"by":{"a":{"n":4}}}"#, true),
-        ("{}", false),
-        (r#"{"n":1,"inner":{}}"#, false),
-        (r#"{"n":1,"list":[{"n":3},{}]}"#, false),
-        (r#"{"n":1,"by":{"a":{}}}"#, false),
-    ] {
-        let told = method.encode(json).map(drop).map_err(|e| e.to_string());
-        let wrong = "the message does not fit p.M: p.M.n is required".to_owned();
-        assert_eq!(told, if fits { Ok(()) } else { Err(wrong) }, "{json}");
-    }
-}
-
-#[test]
 fn bad_input_is_one_line_that_names_it() {
     let types_of = types("api/chat.proto").unwrap();
     let say = types_of.method("/chat.v1.Chat/Say").unwrap();

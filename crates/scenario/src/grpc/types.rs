@@ -6,8 +6,6 @@ use crate::fault::unknown;
 use knee_load::messages::put_grpc_message;
 use knee_load::quantity::ParseError;
 use prost::Message as _;
-use prost_reflect::Cardinality::Required;
-use prost_reflect::Value as ProtoValue;
 use prost_reflect::prost_types::FileDescriptorProto;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor};
 use protox::Compiler;
@@ -146,8 +144,7 @@ impl GrpcMethod {
     /// takes a stream, an array of them. Each of them stands behind its length.
     ///
     /// # Errors
-    /// Not JSON, a value that does not fit its field, with the place, or no value for a field that is
-    /// required.
+    /// Not JSON, or a value that does not fit its field, with the place.
     pub fn encode(&self, json: &str) -> Result<Vec<Vec<u8>>, ParseError> {
         let json = if json.trim().is_empty() { "{}" } else { json };
         let value: Value = serde_json::from_str(json)
@@ -171,35 +168,10 @@ impl GrpcMethod {
             let place = if path == "." { String::new() } else { format!(" at '{path}'") };
             ParseError(format!("the message does not fit {}{place}: {e}", self.input.full_name()))
         })?;
-        if let Some(field) = missing_field(&read) {
-            let name = self.input.full_name();
-            return Err(ParseError(format!(
-                "the message does not fit {name}: {field} is required"
-            )));
-        }
         let mut out = Vec::new();
         put_grpc_message(&read.encode_to_vec(), &mut out);
         Ok(out)
     }
-}
-
-/// The first field that proto2 requires and a message, or one in it, does not have.
-fn missing_field(message: &DynamicMessage) -> Option<String> {
-    let descriptor = message.descriptor();
-    let mut required = descriptor.fields().filter(|field| field.cardinality() == Required);
-    let missing = required.find(|field| !message.has_field(field));
-    missing.map(|field| field.full_name().to_owned()).or_else(|| {
-        message.fields().find_map(|(_, value)| match value {
-            ProtoValue::Message(inner) => missing_field(inner),
-            ProtoValue::List(all) => {
-                all.iter().filter_map(ProtoValue::as_message).find_map(missing_field)
-            }
-            ProtoValue::Map(all) => {
-                all.values().filter_map(ProtoValue::as_message).find_map(missing_field)
-            }
-            _ => None,
-        })
-    })
 }
 
 /// `.proto` files below some folders.
