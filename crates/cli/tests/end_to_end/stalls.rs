@@ -64,7 +64,8 @@ fn a_stall_delays_those_who_wait_for_a_connection() {
     let waits = &trial["offered"]["connection_wait_ns"];
     assert!(waits["max"].as_u64().unwrap() >= 400 * MS, "{waits:#}");
     let service = &trial["service_time_ns"];
-    assert!(service["p90"].as_u64().unwrap() < 100 * MS, "{service:#}");
+    // Where the generator was late itself, it is not known.
+    assert!(service["p90"].as_u64().is_none_or(|p90| p90 < 100 * MS), "{service:#}");
     assert!(share_of("limit", &trial) > 50.0, "{:#}", trial["anatomy"]);
 }
 
