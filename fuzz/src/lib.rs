@@ -19,6 +19,7 @@ pub mod latency_text;
 pub mod messages;
 pub mod observe_control;
 pub mod scenario_file;
+pub mod script_file;
 pub mod stream_api;
 pub mod sweep_csv;
 pub mod syn_segment;

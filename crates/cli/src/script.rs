@@ -8,12 +8,15 @@ use knee_core::threshold::Threshold;
 use knee_load::session::{
     Instruction, RequestStep, SCRIPT_ROWS, ScriptPlan, SessionKind, SessionPlan,
 };
-use knee_load::spec::{HttpRequest, Rate, Url, UserStage};
+use knee_load::spec::{Endpoint, HttpRequest, Rate, Url, UserStage};
 use knee_load::time::Nanos;
 use knee_scenario::{LoadStages, RateStage, Scenario, ScenarioLoad};
-use knee_script::{Inspection, ScriptLoad, ScriptScenario, ScriptSource, ScriptStage, inspect};
+use knee_script::{
+    Inspection, ScriptLoad, ScriptScenario, ScriptSettings, ScriptSource, ScriptStage, inspect,
+};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,56 +64,70 @@ pub fn read(file: &str, args: &ScriptArgs) -> Result<Inspection, Failure> {
     })
 }
 
-/// A script as a scenario.
-pub fn scenario(file: &str, args: &ScriptArgs) -> Result<Scenario, Failure> {
+/// A script as a scenario, with the settings of its connections.
+pub fn scenario(file: &str, args: &ScriptArgs) -> Result<(Scenario, ScriptSettings), Failure> {
     let found = read(file, args)?;
     let wrong = |why: String| Failure::input(format!("{file}: {why}"));
     let chosen = chosen(&found, args.script_scenario.as_deref()).map_err(wrong)?;
     let servers = servers(&found, args).map_err(wrong)?;
     let load = load(&chosen).map_err(wrong)?;
-    let fail_if = found.fail_if().map_err(wrong)?;
+    let settings = found.options.settings.clone();
+    let fail_if =
+        if settings.no_thresholds { Vec::new() } else { found.fail_if().map_err(wrong)? };
     let fail_if = fail_if.iter().map(|text| {
         Threshold::parse(text).map_err(|why| wrong(format!("options.thresholds: {why}")))
     });
     let fail_if = fail_if.collect::<Result<_, _>>()?;
-    if let Some(option) = unsupported(&found) {
-        return Err(wrong(format!("options.{option}")));
-    }
     if found.functions.iter().any(|function| function == "handleSummary") {
         stdio::say("note: handleSummary is not called: give --json or --html for reports");
     }
-    let plan = plan(&found, &chosen, args, file);
+    let plan = plan(&found, &chosen, args, (file, servers.len()));
     let Some(first) = servers.first() else {
         return Err(wrong("it has no servers".to_owned()));
     };
     let request = HttpRequest::new("GET", first, Vec::new(), Vec::new(), 1);
     let request = request.map_err(|why| wrong(why.to_string()))?;
-    Ok(Scenario {
+    let scenario = Scenario {
         requests: vec![request; SCRIPT_ROWS],
         servers,
         plan,
         load: Some(load),
         fail_if,
         timeout: Some(Nanos::from_secs(60)),
-    })
+    };
+    Ok((scenario, settings))
 }
 
-/// An option of k6 that knee has under another name, and which.
-fn unsupported(found: &Inspection) -> Option<&'static str> {
-    let settings = &found.options.settings;
-    if settings.no_connection_reuse {
-        Some("noConnectionReuse: give --no-keepalive instead")
-    } else if !settings.hosts.is_empty() {
-        Some("hosts: give --connect-to or --resolve instead")
-    } else if settings.insecure_skip_tls_verify {
-        Some("insecureSkipTLSVerify: give --insecure instead")
-    } else if !settings.tls_auth.is_empty() {
-        Some("tlsAuth: give --cert and --key instead")
-    } else if settings.rps.is_some() {
-        Some("rps: give --rate, which counts iterations, instead")
-    } else {
-        None
+/// The rules for `--resolve` that `options.hosts` gives to servers: `HOST[:PORT]` has an address,
+/// and `*.HOST` stands for all names below.
+pub fn resolve_rules(settings: &ScriptSettings, servers: &[Url]) -> Result<Vec<String>, String> {
+    let mut rules = Vec::new();
+    for (pattern, value) in &settings.hosts {
+        let wrong = |why: &str| format!("options.hosts: '{pattern}': {why}");
+        let text = value.as_str().ok_or_else(|| wrong("expected an address"))?;
+        let (name, port) = match pattern.rsplit_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (&**pattern, None),
+        };
+        for server in servers {
+            let Endpoint::Tcp { host, port: own } = server.endpoint() else { continue };
+            let own = own.to_string();
+            let is_named = match name.strip_prefix('*') {
+                Some(below) => host.ends_with(below),
+                None => host == name,
+            };
+            if !is_named || port.is_some_and(|port| port != own) {
+                continue;
+            }
+            let address = match text.parse::<SocketAddr>() {
+                Ok(both) if both.port().to_string() == own => both.ip(),
+                Ok(_) => return Err(wrong("another port is not supported: write it in the URL")),
+                Err(_) => text.parse().map_err(|_| wrong("expected an address"))?,
+            };
+            rules.push(format!("{host}:{own}:{address}"));
+        }
     }
+    Ok(rules)
 }
 
 /// The scenarios that run.
@@ -186,7 +203,7 @@ fn plan(
     found: &Inspection,
     chosen: &[&ScriptScenario],
     args: &ScriptArgs,
-    file: &str,
+    (file, servers): (&str, usize),
 ) -> SessionPlan {
     let settings = &found.options.settings;
     let kind = |name: &str, weight: u32| SessionKind {
@@ -209,7 +226,10 @@ fn plan(
             kinds.len() as u16 - 1
         })
     };
-    let (setup, teardown) = (around("setup"), around("teardown"));
+    let setup = if settings.no_setup { None } else { around("setup") };
+    let teardown = if settings.no_teardown { None } else { around("teardown") };
+    let (batch, per_host) = (settings.batch.unwrap_or(20), settings.batch_per_host.unwrap_or(6));
+    let most = |given: Option<Nanos>| given.unwrap_or(Nanos::from_secs(60));
     let name = Path::new(file).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let texts: Vec<_> = found.files.values().map(|f| String::from_utf8_lossy(f)).collect();
     let is_named = |name: &str| texts.iter().any(|text| text.contains(name));
@@ -230,7 +250,12 @@ fn plan(
         memory_max: args.memory_max(),
         time_max: args.time_max(),
         body_max: args.body_max(),
-        batch: (settings.batch.unwrap_or(20), settings.batch_per_host.unwrap_or(6)),
+        batch: (if servers > 1 { batch } else { batch.min(per_host) }, per_host),
+        iterations_each: chosen.first().and_then(|scenario| match scenario.load {
+            ScriptLoad::Iterations { each, .. } => each,
+            _ => None,
+        }),
+        around_max: (most(settings.setup_timeout), most(settings.teardown_timeout)),
         keeps_cookies: settings.no_cookies_reset,
         is_parallel: found.is_parallel,
     };
@@ -284,7 +309,7 @@ fn load(chosen: &[&ScriptScenario]) -> Result<ScenarioLoad, String> {
         ScriptLoad::Users { users, duration } => {
             ScenarioLoad { vusers: Some(users), duration, ..none }
         }
-        ScriptLoad::Iterations { users, iterations, at_most } => ScenarioLoad {
+        ScriptLoad::Iterations { users, iterations, at_most, .. } => ScenarioLoad {
             vusers: Some(users),
             iterations: Some(iterations),
             duration: Some(at_most),

@@ -79,6 +79,11 @@ fn scenario_file() {
 }
 
 #[test]
+fn script_file() {
+    run("script_file", 1_000, checks::script_file::check);
+}
+
+#[test]
 fn stream_api() {
     run("stream_api", 4_000, checks::stream_api::check);
 }

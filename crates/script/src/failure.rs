@@ -1,6 +1,6 @@
 //! Why a script ended an iteration, or cannot run.
 
-use rquickjs::{CatchResultExt as _, CaughtError, Ctx, Error};
+use rquickjs::{CatchResultExt as _, CaughtError, Ctx, Error, Value};
 use std::fmt;
 
 /// What ended an iteration.
@@ -39,22 +39,29 @@ impl Failure {
         match Err::<(), Error>(error).catch(ctx) {
             Ok(()) => Failure::new("unknown error"),
             Err(CaughtError::Exception(exception)) => {
-                let name: String = exception.as_object().get("name").unwrap_or_default();
-                let message = exception.message().unwrap_or_default();
-                let line = match (&*name, &*message) {
-                    ("" | "Error", message) => message.to_owned(),
-                    (name, "") => name.to_owned(),
-                    (name, message) => format!("{name}: {message}"),
-                };
-                let at = exception.stack().and_then(|stack| position(&stack));
-                Failure { at, ..Failure::new(line) }
+                Failure::of_value(exception.as_object().as_value())
             }
-            Err(CaughtError::Value(value)) => {
-                let text = value.get::<rquickjs::Coerced<String>>().map(|text| text.0);
-                Failure::new(text.unwrap_or_else(|_| "a value that is no error was thrown".into()))
-            }
+            Err(CaughtError::Value(value)) => Failure::of_value(&value),
             Err(CaughtError::Error(error)) => Failure::new(error.to_string()),
         }
+    }
+
+    /// What a script threw.
+    pub(crate) fn of_value(thrown: &Value<'_>) -> Failure {
+        let Some(exception) = thrown.as_exception() else {
+            let text = thrown.get::<rquickjs::Coerced<String>>().map(|text| text.0);
+            let none = || "a value that is no error was thrown".to_owned();
+            return Failure::new(text.unwrap_or_else(|_| none()));
+        };
+        let name: String = exception.as_object().get("name").unwrap_or_default();
+        let message = exception.message().unwrap_or_default();
+        let line = match (&*name, &*message) {
+            ("" | "Error", message) => message.to_owned(),
+            (name, "") => name.to_owned(),
+            (name, message) => format!("{name}: {message}"),
+        };
+        let at = exception.stack().and_then(|stack| position(&stack));
+        Failure { at, ..Failure::new(line) }
     }
 }
 
@@ -93,7 +100,8 @@ fn position(stack: &str) -> Option<(String, u32, u32)> {
         };
         let (rest, column) = place.rsplit_once(':')?;
         let (file, line) = rest.rsplit_once(':')?;
-        let is_of_script = !crate::modules::is_built_in(file) && file != "<eval>";
+        let is_eval = ["<eval>", "eval_script"].contains(&file);
+        let is_of_script = !crate::modules::is_built_in(file) && !is_eval;
         is_of_script.then_some(())?;
         Some((file.to_owned(), line.parse().ok()?, column.parse().ok()?))
     })

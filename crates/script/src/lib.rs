@@ -14,6 +14,7 @@ mod modules;
 mod natives;
 mod options;
 mod request;
+mod response;
 mod script;
 mod shared;
 mod thresholds;

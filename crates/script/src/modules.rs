@@ -2,12 +2,17 @@
 
 use crate::shared::Shared;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
-use rquickjs::module::Declared;
+use rquickjs::module::{Declared, WriteOptions};
 use rquickjs::{Ctx, Error, Module, Result, Runtime};
 use std::rc::Rc;
 
+/// The module that makes what every script has, and the one that imports it and the script.
+pub(crate) const CORE: &str = "knee:core";
+pub(crate) const ALL: &str = "knee:all";
+
 /// Built-in modules, by their names.
-const BUILT_IN: [(&str, &str); 11] = [
+const BUILT_IN: [(&str, &str); 12] = [
+    (CORE, include_str!("js/core.js")),
     ("k6", include_str!("js/k6.js")),
     ("k6/http", include_str!("js/http.js")),
     ("k6/data", include_str!("js/data.js")),
@@ -69,21 +74,35 @@ impl Loader for Modules {
         name: &str,
         _: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
-        if let Some((_, source)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
-            return Module::declare(ctx.clone(), name, *source);
+        let script = &self.0.setup.script;
+        if let Some(bytecode) = script.module(name) {
+            // SAFETY: this engine wrote it, within this process.
+            return unsafe { Module::load(ctx.clone(), &bytecode) };
         }
-        let source = self.0.file(name).map_err(|why| {
-            let (base, asked) = self.0.imported.borrow().clone();
-            let why = format!("import '{asked}': {why}");
-            self.0.refused.borrow_mut().get_or_insert((asked, base, why.clone()));
-            Error::new_loading_message(name, why)
-        })?;
-        Module::declare(ctx.clone(), name, source)
+        // The first user of a script compiles a module, the others take what that one compiled.
+        let built_in = BUILT_IN.iter().find(|(known, _)| *known == name);
+        let source = match built_in {
+            Some((_, source)) => (*source).into(),
+            None => self.0.file(name).map_err(|why| {
+                let (base, asked) = self.0.imported.borrow().clone();
+                let why = format!("import '{asked}': {why}");
+                self.0.refused.borrow_mut().get_or_insert((asked, base, why.clone()));
+                Error::new_loading_message(name, why)
+            })?,
+        };
+        let module = Module::declare(ctx.clone(), name, source)?;
+        let strip_debug = built_in.is_some();
+        let options = WriteOptions { strip_source: true, strip_debug, ..WriteOptions::default() };
+        script.set_module(name, module.write(options)?);
+        Ok(module)
     }
 }
 
 /// The name by which a module is loaded, as `base` asks for it; or why not.
 fn resolve(base: &str, name: &str) -> std::result::Result<String, String> {
+    if base == ALL {
+        return Ok(name.to_owned());
+    }
     if BUILT_IN
         .iter()
         .any(|(known, _)| *known == name && name.starts_with("k6") && name != "k6-utils")

@@ -1,11 +1,11 @@
 //! What the built-in modules are made of: functions that hand requests out, record, and compute.
 
 use crate::modules;
-use crate::request::{Asked, RawResponse, place_of, send};
+use crate::request::{Asked, Reads, Statuses, place_of, send};
+use crate::response::{self, Response};
 use crate::script::{MetricKind, MetricName};
 use crate::shared::{Record, Shared, uncatchable};
 use base64::Engine as _;
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use hmac::{Hmac, Mac as _};
 use knee_load::rng;
 use knee_load::session::{Jar, select_elements};
@@ -13,15 +13,13 @@ use knee_load::time::Nanos;
 use md5::Md5;
 use rand_core::{RngCore as _, SeedableRng as _};
 use rquickjs::{
-    Array, ArrayBuffer, Ctx, Error, Exception, Function, IntoJs, Object, Result, TypedArray, Value,
+    Array, ArrayBuffer, Class, Coerced, Ctx, Error, Exception, Function, IntoJs, Module, Object,
+    Result, TypedArray, Value,
 };
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
-use std::io::Read as _;
+use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// Most bytes of an inflated body.
-const INFLATED_BYTES_MAX: u64 = 64 << 20;
 
 /// Most jars that a user makes.
 const JARS_MAX: usize = 100;
@@ -30,7 +28,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-fn throw(ctx: &Ctx<'_>, why: &str) -> Error {
+pub(crate) fn throw(ctx: &Ctx<'_>, why: &str) -> Error {
     Exception::throw_message(ctx, why)
 }
 
@@ -40,6 +38,9 @@ fn bytes_of(value: &Value<'_>) -> Option<Vec<u8>> {
         return text.to_string().ok().map(String::into_bytes);
     }
     let object = value.as_object()?;
+    if let Some(response) = Class::<Response>::from_object(object) {
+        return Some(response.borrow().body().to_vec());
+    }
     if let Some(buffer) = object.as_array_buffer() {
         // SAFETY: nothing of JavaScript runs before the bytes are copied.
         return unsafe { buffer.as_bytes() }.map(<[u8]>::to_vec);
@@ -53,6 +54,7 @@ fn bytes_of(value: &Value<'_>) -> Option<Vec<u8>> {
 pub(crate) fn install<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<()> {
     let knee = Object::new(ctx.clone())?;
     requests(ctx, shared, &knee)?;
+    response::install(ctx, &knee)?;
     cookies(ctx, shared, &knee)?;
     records(ctx, shared, &knee)?;
     data(ctx, shared, &knee)?;
@@ -69,14 +71,30 @@ macro_rules! native {
 
 fn requests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<()> {
     let own = Rc::clone(shared);
-    // Sends a request and waits for its response.
-    native!(ctx, knee, "send", move |ctx: Ctx<'js>, spec: Object<'js>| {
-        let number = start(&ctx, &own, &spec)?;
-        await_response(&ctx, &own, number)
-    });
-    let own = Rc::clone(shared);
     // Sends a request. Its number.
-    native!(ctx, knee, "start", move |ctx: Ctx<'js>, spec: Object<'js>| start(&ctx, &own, &spec));
+    let start = move |ctx: &Ctx<'js>, call: Call<'js>| -> Result<u32> {
+        if !own.is_running.get() {
+            return Err(throw(ctx, "the init code sends no request: move it into a function"));
+        }
+        send(&own, asked(ctx, &own, call)?).map_err(|why| throw(ctx, &why))
+    };
+    let (own, begin) = (Rc::clone(shared), start.clone());
+    native!(ctx, knee, "send", move |ctx: Ctx<'js>,
+                                     method: String,
+                                     to: Value<'js>,
+                                     body: Value<'js>,
+                                     params: Value<'js>,
+                                     coding: Value<'js>| {
+        await_response(&ctx, &own, begin(&ctx, (method, to, body, params, coding))?)
+    });
+    native!(ctx, knee, "start", move |ctx: Ctx<'js>,
+                                      method: String,
+                                      to: Value<'js>,
+                                      body: Value<'js>,
+                                      params: Value<'js>,
+                                      coding: Value<'js>| {
+        start(&ctx, (method, to, body, params, coding))
+    });
     let own = Rc::clone(shared);
     // Waits for the response to a request of this number.
     native!(ctx, knee, "await", move |ctx: Ctx<'js>, number: u32| {
@@ -84,12 +102,14 @@ fn requests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Res
     });
     let own = Rc::clone(shared);
     // The response to a request of this number, if it has come.
-    native!(ctx, knee, "take", move |ctx: Ctx<'js>, number: u32| -> Result<Value<'js>> {
+    native!(ctx, knee, "take", move |ctx: Ctx<'js>, number: u32| {
         let arrived = own.arrived.borrow_mut().remove(&number);
-        match arrived {
-            Some(raw) => Ok(response(&ctx, raw)?.into_value()),
-            None => Ok(Value::new_null(ctx)),
-        }
+        arrived.map(|raw| response::new(&ctx, &own, raw)).transpose()
+    });
+    let own = Rc::clone(shared);
+    // Statuses that are no failures, by pairs of both ends; without any: those below 400.
+    native!(ctx, knee, "expect", move |flat: Option<Vec<u16>>| {
+        *own.expects.borrow_mut() = flat.map(|flat| ranges(&flat));
     });
     let own = Rc::clone(shared);
     native!(ctx, knee, "sleep", move |ctx: Ctx<'js>, seconds: f64| -> Result<()> {
@@ -109,96 +129,160 @@ fn requests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Res
     Ok(())
 }
 
-/// A list of texts, one after the other.
-fn texts(spec: &Object<'_>, name: &str) -> Result<Vec<String>> {
-    Ok(spec.get::<_, Option<Vec<String>>>(name)?.unwrap_or_default())
+/// What a script gives for a request: method, URL, body, parameters, and the type of the body
+/// where it was made of an object.
+type Call<'js> = (String, Value<'js>, Value<'js>, Value<'js>, Value<'js>);
+
+fn is_none(value: &Value<'_>) -> bool {
+    value.is_null() || value.is_undefined()
 }
 
-fn start<'js>(ctx: &Ctx<'js>, shared: &Shared, spec: &Object<'js>) -> Result<u32> {
-    if !shared.is_running.get() {
-        return Err(throw(ctx, "the init code sends no request: move it into a function"));
+/// A value as text, as `String(value)` makes it.
+fn text_of(value: &Value<'_>) -> Result<String> {
+    value.get::<Coerced<String>>().map(|text| text.0)
+}
+
+fn ranges(flat: &[u16]) -> Statuses {
+    flat.chunks_exact(2).map(|ends| (ends[0], ends[1])).collect()
+}
+
+/// The tags that a script gives to a value, and those of its user; none where no threshold asks for
+/// any.
+fn tags_of<'js>(
+    ctx: &Ctx<'js>,
+    shared: &Shared,
+    own: &Value<'js>,
+) -> Result<BTreeMap<String, String>> {
+    let mut tags = BTreeMap::new();
+    if !shared.setup.script.has_tagged() {
+        return Ok(tags);
     }
-    let headers = texts(spec, "headers")?;
-    let cookies = texts(spec, "cookies")?;
-    let body: Value<'js> = spec.get("body")?;
-    let body = if body.is_null() || body.is_undefined() {
-        Vec::new()
-    } else {
-        bytes_of(&body).ok_or_else(|| throw(ctx, "the body is no text and no bytes"))?
-    };
-    let expects: Option<Vec<u16>> = spec.get("expects")?;
-    let timeout_ms: Option<f64> = spec.get("timeout")?;
-    let asked = Asked {
-        method: spec.get("method")?,
-        url: spec.get("url")?,
-        headers: headers.chunks_exact(2).map(|h| (h[0].clone(), h[1].clone())).collect(),
-        body,
-        cookies: cookies
-            .chunks_exact(3)
-            .map(|c| (c[0].clone(), c[1].clone(), !c[2].is_empty()))
-            .collect(),
-        name: spec.get("name")?,
-        timeout: timeout_ms.map(|ms| Nanos((ms.clamp(0.0, 1e12) * 1e6) as u64)),
-        redirects: spec.get("redirects")?,
-        jar: spec.get::<_, u32>("jar")? as usize,
-        expects: expects.map(|e| e.chunks_exact(2).map(|e| (e[0], e[1])).collect()),
-        reads_body: spec.get("reads")?,
-    };
-    send(shared, asked).map_err(|why| throw(ctx, &why))
+    let knee: Object<'js> = ctx.globals().get("__knee")?;
+    let of_user: Object<'js> = knee.get("tags")?;
+    for object in [Some(&of_user), own.as_object()].into_iter().flatten() {
+        for tag in object.props::<String, Coerced<String>>() {
+            let (name, value) = tag?;
+            tags.insert(name, value.0);
+        }
+    }
+    Ok(tags)
 }
 
-fn await_response<'js>(ctx: &Ctx<'js>, shared: &Shared, number: u32) -> Result<Object<'js>> {
+/// The request that a script asks for.
+fn asked<'js>(
+    ctx: &Ctx<'js>,
+    shared: &Shared,
+    (method, to, body, params, coding): Call<'js>,
+) -> Result<Asked> {
+    let settings = shared.setup.script.settings();
+    let refuse = |what: &str| throw(ctx, &format!("{what} of a request is not supported by knee"));
+    if is_none(&to) {
+        return Err(throw(ctx, "a request needs a URL"));
+    }
+    let mut asked = Asked {
+        method: method.to_ascii_uppercase(),
+        redirects: settings.max_redirects.unwrap_or(10),
+        reads: if settings.discard_response_bodies { Reads::Nothing } else { Reads::Text },
+        expects: shared.expects.borrow().clone(),
+        ..Asked::default()
+    };
+    // What http.url`…` makes.
+    let parts = to.as_object().filter(|_| !to.is_string());
+    let url: Option<Value<'js>> = parts.map(|parts| parts.get("url")).transpose()?;
+    match url.filter(|url| !is_none(url)) {
+        Some(url) => {
+            asked.url = text_of(&url)?;
+            asked.name = parts.map(|parts| parts.get("name")).transpose()?.flatten();
+        }
+        None => asked.url = text_of(&to)?,
+    }
+    if !is_none(&body) {
+        asked.body = match bytes_of(&body) {
+            Some(bytes) => bytes,
+            None => text_of(&body)?.into_bytes(),
+        };
+    }
+    let params = params.into_object();
+    let tags = params.as_ref().map(|params| params.get("tags")).transpose()?;
+    asked.tags = tags_of(ctx, shared, &tags.unwrap_or_else(|| Value::new_undefined(ctx.clone())))?;
+    for prop in params.iter().flat_map(Object::props::<String, Value<'js>>) {
+        let (name, value) = prop?;
+        match (&*name, value.as_object()) {
+            _ if is_none(&value) && name != "responseCallback" => {}
+            ("headers", Some(headers)) => {
+                for header in headers.props::<String, Coerced<String>>() {
+                    let (name, value) = header?;
+                    asked.headers.push((name, value.0));
+                }
+            }
+            ("cookies", Some(cookies)) => {
+                for cookie in cookies.props::<String, Value<'js>>() {
+                    let (name, value) = cookie?;
+                    let (text, replaces) = match value.as_object() {
+                        Some(both) => {
+                            (both.get::<_, Coerced<String>>("value")?.0, both.get("replace")?)
+                        }
+                        None => (text_of(&value)?, None::<bool>),
+                    };
+                    asked.cookies.push((name, text, replaces.unwrap_or_default()));
+                }
+            }
+            ("tags", Some(tags)) => {
+                let name: Option<Coerced<String>> = tags.get("name")?;
+                asked.name = name.map(|name| name.0).or(asked.name);
+            }
+            ("timeout", _) => {
+                let time = crate::options::time(&text_of(&value)?);
+                asked.timeout = Some(time.map_err(|why| throw(ctx, &format!("timeout: {why}")))?);
+            }
+            ("redirects", _) => asked.redirects = value.get::<Coerced<f64>>()?.0.max(0.0) as u32,
+            ("responseType", _) => {
+                asked.reads = match &*text_of(&value)? {
+                    "none" => Reads::Nothing,
+                    "binary" => Reads::Bytes,
+                    "text" => Reads::Text,
+                    other => return Err(refuse(&format!("the responseType '{other}'"))),
+                }
+            }
+            ("responseCallback", Some(expected)) => {
+                asked.expects = Some(ranges(&expected.get::<_, Vec<u16>>("all")?));
+            }
+            ("responseCallback", None) if value.is_null() => {
+                asked.expects = Some(Rc::new([(0, u16::MAX)]));
+            }
+            ("jar", Some(jar)) => asked.jar = jar.get::<_, u32>("id")? as usize,
+            ("auth", _) if text_of(&value)? != "basic" => {
+                let how = "use 'basic' with a URL such as http://user:password@host/";
+                return Err(throw(ctx, &format!("auth: '{}': {how}", text_of(&value)?)));
+            }
+            ("compression", _) => return Err(refuse("the parameter 'compression'")),
+            _ => {}
+        }
+    }
+    let mut otherwise = |name: &str, value: Option<&str>| {
+        if let Some(value) = value
+            && !asked.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
+        {
+            asked.headers.push((name.to_owned(), value.to_owned()));
+        }
+    };
+    otherwise("Content-Type", coding.get::<Option<String>>()?.as_deref());
+    otherwise("User-Agent", settings.user_agent.as_deref());
+    Ok(asked)
+}
+
+fn await_response<'js>(
+    ctx: &Ctx<'js>,
+    shared: &Rc<Shared>,
+    number: u32,
+) -> Result<Class<'js, Response>> {
     loop {
         let arrived = shared.arrived.borrow_mut().remove(&number);
         if let Some(raw) = arrived {
-            return response(ctx, raw);
+            return response::new(ctx, shared, raw);
         }
         shared.wait(ctx, Nanos::MAX)?;
     }
-}
-
-/// A response as an object, for `Response` in `js/http.js`.
-fn response<'js>(ctx: &Ctx<'js>, raw: RawResponse) -> Result<Object<'js>> {
-    let RawResponse { response, url, sent } = raw;
-    let made = Object::new(ctx.clone())?;
-    made.set("status", response.status)?;
-    made.set("url", url)?;
-    made.set("head", String::from_utf8_lossy(&response.head).into_owned())?;
-    let coding = crate::request::header(&response.head, "content-encoding");
-    let mut error = response.error;
-    let body = match inflated(coding, response.body) {
-        Ok(body) => body,
-        Err(why) => {
-            error = error.or(Some((why, 1701)));
-            Vec::new()
-        }
-    };
-    made.set("bytes", ArrayBuffer::new(ctx.clone(), body)?)?;
-    let (error, code) = error.unwrap_or_default();
-    made.set("error", error)?;
-    made.set("error_code", code)?;
-    made.set("proto", response.version)?;
-    let t = response.timings;
-    let all = [t.blocked, t.connecting, t.tls_handshaking, t.sending, t.waiting, t.receiving];
-    made.set("times", all.map(|time| time.0 as f64 / 1e6).to_vec())?;
-    made.set("sent", sent.into_iter().flat_map(|(name, value)| [name, value]).collect::<Vec<_>>())?;
-    Ok(made)
-}
-
-/// A body without its content coding.
-fn inflated(coding: Option<&str>, body: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
-    let Some(coding) = coding.filter(|_| !body.is_empty()) else { return Ok(body) };
-    let mut plain = Vec::new();
-    let read = match &*coding.to_ascii_lowercase() {
-        "gzip" | "x-gzip" => {
-            MultiGzDecoder::new(&body[..]).take(INFLATED_BYTES_MAX).read_to_end(&mut plain)
-        }
-        "deflate" => ZlibDecoder::new(&body[..]).take(INFLATED_BYTES_MAX).read_to_end(&mut plain),
-        "identity" | "" => return Ok(body),
-        other => return Err(format!("the body is compressed with {other}, which is not read")),
-    };
-    read.map_err(|e| format!("the body cannot be inflated: {e}"))?;
-    Ok(plain)
 }
 
 fn cookies<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<()> {
@@ -253,9 +337,19 @@ fn cookies<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
 
 fn records<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<()> {
     let own = Rc::clone(shared);
-    native!(ctx, knee, "check", move |name: String, passes: bool| {
+    native!(ctx, knee, "check", move |ctx: Ctx<'js>,
+                                      name: String,
+                                      passes: bool,
+                                      tags: Value<'js>| {
         let path = format!("{}::{name}", own.group_path());
         own.record(Record::Check(own.name(path.trim_start_matches(':')), passes));
+        if own.setup.script.has_tagged() {
+            let mut tags = own.tags(tags_of(&ctx, &own, &tags)?);
+            tags.insert("check".to_owned(), name);
+            let value = f64::from(passes);
+            own.record_tagged(&tags, |metric| (metric == "checks").then_some(value));
+        }
+        Result::Ok(())
     });
     let own = Rc::clone(shared);
     native!(ctx, knee, "enter", move |name: String| {
@@ -286,8 +380,15 @@ fn records<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
         own.setup.script.metric(metric).map_err(|why| throw(&ctx, &why))
     });
     let own = Rc::clone(shared);
-    native!(ctx, knee, "add", move |metric: u32, value: f64| {
+    native!(ctx, knee, "add", move |ctx: Ctx<'js>, metric: u32, value: f64, tags: Value<'js>| {
         own.record(Record::Metric(metric, value));
+        if own.setup.script.has_tagged() {
+            let tags = own.tags(tags_of(&ctx, &own, &tags)?);
+            let all = own.setup.script.metrics();
+            let name = all.get(metric as usize).map(|metric| &metric.name);
+            own.record_tagged(&tags, |of| (name.is_some_and(|name| name == of)).then_some(value));
+        }
+        Result::Ok(())
     });
     let own = Rc::clone(shared);
     native!(ctx, knee, "log", move |level: String, text: String| own.log(&level, &text));
@@ -359,6 +460,10 @@ fn data<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<
     native!(ctx, knee, "bytes", move |ctx: Ctx<'js>, text: Value<'js>| {
         let bytes = bytes_of(&text).ok_or_else(|| throw(&ctx, "no text and no bytes"))?;
         ArrayBuffer::new(ctx, bytes)
+    });
+    // Loads a built-in module that is seldom needed.
+    native!(ctx, knee, "load", |ctx: Ctx<'js>, name: String| {
+        Module::import(&ctx, name).map(|_| ())
     });
     native!(ctx, knee, "join", |base: String, to: String| crate::request::join(&base, &to));
     Ok(())
@@ -433,6 +538,7 @@ fn digests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
 fn state<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<()> {
     let plan = shared.setup.script.plan();
     knee.set("options", plan.options.as_str())?;
+    knee.set("tags", Object::new(ctx.clone())?)?;
     let env = Object::new(ctx.clone())?;
     for (name, value) in &plan.env {
         env.set(name.as_str(), value.as_str())?;

@@ -1,7 +1,8 @@
 //! `options` of a script, as far as they say how it is loaded.
 
 use knee_load::time::Nanos;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -22,8 +23,21 @@ pub struct ScriptOptions {
 pub struct ScriptSettings {
     /// Each request has a connection of its own.
     pub no_connection_reuse: bool,
+    /// The functions around the load, and the thresholds, are left out.
+    pub no_setup: bool,
+    /// See `no_setup`.
+    pub no_teardown: bool,
+    /// See `no_setup`.
+    pub no_thresholds: bool,
     /// Cookies are kept between iterations.
     pub no_cookies_reset: bool,
+    /// Tags of all values, and metrics that thresholds are of.
+    pub tags: BTreeMap<String, String>,
+    /// See `tags`.
+    pub(crate) thresholds: BTreeMap<String, Value>,
+    /// Tags of the values of each scenario.
+    #[serde(deserialize_with = "read_tags")]
+    pub(crate) scenarios: BTreeMap<String, BTreeMap<String, String>>,
     /// User-Agent.
     pub user_agent: Option<String>,
     /// Addresses of host names.
@@ -31,16 +45,35 @@ pub struct ScriptSettings {
     /// Certificates are not verified.
     #[serde(rename = "insecureSkipTLSVerify")]
     pub insecure_skip_tls_verify: bool,
-    /// Certificates of the client.
-    pub tls_auth: Vec<Value>,
     /// Most requests of a batch under way at once.
     pub batch: Option<u32>,
     /// Most requests of a batch to one host under way at once.
     pub batch_per_host: Option<u32>,
-    /// Requests per second.
-    pub rps: Option<f64>,
-    /// Time limit of `setup`.
-    pub setup_timeout: Option<Value>,
+    /// The least time of an iteration.
+    #[serde(deserialize_with = "read_time")]
+    pub min_iteration_duration: Option<Nanos>,
+    /// Time limits of `setup` and `teardown`.
+    #[serde(deserialize_with = "read_time")]
+    pub setup_timeout: Option<Nanos>,
+    /// See `setup_timeout`.
+    #[serde(deserialize_with = "read_time")]
+    pub teardown_timeout: Option<Nanos>,
+    /// Most redirections that a request follows.
+    pub max_redirects: Option<u32>,
+    /// Bodies are not read.
+    pub discard_response_bodies: bool,
+    /// A request without a response throws.
+    #[serde(rename = "throw")]
+    pub throws: bool,
+}
+
+impl ScriptSettings {
+    /// Reads them from `options`, given as JSON.
+    pub(crate) fn read(json: &str) -> serde_json::Result<ScriptSettings> {
+        let all: Map<String, Value> = serde_json::from_str(json)?;
+        let present = all.into_iter().filter(|(_, value)| !value.is_null());
+        serde_json::from_value(Value::Object(present.collect()))
+    }
 }
 
 /// A scenario: which function users run, and how they come.
@@ -83,6 +116,8 @@ pub enum ScriptLoad {
         users: u32,
         /// Iterations of all users.
         iterations: u64,
+        /// Iterations of each user, where each has as many.
+        each: Option<u64>,
         /// The time after which none begins.
         at_most: Nanos,
     },
@@ -128,21 +163,22 @@ impl ScriptOptions {
         if let Some(unknown) = all.keys().find(|name| !is_known(name)) {
             return Err(wrong(format!("'{unknown}' is not supported by knee: leave it out")));
         }
-        let present = |value: Map<String, Value>| {
-            let pairs = value.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(pairs.collect())
-        };
-        let settings = serde_json::from_value(present(all.clone()));
+        for (name, why) in REFUSED {
+            let is_off = |value: &Value| matches!(value, Value::Null | Value::Bool(false));
+            if all.get(name).is_some_and(|value| !is_off(value)) {
+                return Err(wrong(format!("{name}: {why}")));
+            }
+        }
         Ok(ScriptOptions {
             scenarios: scenarios(&all).map_err(wrong)?,
             thresholds: thresholds(&all).map_err(wrong)?,
-            settings: settings.map_err(|why| wrong(why.to_string()))?,
+            settings: ScriptSettings::read(json).map_err(|why| wrong(why.to_string()))?,
         })
     }
 }
 
 /// Options that knee follows.
-const KNOWN: [&str; 24] = [
+const KNOWN: [&str; 27] = [
     "vus",
     "duration",
     "iterations",
@@ -152,25 +188,36 @@ const KNOWN: [&str; 24] = [
     "setupTimeout",
     "teardownTimeout",
     "noConnectionReuse",
-    "noVUConnectionReuse",
     "noCookiesReset",
     "userAgent",
     "hosts",
     "insecureSkipTLSVerify",
-    "tlsAuth",
     "discardResponseBodies",
     "batch",
     "batchPerHost",
     "maxRedirects",
     "throw",
-    "rps",
-    "vusMax",
     "minIterationDuration",
     "tags",
+    "noThresholds",
+    "noSetup",
+    "noTeardown",
+    "noVUConnectionReuse",
+    "tlsAuth",
+    "paused",
+    "rps",
+];
+
+/// Options that are refused unless they are off, and what to do instead.
+const REFUSED: [(&str, &str); 4] = [
+    ("noVUConnectionReuse", "users keep their connections; give noConnectionReuse for none"),
+    ("tlsAuth", "certificates of clients are files: give --cert and --key instead"),
+    ("rps", "requests wait for no limit: give --rate, which counts iterations, instead"),
+    ("paused", "a load begins at once: leave it out"),
 ];
 
 /// Options that change what k6 prints or where it runs, and nothing that is sent.
-const WITHOUT_MEANING: [&str; 13] = [
+const WITHOUT_MEANING: [&str; 10] = [
     "ext",
     "cloud",
     "summaryTrendStats",
@@ -178,12 +225,31 @@ const WITHOUT_MEANING: [&str; 13] = [
     "noUsageReport",
     "noSummary",
     "linger",
-    "paused",
     "systemTags",
     "consoleOutput",
-    "noThresholds",
-    "noSetup",
-    "noTeardown",
+    "vusMax",
+];
+
+/// Fields of scenarios.
+const OF_SCENARIOS: [&str; 18] = [
+    "executor",
+    "exec",
+    "env",
+    "tags",
+    "startTime",
+    "gracefulStop",
+    "gracefulRampDown",
+    "vus",
+    "duration",
+    "iterations",
+    "maxDuration",
+    "startVUs",
+    "stages",
+    "rate",
+    "timeUnit",
+    "startRate",
+    "preAllocatedVUs",
+    "maxVUs",
 ];
 
 type Fields = Map<String, Value>;
@@ -206,6 +272,9 @@ fn scenarios(all: &Fields) -> Result<Vec<ScriptScenario>, String> {
     let each = named.iter().map(|(name, value)| {
         let place = |why| format!("scenarios.{name}: {why}");
         let fields = value.as_object().ok_or_else(|| place("expected an object".to_owned()))?;
+        if let Some(unknown) = fields.keys().find(|name| !OF_SCENARIOS.contains(&name.as_str())) {
+            return Err(place(format!("'{unknown}' is not supported by knee: leave it out")));
+        }
         let executor = fields.get("executor").and_then(Value::as_str);
         let executor = executor.ok_or_else(|| place("'executor' is missing".to_owned()))?;
         scenario(name, executor, fields).map_err(place)
@@ -232,12 +301,14 @@ fn scenario(name: &str, executor: &str, of: &Fields) -> Result<ScriptScenario, S
         "shared-iterations" => ScriptLoad::Iterations {
             users: users.unwrap_or(1),
             iterations: whole(of, "iterations")?.unwrap_or(1),
+            each: None,
             at_most: time("duration")?.unwrap_or(at_most),
         },
         "per-vu-iterations" => {
             let users = users.unwrap_or(1);
             let each = whole(of, "iterations")?.unwrap_or(1);
-            ScriptLoad::Iterations { users, iterations: each * u64::from(users), at_most }
+            let iterations = each.saturating_mul(u64::from(users));
+            ScriptLoad::Iterations { users, iterations, each: Some(each), at_most }
         }
         "constant-arrival-rate" => ScriptLoad::Rate {
             per_s: number(of, "rate")?.ok_or_else(|| needed("rate"))? / unit,
@@ -301,19 +372,32 @@ fn whole(of: &Fields, field: &str) -> Result<Option<u64>, String> {
     Ok(number.map(|number| number as u64))
 }
 
-/// A time as k6 writes it: `1m30s`, or a number of milliseconds.
+fn read_tags<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, BTreeMap<String, String>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Scenario {
+        #[serde(default)]
+        tags: Option<BTreeMap<String, String>>,
+    }
+    let all = BTreeMap::<String, Scenario>::deserialize(from)?;
+    Ok(all.into_iter().map(|(name, of)| (name, of.tags.unwrap_or_default())).collect())
+}
+
+fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Nanos>, D::Error> {
+    duration(&Value::deserialize(from)?).map(Some).map_err(D::Error::custom)
+}
+
 fn duration(value: &Value) -> Result<Nanos, String> {
-    let wrong = || format!("invalid time {value}: expected one such as '30s' or '1m30s'");
-    let text = match value {
-        Value::String(text) => text.trim(),
-        Value::Number(ms) => {
-            let ms = ms.as_f64().filter(|ms| *ms >= 0.0).ok_or_else(wrong)?;
-            return Ok(Nanos((ms * 1e6) as u64));
-        }
-        _ => return Err(wrong()),
-    };
+    time(value.as_str().unwrap_or(&value.to_string()))
+}
+
+/// A time as k6 writes it: `1m30s`, or a number of milliseconds.
+pub(crate) fn time(text: &str) -> Result<Nanos, String> {
+    let text = text.trim();
+    let wrong = || format!("invalid time '{text}': expected one such as '30s' or '1m30s'");
     if let Ok(ms) = text.parse::<f64>() {
-        return Ok(Nanos((ms.max(0.0) * 1e6) as u64));
+        return if ms >= 0.0 { Ok(Nanos((ms * 1e6) as u64)) } else { Err(wrong()) };
     }
     let (mut rest, mut sum) = (text, 0.0);
     while !rest.is_empty() {
@@ -386,7 +470,7 @@ mod tests {
                 r#"{"scenarios":{"a":{"executor":"per-vu-iterations","vus":2,"iterations":3,
                 "maxDuration":"1s"}}}"#
             ),
-            ScriptLoad::Iterations { users: 2, iterations: 6, at_most: second }
+            ScriptLoad::Iterations { users: 2, iterations: 6, each: Some(3), at_most: second }
         );
     }
 
@@ -401,6 +485,13 @@ mod tests {
             (r#"{"vus":"x"}"#, "invalid vus"),
             (r#"{"duration":"1x"}"#, "invalid time"),
             (r#"{"dns":{"ttl":0}}"#, "'dns' is not supported"),
+            (r#"{"rps":5}"#, "rps: requests wait for no limit"),
+            (r#"{"noVUConnectionReuse":true}"#, "noVUConnectionReuse: users keep"),
+            (r#"{"setupTimeout":"x"}"#, "invalid time 'x'"),
+            (
+                r#"{"scenarios":{"a":{"executor":"constant-vus","options":{}}}}"#,
+                "scenarios.a: 'options' is not supported",
+            ),
             ("[]", "expected an object"),
         ] {
             let refused = ScriptOptions::read(json).unwrap_err();

@@ -4,7 +4,11 @@ use crate::shared::Shared;
 use knee_load::session::{MadeRequest, Origin, encode_path, remove_dot_segments};
 use knee_load::spec::Url;
 use knee_load::time::Nanos;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// Ranges of statuses, both ends included.
+pub(crate) type Statuses = Rc<[(u16, u16)]>;
 
 /// A request that goes out.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +59,17 @@ pub struct ScriptTimings {
     pub receiving: Nanos,
 }
 
+/// What a script reads of a response's body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reads {
+    Nothing,
+    Bytes,
+    #[default]
+    Text,
+}
+
 /// What a script asks for.
+#[derive(Default)]
 pub(crate) struct Asked {
     pub(crate) method: String,
     pub(crate) url: String,
@@ -68,8 +82,10 @@ pub(crate) struct Asked {
     pub(crate) timeout: Option<Nanos>,
     pub(crate) redirects: u32,
     pub(crate) jar: usize,
-    pub(crate) expects: Option<Rc<[(u16, u16)]>>,
-    pub(crate) reads_body: bool,
+    pub(crate) expects: Option<Statuses>,
+    pub(crate) reads: Reads,
+    /// Its tags; none where no threshold asks for any.
+    pub(crate) tags: BTreeMap<String, String>,
 }
 
 /// A request under way, with the redirections that it follows.
@@ -80,6 +96,9 @@ pub(crate) struct Operation {
     cookies: Vec<(String, String, bool)>,
     redirects_left: u32,
     jar: usize,
+    reads: Reads,
+    asked: String,
+    tags: BTreeMap<String, String>,
 }
 
 /// A response for the script.
@@ -87,8 +106,11 @@ pub(crate) struct RawResponse {
     pub(crate) response: ScriptResponse,
     /// The URL that it came from.
     pub(crate) url: String,
-    /// The headers of the request, one after the other.
-    pub(crate) sent: Vec<(String, String)>,
+    /// The URL that was asked for.
+    pub(crate) asked: String,
+    /// The request that it answers.
+    pub(crate) sent: MadeRequest,
+    pub(crate) reads: Reads,
 }
 
 /// A URL, taken apart.
@@ -185,13 +207,15 @@ pub(crate) fn send(shared: &Shared, asked: Asked) -> Result<u32, String> {
             .push(("Authorization".to_owned(), format!("Basic {}", crate::natives::base64(&user))));
     }
     let path_end = parts.path.iter().position(|b| *b == b'?').unwrap_or(parts.path.len());
-    let row = match &asked.name {
-        Some(name) => shared.setup.script.row(name),
-        None => {
-            let path = String::from_utf8_lossy(&parts.path[..path_end]);
-            shared.row(&asked.method, &path)
-        }
-    };
+    let mut tags = BTreeMap::new();
+    if shared.setup.script.has_tagged() {
+        tags = shared.tags(asked.tags);
+        tags.entry("name".to_owned())
+            .or_insert_with(|| asked.name.clone().unwrap_or(asked.url.clone()));
+    }
+    let row = shared.row(asked.name.unwrap_or_else(|| {
+        format!("{} {}", asked.method, String::from_utf8_lossy(&parts.path[..path_end]))
+    }));
     let url = parts.text();
     let sent = ScriptRequest {
         made: MadeRequest {
@@ -202,7 +226,7 @@ pub(crate) fn send(shared: &Shared, asked: Asked) -> Result<u32, String> {
             path: parts.path,
             headers: Vec::new(),
             body: asked.body.into(),
-            reads_body: asked.reads_body,
+            reads_body: asked.reads != Reads::Nothing,
         },
         row,
         called_at: shared.now(),
@@ -218,6 +242,9 @@ pub(crate) fn send(shared: &Shared, asked: Asked) -> Result<u32, String> {
         cookies: asked.cookies,
         redirects_left: asked.redirects,
         jar: asked.jar,
+        reads: asked.reads,
+        asked: asked.url,
+        tags,
     };
     operation.go_out(shared, number);
     shared.operations.borrow_mut().insert(number, operation);
@@ -258,6 +285,41 @@ impl Operation {
         }
         drop(jars);
         shared.out.borrow_mut().push_back((number, self.sent.clone()));
+    }
+
+    /// Records the response in the metrics of thresholds that ask for its tags.
+    fn record(&self, shared: &Shared, response: &ScriptResponse) {
+        if !shared.setup.script.has_tagged() {
+            return;
+        }
+        let status = response.status;
+        let is_expected = match &self.sent.expects {
+            None => (1..400).contains(&status),
+            Some(all) => all.iter().any(|(low, high)| (*low..=*high).contains(&status)),
+        };
+        let mut tags = self.tags.clone();
+        for (name, value) in [
+            ("method", self.sent.made.method.clone()),
+            ("url", self.url.clone()),
+            ("status", status.to_string()),
+            ("expected_response", is_expected.to_string()),
+        ] {
+            tags.insert(name.to_owned(), value);
+        }
+        let ms = |times: &[Nanos]| Some(times.iter().map(|t| t.0 as f64 / 1e6).sum());
+        let t = response.timings;
+        shared.record_tagged(&tags, |metric| match metric {
+            "http_reqs" => Some(1.0),
+            "http_req_failed" => Some(f64::from(!is_expected)),
+            "http_req_duration" => ms(&[t.sending, t.waiting, t.receiving]),
+            "http_req_blocked" => ms(&[t.blocked]),
+            "http_req_connecting" => ms(&[t.connecting]),
+            "http_req_tls_handshaking" => ms(&[t.tls_handshaking]),
+            "http_req_sending" => ms(&[t.sending]),
+            "http_req_waiting" => ms(&[t.waiting]),
+            "http_req_receiving" => ms(&[t.receiving]),
+            _ => None,
+        });
     }
 
     /// Where a response redirects to, if that is followed (RFC 9110 §15.4).
@@ -313,17 +375,15 @@ pub(crate) fn respond(shared: &Shared, number: u32, response: ScriptResponse) ->
             jar.take(cookie.as_bytes(), place, &origins, shared.realtime_ns());
         }
     }
+    operation.record(shared, &response);
     if operation.redirected(shared, &response).is_some() {
         operation.sent.called_at = Nanos::MAX;
         operation.go_out(shared, number);
         shared.operations.borrow_mut().insert(number, operation);
         return false;
     }
-    let raw = RawResponse {
-        response,
-        url: operation.url,
-        sent: std::mem::take(&mut operation.sent.made.headers),
-    };
+    let Operation { sent, url, reads, asked, .. } = operation;
+    let raw = RawResponse { response, url, asked, sent: sent.made, reads };
     shared.arrived.borrow_mut().insert(number, raw);
     true
 }
@@ -333,7 +393,8 @@ pub(crate) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     all_of(head, name).next()
 }
 
-fn all_of<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = &'a str> {
+/// The values of all headers of this name.
+pub(crate) fn all_of<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = &'a str> {
     head.split(|byte| *byte == b'\n').filter_map(move |line| {
         let line = std::str::from_utf8(line).ok()?.trim_end_matches('\r');
         let (own, value) = line.split_once(':')?;

@@ -1,7 +1,7 @@
 //! State of a user that its stack and its conductor share.
 
 use crate::failure::Failure;
-use crate::request::{Operation, RawResponse, ScriptRequest};
+use crate::request::{Operation, RawResponse, ScriptRequest, Statuses};
 use crate::script::Script;
 use corosensei::Yielder;
 use knee_load::rng::Rng;
@@ -24,6 +24,9 @@ const TURN: Nanos = Nanos::from_micros(200);
 
 /// Most records that an iteration leaves behind until they are taken.
 const RECORDS_MAX: usize = 100_000;
+
+/// Most promises that are kept as rejected.
+const REJECTED_MAX: usize = 100;
 
 /// Bytes of console output that are kept of a user.
 const LOG_BYTES_MAX: usize = 64 << 10;
@@ -127,8 +130,14 @@ pub(crate) struct Shared {
     pub(crate) records: RefCell<Vec<Record>>,
     /// Numbers of names, as known to this user.
     names: RefCell<HashMap<String, u32>>,
-    /// Rows of requests without names, as known to this user.
+    /// Rows of requests, as known to this user.
     rows: RefCell<HashMap<String, u32>>,
+    /// Statuses that are no failures, both ends included; `None`: those below 400.
+    pub(crate) expects: RefCell<Option<Statuses>>,
+    /// Promises that were rejected and that nothing handles: where they are, and why.
+    pub(crate) rejected: RefCell<Vec<(usize, Failure)>>,
+    /// Bytes of the responses that the script has.
+    pub(crate) held: Cell<usize>,
     /// The groups that the user is in.
     pub(crate) groups: RefCell<Vec<(String, Nanos)>>,
     pub(crate) log: RefCell<String>,
@@ -164,6 +173,9 @@ impl Shared {
             records: RefCell::default(),
             names: RefCell::default(),
             rows: RefCell::default(),
+            expects: RefCell::default(),
+            rejected: RefCell::default(),
+            held: Cell::new(0),
             groups: RefCell::default(),
             log: RefCell::default(),
             files: RefCell::default(),
@@ -237,10 +249,49 @@ impl Shared {
         self.stops.get()
     }
 
+    /// A promise was rejected, or what handles that came later.
+    pub(crate) fn on_rejected(&self, promise: &Value<'_>, reason: &Value<'_>, is_handled: bool) {
+        // SAFETY: promises are objects, whose place tells them apart.
+        let place = unsafe { qjs::JS_VALUE_GET_PTR(promise.as_raw()) } as usize;
+        let mut rejected = self.rejected.borrow_mut();
+        if is_handled {
+            rejected.retain(|(other, _)| *other != place);
+        } else if rejected.len() < REJECTED_MAX {
+            rejected.push((place, Failure::of_value(reason)));
+        }
+    }
+
     pub(crate) fn record(&self, record: Record) {
         let mut records = self.records.borrow_mut();
         if records.len() < RECORDS_MAX {
             records.push(record);
+        }
+    }
+
+    /// The tags of what happens now, beside its own.
+    pub(crate) fn tags(&self, own: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut tags = self.setup.script.settings().tags.clone();
+        let iteration = self.iteration.borrow();
+        let scenario = &iteration.scenario.0;
+        tags.extend(
+            self.setup.script.settings().scenarios.get(scenario).cloned().unwrap_or_default(),
+        );
+        tags.insert("group".to_owned(), self.group_path());
+        tags.insert("scenario".to_owned(), scenario.clone());
+        tags.extend(own);
+        tags
+    }
+
+    /// Records values of metrics with tags; `value` has that of a metric.
+    pub(crate) fn record_tagged(
+        &self,
+        tags: &BTreeMap<String, String>,
+        value: impl Fn(&str) -> Option<f64>,
+    ) {
+        for (number, metric) in self.setup.script.tagged(tags) {
+            if let Some(value) = value(metric) {
+                self.record(Record::Metric(number, value));
+            }
         }
     }
 
@@ -254,9 +305,8 @@ impl Shared {
         number
     }
 
-    /// The row of a request without a name.
-    pub(crate) fn row(&self, method: &str, path: &str) -> u32 {
-        let name = format!("{method} {path}");
+    /// The row of a request's name.
+    pub(crate) fn row(&self, name: String) -> u32 {
         if let Some(row) = self.rows.borrow().get(&name) {
             return *row;
         }

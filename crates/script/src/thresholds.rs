@@ -12,11 +12,11 @@ pub(crate) fn fail_if(
     scenarios: &[String],
     own: &[MetricName],
 ) -> Result<String, String> {
-    let (metric, tags) = match metric.split_once('{') {
-        Some((metric, tags)) => (metric.trim(), tags.trim_end().trim_end_matches('}').trim()),
-        None => (metric.trim(), ""),
-    };
-    let mut of = scope(metric, tags, scenarios)?;
+    let full = metric;
+    let (metric, tags) = parts(metric);
+    // A metric of its own stands for what has tags that no figure of the report has.
+    let mut of = if is_tagged(full) { None } else { scope(metric, &tags, scenarios)? };
+    let metric = if is_tagged(full) { full } else { metric };
     let expression: String = expression.chars().filter(|c| !c.is_whitespace()).collect();
     let signs = ["<=", ">=", "===", "==", "!=", "<", ">"];
     let found = signs.iter().filter_map(|sign| Some((expression.find(sign)?, *sign)));
@@ -87,27 +87,73 @@ fn scoped(of: Option<String>, text: &str) -> String {
     }
 }
 
+/// The kind of a metric of k6 that knee fills for thresholds with tags.
+pub(crate) fn kind_of(metric: &str) -> Option<MetricKind> {
+    Some(match metric {
+        "http_req_failed" | "checks" => MetricKind::Rate,
+        "http_reqs" => MetricKind::Counter,
+        "http_req_duration" => MetricKind::Trend,
+        metric if PARTS.contains(&metric) => MetricKind::Trend,
+        _ => return None,
+    })
+}
+
+/// Parts of `http_req_duration`, and what comes before it.
+pub(crate) const PARTS: [&str; 6] = [
+    "http_req_blocked",
+    "http_req_connecting",
+    "http_req_tls_handshaking",
+    "http_req_sending",
+    "http_req_waiting",
+    "http_req_receiving",
+];
+
+/// The metric that a threshold is of, and the tags that it asks for: `metric{name:value,…}`.
+pub(crate) fn parts(text: &str) -> (&str, Vec<(String, String)>) {
+    let Some((metric, tags)) = text.split_once('{') else { return (text.trim(), Vec::new()) };
+    let tags = tags.trim_end().trim_end_matches('}').split(',').filter_map(|tag| {
+        let (name, value) = tag.split_once(':')?;
+        let is_mark = |c: char| c == '"' || c == '\'' || c == ' ';
+        Some((name.trim().to_owned(), value.trim_matches(is_mark).to_owned()))
+    });
+    (metric.trim(), tags.collect())
+}
+
+/// Whether a threshold is of what no figure of the report has, and a metric of its own stands for.
+pub(crate) fn is_tagged(text: &str) -> bool {
+    let (metric, tags) = parts(text);
+    let is_row = |(name, value): &(String, String)| match &**name {
+        // A row has method and path, where k6 has the URL.
+        "name" => !value.contains("://"),
+        "scenario" => true,
+        "group" => metric == "group_duration",
+        "check" => metric == "checks",
+        _ => false,
+    };
+    PARTS.contains(&metric) || !tags.iter().all(is_row)
+}
+
 /// The step or session that tags name.
-fn scope(metric: &str, tags: &str, scenarios: &[String]) -> Result<Option<String>, String> {
+fn scope(
+    metric: &str,
+    tags: &[(String, String)],
+    scenarios: &[String],
+) -> Result<Option<String>, String> {
     let mut of = None;
-    for tag in tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()) {
-        let (name, value) = tag.split_once(':').ok_or("a tag without a value")?;
-        let value = value.trim_matches(|c: char| c == '"' || c == '\'' || c == ' ');
-        match name.trim() {
+    for (name, value) in tags {
+        match &**name {
             // `group:::items`
             "group" if of.is_none() && metric == "group_duration" => {
                 of = value.rsplit("::").next().map(str::to_owned);
             }
-            "name" if of.is_none() => of = Some(value.to_owned()),
+            "name" if of.is_none() => of = Some(value.clone()),
             "scenario" if of.is_none() => {
                 // Without any there is one kind of session alone.
                 if scenarios.len() > 1 {
-                    of = Some(value.to_owned());
+                    of = Some(value.clone());
                 }
             }
-            // Of all requests: those that fail have times too.
-            "expected_response" => {}
-            "check" if of.is_none() && metric == "checks" => of = Some(value.to_owned()),
+            "check" if of.is_none() && metric == "checks" => of = Some(value.clone()),
             other => {
                 return Err(format!(
                     "knee has no figures by the tag '{other}': expected name, group, scenario or \
@@ -147,13 +193,22 @@ mod tests {
             metric("waits", MetricKind::Trend),
             metric("bad", MetricKind::Rate),
             metric("orders", MetricKind::Counter),
+            metric("http_req_duration{expected_response:true}", MetricKind::Trend),
+            metric("http_req_failed{kind:css}", MetricKind::Rate),
+            metric("http_req_waiting", MetricKind::Trend),
         ];
         for (metric, expression, want) in [
             ("http_req_duration", "p(95)<500", "p95>=500ms"),
             ("http_req_duration{name:login}", "avg <= 10.5", "login mean>10.5ms"),
             ("http_req_failed", "rate<0.01", "errors>=1%"),
             ("http_reqs", "rate>100", "throughput<=100/s"),
-            ("http_req_duration{expected_response:true}", "max<9", "max>=9ms"),
+            (
+                "http_req_duration{expected_response:true}",
+                "max<9",
+                "http_req_duration{expected_response:true} max>=9ms",
+            ),
+            ("http_req_failed{kind:css}", "rate<0.1", "http_req_failed{kind:css} errors>=10%"),
+            ("http_req_waiting", "p(95)<5", "http_req_waiting p95>=5ms"),
             ("checks", "rate>0.9", "checks errors>=10%"),
             ("checks{check:is 200}", "rate==1", "is 200 errors>0%"),
             ("group_duration{group:::cart}", "med<1000", "cart p50>=1000ms"),

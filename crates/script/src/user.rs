@@ -8,7 +8,6 @@ use crate::shared::{Iteration, Next, Record, Shared, UserSetup};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use knee_load::time::Nanos;
-use rquickjs::context::EvalOptions;
 use rquickjs::promise::PromiseState;
 use rquickjs::{Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value};
 use std::rc::Rc;
@@ -149,6 +148,10 @@ fn live(shared: &Rc<Shared>) {
         runtime.set_gc_threshold(GC_BYTES);
         let own = Rc::clone(shared);
         runtime.set_interrupt_handler(Some(Box::new(move || own.on_computing())));
+        let own = Rc::clone(shared);
+        runtime.set_host_promise_rejection_tracker(Some(Box::new(
+            move |_, promise, reason, is_handled| own.on_rejected(&promise, &reason, is_handled),
+        )));
         modules::set_loader(&runtime, shared);
         let context = Context::full(&runtime)?;
         context.with(|ctx| {
@@ -171,16 +174,15 @@ fn over(shared: &Shared, ended: Result<Option<String>, Failure>) {
 /// Runs the init code, then iterations.
 fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
     natives::install(ctx, shared)?;
-    let mut options = EvalOptions::default();
-    options.filename = Some("knee:core".to_owned());
-    let settle: Function<'js> = ctx.eval_with_options(include_str!("js/core.js"), options)?;
-    let plan = shared.setup.script.plan();
-    let source = shared.file(&plan.main);
-    let source = source.map_err(|why| rquickjs::Exception::throw_message(ctx, &why))?;
-    let module = Module::declare(ctx.clone(), &*plan.main, source)?;
-    let (module, promise) = module.eval()?;
+    let main = serde_json::Value::from(&*shared.setup.script.plan().main);
+    let all = format!(
+        "export {{ default as settle }} from '{CORE}'; export * as script from {main};",
+        CORE = modules::CORE
+    );
+    let (all, promise) = Module::declare(ctx.clone(), modules::ALL, all)?.eval()?;
     promise.finish::<()>()?;
-    let exports = module.namespace()?;
+    let all = all.namespace()?;
+    let (settle, exports): (Function<'js>, Object<'js>) = (all.get("settle")?, all.get("script")?);
     if shared.setup.number == 0 {
         shared.iteration.borrow_mut().function = describe(ctx, &exports)?;
     }
@@ -207,11 +209,18 @@ fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
             };
             data = (iteration.data.clone(), value);
         }
-        let name = iteration.function.clone();
+        let (name, began) = (iteration.function.clone(), shared.now());
         let returned = exports.get::<_, Function<'js>>(&*name).and_then(|function| {
             let argument = data.1.clone();
             let returned = function.call::<_, Value<'js>>((argument,))?;
-            finish(ctx, shared, &settle, returned)
+            let returned = finish(ctx, shared, &settle, returned)?;
+            let least = shared.setup.script.settings().min_iteration_duration;
+            if let Some(least) = least.filter(|_| !iteration.wants_result) {
+                while shared.now() < began + least {
+                    shared.wait(ctx, began + least)?;
+                }
+            }
+            Ok(returned)
         });
         let ended = returned.and_then(|value| {
             if !iteration.wants_result || value.is_undefined() {
@@ -220,6 +229,7 @@ fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
             ctx.json_stringify(value)?.map(|text| text.to_string()).transpose()
         });
         let ended = ended.map_err(|error| failure_of(ctx, shared, error));
+        shared.rejected.borrow_mut().clear();
         shared.groups.borrow_mut().clear();
         shared.out.borrow_mut().clear();
         shared.operations.borrow_mut().clear();
@@ -228,13 +238,22 @@ fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
     }
 }
 
-/// What a script exports: its options as JSON, and its functions.
+/// What a script exports: its options, and its functions, as JSON. Nothing of JavaScript helps, as
+/// a script may have changed all that is there.
 fn describe<'js>(ctx: &Ctx<'js>, exports: &Object<'js>) -> Result<String, Error> {
-    let describe: Function<'js> = ctx.eval(
-        "(e) => JSON.stringify({ options: e.options ?? {}, functions: \
-         Object.keys(e).filter((n) => typeof e[n] === 'function') })",
-    )?;
-    describe.call((exports.clone(),))
+    let options: Value<'js> = exports.get("options")?;
+    let json = ctx.json_stringify(options)?.map(|json| json.to_string()).transpose()?;
+    let options: serde_json::Value =
+        json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
+    let mut functions = Vec::new();
+    for export in exports.props::<String, Value<'js>>() {
+        let (name, value) = export?;
+        if value.is_function() {
+            functions.push(name);
+        }
+    }
+    let options = if options.is_null() { serde_json::json!({}) } else { options };
+    Ok(serde_json::json!({ "options": options, "functions": functions }).to_string())
 }
 
 fn begin(ctx: &Ctx<'_>, shared: &Rc<Shared>, iteration: &Iteration) -> Result<(), Error> {
@@ -279,6 +298,10 @@ fn finish<'js>(
         let until = if next < 0.0 { Nanos::MAX } else { Nanos(next as u64) };
         shared.wait(ctx, until)?;
     }
+    // What was rejected says why, see `failure_of`.
+    if !shared.rejected.borrow().is_empty() {
+        return Err(Error::Unknown);
+    }
     match &promise {
         None => Ok(returned),
         Some(promise) => promise.result::<Value<'js>>().unwrap_or_else(|| {
@@ -289,6 +312,12 @@ fn finish<'js>(
 }
 
 fn failure_of(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> Failure {
+    if matches!(error, Error::Unknown)
+        && let Some((_, failure)) = shared.rejected.borrow_mut().pop()
+    {
+        let message = format!("unhandled rejection of a promise: {}", failure.message);
+        return Failure { message, ..failure };
+    }
     let failure = Failure::of(ctx, error);
     if let Some((name, from, why)) = shared.refused.borrow_mut().take() {
         let source = shared.file(&from).unwrap_or_default();
@@ -317,10 +346,10 @@ fn failure_of(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> Failure {
         return Failure { kind: FailureKind::Time, ..Failure { message: line, ..failure } };
     }
     if failure.message.contains("out of memory") {
-        let line = format!(
-            "used more than {} KiB of memory (--script-memory)",
-            shared.setup.memory_max >> 10
-        );
+        let most = shared.setup.memory_max;
+        let is_part = most < shared.setup.script.plan().memory_max;
+        let whose = if is_part { "its part of half of what there is" } else { "--script-memory" };
+        let line = format!("used more than {} KiB of memory ({whose})", most >> 10);
         return Failure { kind: FailureKind::Memory, ..Failure { message: line, ..failure } };
     }
     failure

@@ -69,6 +69,11 @@ pub struct ProtocolArgs {
 }
 
 impl ProtocolArgs {
+    /// Has any certificate taken where that is `asked` for and none is to be trusted by name.
+    pub fn take_any_certificate(&mut self, asked: bool) {
+        self.secure.take_any_certificate(asked);
+    }
+
     /// The same target, spoken with and secured as its scheme and the options say. `of_requests`:
     /// which of the options that only single requests of HTTP have were given. `of_http`: which of
     /// those that all that begins in HTTP has. `messages`: what calls of gRPC send.

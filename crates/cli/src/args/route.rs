@@ -63,6 +63,11 @@ pub struct RouteArgs {
 }
 
 impl RouteArgs {
+    /// Has rules hold before those that were given, which win.
+    pub fn resolve_first(&mut self, rules: Vec<String>) {
+        self.resolve.splice(..0, rules);
+    }
+
     /// The same target, whose connections are made as the options and the environment say.
     /// `schemes`: those of its servers, by their numbers.
     ///

@@ -429,6 +429,10 @@ fn walk_once(base: &TrialSpec, kind: u16, stop: &AtomicBool) -> Result<Vec<Vec<u
     let mut name = String::new();
     if let Some(plan) = &mut spec.target.sessions {
         let plan = Arc::make_mut(plan);
+        if let Some(script) = &plan.script {
+            let (setup, teardown) = script.around_max;
+            spec.duration = if plan.setup == Some(kind) { setup } else { teardown };
+        }
         *plan = std::mem::take(plan).only(kind);
         name = plan.kinds.get(usize::from(kind)).map_or(name, |kind| kind.name.clone());
     }
@@ -438,7 +442,7 @@ fn walk_once(base: &TrialSpec, kind: u16, stop: &AtomicBool) -> Result<Vec<Vec<u
         let why = match failure_of(&trial) {
             Some(why) => why,
             None if trial.interrupted => "was interrupted".to_owned(),
-            None => "took more than 10 minutes".to_owned(),
+            None => format!("took more than {}", spec.duration),
         };
         RunError::NotStarted(format!("{name}: {why}"))
     })

@@ -175,6 +175,33 @@ fn what_fails_is_an_outcome_with_samples() {
 }
 
 #[test]
+fn options_of_connections_and_users_are_followed() {
+    let server = KneeServer::start(&["--app", "shop", "--tls"]);
+    let port = server.url().trim_end_matches('/').rsplit(':').next().unwrap().to_owned();
+    let text = format!(
+        "import http from 'k6/http'; import {{ sleep }} from 'k6';\n\
+         export const options = {{ insecureSkipTLSVerify: true, noConnectionReuse: true,\n\
+           hosts: {{ '*.shop.test': '127.0.0.1' }}, setupTimeout: '5s',\n\
+           thresholds: {{ 'http_req_duration{{kind:a}}': ['max<60000'], 'http_reqs{{kind:a}}': ['count>5'] }},\n\
+           scenarios: {{ each: {{ executor: 'per-vu-iterations', vus: 3, iterations: 2 }} }} }};\n\
+         export default function () {{\n\
+           if (http.get('https://www.shop.test:{port}/items', {{ tags: {{ kind: 'a' }} }}).status !== 200) throw new Error('wrong');\n\
+           if (__VU === 1) sleep(0.3);\n\
+           if (__ITER > 1) throw new Error('too many');\n\
+         }}"
+    );
+    let script = Script::new("options", &text);
+    let report = measured(&["run", script.str(), "--threads", "2"]);
+    let trial = &report["trials"][0];
+    assert_eq!(trial["sessions"]["kinds"][0]["completed"], 6, "{trial:#}");
+    assert_eq!(trial["sessions"]["script"]["failed"], 0, "{trial:#}");
+    assert_eq!(trial["connections_opened"], 6, "{trial:#}");
+    let metrics = trial["sessions"]["script"]["metrics"].as_array().unwrap();
+    let counted = metrics.iter().find(|metric| metric["metric"] == "http_reqs{kind:a}");
+    assert_eq!(counted.unwrap()["value"], 6.0);
+}
+
+#[test]
 fn wrong_scripts_are_one_line() {
     for (text, want) in [
         ("let x = ;", "main.js:1:9: SyntaxError"),
@@ -186,6 +213,7 @@ fn wrong_scripts_are_one_line() {
         ("export default () => {}", "it sends no request"),
         ("export const x = 1;", "it exports no default function"),
         ("export const options = { dns: {} }; export default () => {}", "options: 'dns'"),
+        ("export const options = { rps: 5 }; export default () => {}", "options: rps"),
         ("while (true);", "--script-time"),
     ] {
         let script = Script::new("wrong", text);

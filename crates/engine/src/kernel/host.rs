@@ -254,6 +254,13 @@ fn setting(name: &str) -> Option<String> {
     fs::read_to_string(format!("/proc/sys/net/{name}")).ok()
 }
 
+/// Memory that this machine has for programs, in bytes.
+pub(crate) fn memory_available() -> Option<u64> {
+    let all = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

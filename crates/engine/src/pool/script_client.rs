@@ -6,6 +6,7 @@ use super::flight::Flight;
 use super::session_client::SessionConfig;
 use super::step_client::StepClient;
 use crate::error::RunError;
+use crate::kernel::host::memory_available;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
 use knee_load::driver::{Gate, RateLimit};
@@ -29,6 +30,9 @@ use std::sync::atomic::AtomicBool;
 
 /// Users of an open loop that are made before the load; further ones are made when they are needed.
 const READY_USERS: usize = 64;
+
+/// Memory that each user may have, however many there are, in bytes.
+const LEAST_MEMORY: u64 = 1 << 20;
 
 /// Bytes of console output that are kept.
 const LOG_BYTES_MAX: usize = 16 << 10;
@@ -129,6 +133,8 @@ pub(crate) struct ScriptClient {
     groups: HashMap<u32, Histogram>,
     metrics: HashMap<u32, Vec<f64>>,
     data: Arc<str>,
+    /// Most memory of a user, in bytes.
+    memory_max: u64,
     begun: u64,
     in_flight: u64,
     /// Origin of the run's clock, on CLOCK_MONOTONIC.
@@ -151,6 +157,10 @@ impl ScriptClient {
         let width = users.plan().width();
         inner.read_for(users.plan(), count.saturating_mul(width) as usize);
         let seat = || ScriptSeat::free(width as usize);
+        // All users together have half of what there is.
+        let all = u64::from(count) * u64::from(setup.worker.1);
+        let part = memory_available().map(|bytes| (bytes / 2 / all).max(LEAST_MEMORY));
+        let memory_max = part.unwrap_or(u64::MAX).min(setup.script.plan().memory_max);
         let given = users.plan().given.first();
         let data = given.map_or("".into(), |json| String::from_utf8_lossy(json).into());
         ScriptClient {
@@ -179,6 +189,7 @@ impl ScriptClient {
             setup,
             width,
             data,
+            memory_max,
         }
     }
 
@@ -197,7 +208,7 @@ impl ScriptClient {
             rng: rng::stream(self.setup.seed, rng::SCRIPTS + number),
             clock: self.clock(),
             origins: Rc::clone(&self.setup.origins),
-            memory_max: self.setup.script.plan().memory_max,
+            memory_max: self.memory_max,
             read: None,
         })?;
         self.seats[seat as usize].user = Some(user);
@@ -234,7 +245,7 @@ impl ScriptClient {
         seat.iterations += 1;
         let began = clock::monotonic_ns();
         let next = user.begin(iteration, op.intended);
-        self.script.computed += Nanos(clock::monotonic_ns() - began);
+        self.note_computed(began, now);
         self.follow(io, number, next, (started, now));
     }
 
@@ -245,8 +256,15 @@ impl ScriptClient {
         if let Some(user) = &mut seat.user {
             let began = clock::monotonic_ns();
             let next = user.advance(due);
-            self.script.computed += Nanos(clock::monotonic_ns() - began);
+            self.note_computed(began, now);
             self.follow(io, number, next, (now, now));
+        }
+    }
+
+    /// Counts what a user computed, since then by the system's clock.
+    fn note_computed(&mut self, began_ns: u64, now: Nanos) {
+        if self.config.window.contains(now) {
+            self.script.computed += Nanos(clock::monotonic_ns() - began_ns);
         }
     }
 
@@ -318,12 +336,18 @@ impl ScriptClient {
                 seat.held.push_back(request);
             }
         }
+        let per_server = self.setup.script.plan().batch.1.max(1) as usize;
         loop {
             let seat = &mut self.seats[number as usize];
             let Some(lane) = seat.lanes.iter().position(Option::is_none) else {
                 return false;
             };
-            let Some((operation, mut request)) = seat.held.pop_front() else { return false };
+            let is_free = |(_, held): &(u32, ScriptRequest)| {
+                let same = |(_, sent): &&(u32, ScriptRequest)| sent.made.server == held.made.server;
+                seat.lanes.iter().flatten().filter(same).count() < per_server
+            };
+            let Some(at) = seat.held.iter().position(is_free) else { return false };
+            let Some((operation, mut request)) = seat.held.remove(at) else { return false };
             if request.called_at == Nanos::MAX {
                 // It follows a redirection, which belongs to its request.
                 request.called_at = seat.due;
@@ -351,10 +375,21 @@ impl ScriptClient {
         let Some((_, request)) = &mut seat.lanes[(lane % self.width) as usize] else { return };
         let op = Op { intended: request.called_at, lane };
         let until = op.intended + request.timeout.unwrap_or(self.config.timeout);
-        self.inner.fills(lane).set_made(std::mem::take(&mut request.made));
+        let made = std::mem::take(&mut request.made);
+        request.made.server = made.server;
+        self.inner.fills(lane).set_made(made);
         let mut flight = Flight::new(op, request.row as usize, until, started);
         (flight.session, flight.read_as) = (lane, request.row);
         self.inner.start_step(io, flight, now);
+    }
+
+    /// A free seat for an iteration: that of its user, where iterations are of users.
+    fn free_seat(&mut self, op: Op) -> Option<u32> {
+        if !self.setup.is_closed {
+            return self.free.pop();
+        }
+        let at = self.free.iter().rposition(|free| *free == op.lane)?;
+        Some(self.free.swap_remove(at))
     }
 
     /// Handles ended requests, and continues their users.
@@ -364,7 +399,7 @@ impl ScriptClient {
             if let Some(completion) = self.inner.take_step() {
                 self.on_step(io, completion, now);
             } else if !self.waiting.is_empty()
-                && let Some(number) = self.free.pop()
+                && let Some(number) = self.free_seat(self.waiting[0].0)
                 && let Some(waits) = self.waiting.pop_front()
             {
                 self.seat(io, number, waits, now);
@@ -560,7 +595,7 @@ impl Client for ScriptClient {
 
     fn start(&mut self, io: &mut dyn Backend, op: Op, now: Nanos) {
         self.in_flight += 1;
-        match self.free.pop() {
+        match self.free_seat(op) {
             Some(number) => self.seat(io, number, (op, now), now),
             None => self.waiting.push_back((op, now)),
         }

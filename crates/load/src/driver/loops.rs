@@ -48,6 +48,8 @@ pub struct ClosedLoop {
     failures: Vec<u8>,
     /// How many users of all are there over time; empty: all.
     stages: Box<[UserStage]>,
+    /// Operations that each user may still begin; empty: as many as all may.
+    left: Box<[u64]>,
 }
 
 impl ClosedLoop {
@@ -56,7 +58,15 @@ impl ClosedLoop {
     pub fn new(spec: &TrialSpec, vusers: u32, pause: Pause, share: Share) -> ClosedLoop {
         let lanes = share.part(vusers.into()) as u32;
         let working = Share { of: share.of.min(vusers).max(1), ..share };
-        let remaining = spec.operations_max.map_or(u64::MAX, |n| working.part(n));
+        let script = spec.target.sessions.as_ref().and_then(|plan| plan.script.as_ref());
+        let each = script.and_then(|script| script.iterations_each);
+        let each = each.filter(|each| spec.operations_max == Some(each * u64::from(vusers)));
+        let left: Box<[u64]> =
+            each.map(|each| vec![each; lanes as usize].into()).unwrap_or_default();
+        let remaining = match each {
+            Some(_) => left.iter().sum(),
+            None => spec.operations_max.map_or(u64::MAX, |n| working.part(n)),
+        };
         let rng = || rng::stream(spec.seed, rng::PAUSES + u64::from(share.index));
         ClosedLoop {
             share,
@@ -71,6 +81,7 @@ impl ClosedLoop {
             pausing: BinaryHeap::with_capacity(lanes as usize),
             failures: vec![0; lanes as usize],
             stages: Box::default(),
+            left,
         }
     }
 
@@ -90,6 +101,9 @@ impl ClosedLoop {
     fn start(&mut self, op: Op) -> Action {
         self.remaining -= 1;
         self.in_flight += 1;
+        if let Some(left) = self.left.get_mut(op.lane as usize) {
+            *left -= 1;
+        }
         Action::Start(op)
     }
 
@@ -166,7 +180,8 @@ impl Driver for ClosedLoop {
         let intended = self.next_intended(completion);
         let intended = UserStage::first(&self.stages, self.user(lane) + 1, intended);
         let intended = intended.unwrap_or(Nanos::MAX);
-        if intended >= self.end || now >= self.end {
+        let has_none_left = self.left.get(lane as usize) == Some(&0);
+        if intended >= self.end || now >= self.end || has_none_left {
             // This user has done with the trial.
         } else if intended <= now {
             self.ready.push_back(Op { intended, lane });

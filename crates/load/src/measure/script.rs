@@ -25,7 +25,7 @@ pub struct ScriptMeasured {
     pub failures: Vec<String>,
     /// Why the script ended the test, if it did.
     pub aborted: Option<String>,
-    /// Processor time that scripts took, from the begin of the load on.
+    /// Processor time that scripts took.
     pub computed: Nanos,
     /// The first lines that the script wrote to the console.
     pub log: String,

@@ -126,7 +126,7 @@ impl SessionPlan {
     /// The most branches that a session walks through at the same time, at least 1.
     pub fn width(&self) -> u32 {
         if let Some(script) = &self.script {
-            return if script.is_parallel { script.batch.1.max(1) } else { 1 };
+            return if script.is_parallel { script.batch.0.max(1) } else { 1 };
         }
         let programs = self.kinds.iter().flat_map(|kind| &kind.program);
         let forks = programs.map(|instruction| match instruction {

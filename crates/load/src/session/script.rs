@@ -31,8 +31,12 @@ pub struct ScriptPlan {
     pub time_max: Nanos,
     /// Most bytes of a response's body that a user reads.
     pub body_max: u64,
-    /// Most requests of a user under way at once, and most to one host.
+    /// Most requests of a user under way at once, and most to one server.
     pub batch: (u32, u32),
+    /// Iterations that each user has, where that is said.
+    pub iterations_each: Option<u64>,
+    /// The longest that `setup` and `teardown` may take.
+    pub around_max: (Nanos, Nanos),
     /// Cookies are kept from one iteration to the next.
     pub keeps_cookies: bool,
     /// Whether a user ever has several requests under way.

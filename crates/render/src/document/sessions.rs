@@ -153,6 +153,10 @@ fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
     if let Some(script) = &sessions.script {
         let failures = script.failures.iter().map(|line| Line::of(Ink::Bad, told(line.clone())));
         facts.extend(failures.map(|line| fact("script failed", line)));
+        let computed = script
+            .computed_per_request_ns
+            .map(|ns| fact("script", told(format!("computed for {} a request", time_short(ns)))));
+        facts.extend(computed);
         facts.extend(script.metrics.iter().map(|m| fact("metric", told(metric_line(m)))));
         let lines = script.log.lines().take(LOG_LINES_SHOWN);
         facts.extend(lines.map(|line| fact("console", told(line.to_owned()))));

@@ -1,6 +1,6 @@
 // What every script has without importing it. The value is the function that settles what has
 // arrived; it returns when the next timer is due: -1 for none, 0 where something was done.
-(() => {
+export default (() => {
   const K = globalThis.__knee;
   Math.random = K.random;
   const text = (v) => (typeof v === 'string' ? v : typeof v === 'object' && v !== null && !(v instanceof Error) ? JSON.stringify(v) : String(v));
@@ -14,9 +14,7 @@
   const waiting = new Map();
   const timers = new Map();
   let last = 0;
-  K.promised = (spec, make) => new Promise((resolve, reject) => {
-    waiting.set(K.start(spec), { make, resolve, reject });
-  });
+  K.promised = (id) => new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   const timer = (repeats) => (call, ms = 0, ...args) => {
     const every = Math.max(0, Number(ms) || 0) * 1e6;
     timers.set(++last, { at: K.now() + every, call: () => call(...args), every: repeats ? every : -1 });
@@ -39,13 +37,13 @@
   };
   return () => {
     let done = false;
-    for (const [id, { make, resolve, reject }] of waiting) {
-      const raw = K.take(id);
-      if (raw !== null) {
-        waiting.delete(id);
-        done = true;
-        try { resolve(make(raw)); } catch (e) { reject(e); }
-      }
+    for (const [id, { resolve, reject }] of waiting) {
+      let response;
+      try { response = K.take(id); } catch (e) { reject(e); response = null; }
+      if (response === undefined) continue;
+      waiting.delete(id);
+      done = true;
+      resolve(response);
     }
     if (timers.size === 0) return done ? 0 : -1;
     const now = K.now();

@@ -5,8 +5,8 @@ const vu = K.guard('exec.vu', {
   get idInInstance() { return K.iteration().user; },
   get iterationInInstance() { return K.iteration().number; },
   get iterationInScenario() { return K.iteration().number; },
-  tags: {},
-  metrics: { tags: {}, metadata: {} },
+  tags: K.tags,
+  metrics: { tags: K.tags, metadata: {} },
 });
 const scenario = K.guard('exec.scenario', {
   get name() { return K.iteration().scenario; },

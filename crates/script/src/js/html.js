@@ -44,5 +44,5 @@ export class Selection {
 }
 K.guard('selection', Selection.prototype);
 
-export const parseHTML = (html) => new Selection([{ name: 'html', attributes: [], text: K.select(html, 'html')[0]?.text ?? '', inner: html, outer: html }]);
+export const parseHTML = K.parseHTML = (html) => new Selection([{ name: 'html', attributes: [], text: K.select(html, 'html')[0]?.text ?? '', inner: html, outer: html }]);
 export default K.guard('k6/html', { parseHTML, Selection });

@@ -1,8 +1,4 @@
 const K = globalThis.__knee;
-import { parseHTML } from 'k6/html';
-
-let options;
-const settings = () => (options ??= JSON.parse(K.options || '{}'));
 const bytesLike = (v) => v instanceof ArrayBuffer || ArrayBuffer.isView(v);
 
 // --- Bodies ---
@@ -41,7 +37,6 @@ function multipart(body) {
 
 // --- Requests ---
 
-let callback = null;
 class Expected { constructor(all) { this.all = all; } }
 function expectedStatuses(...all) {
   if (all.length === 0) throw new Error('expectedStatuses: expected at least one status');
@@ -53,20 +48,7 @@ function expectedStatuses(...all) {
 }
 function setResponseCallback(to) {
   if (to !== null && !(to instanceof Expected)) throw new Error('setResponseCallback: expected http.expectedStatuses(…) or null');
-  callback = to === null ? new Expected([0, 65535]) : to;
-}
-
-const UNITS = { d: 86400000, h: 3600000, m: 60000, s: 1000, ms: 1, us: 0.001, 'µs': 0.001, ns: 0.000001 };
-function milliseconds(value) {
-  if (typeof value === 'number') return value;
-  let sum = 0, rest = String(value);
-  while (rest !== '') {
-    const found = /^([\d.]+)(ms|us|µs|ns|[dhms])?/.exec(rest);
-    if (!found) throw new Error(`invalid timeout '${value}': expected one such as '30s'`);
-    sum += Number(found[1]) * UNITS[found[2] ?? 'ms'];
-    rest = rest.slice(found[0].length);
-  }
-  return sum;
+  K.expect(to === null ? [0, 65535] : to.all);
 }
 
 function url(strings, ...values) {
@@ -75,125 +57,80 @@ function url(strings, ...values) {
   return { url: text, name };
 }
 
-const REFUSED = { compression: 1, digest: 1 };
+const TEXTS = { 200: 'OK', 201: 'Created', 202: 'Accepted', 204: 'No Content', 301: 'Moved Permanently', 302: 'Found', 303: 'See Other', 304: 'Not Modified', 307: 'Temporary Redirect', 308: 'Permanent Redirect', 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden', 404: 'Not Found', 405: 'Method Not Allowed', 409: 'Conflict', 422: 'Unprocessable Entity', 429: 'Too Many Requests', 500: 'Internal Server Error', 502: 'Bad Gateway', 503: 'Service Unavailable', 504: 'Gateway Timeout' };
+const parseHTML = (text) => {
+  if (K.parseHTML === undefined) K.load('k6/html');
+  return K.parseHTML(text);
+};
 
-function spec(method, to, body, params) {
-  const p = params ?? {};
-  let name = p.tags?.name;
-  if (to !== null && typeof to === 'object' && 'name' in to && 'url' in to) { name ??= to.name; to = to.url; }
-  if (to === undefined || to === null) throw new Error('a request needs a URL');
-  for (const key in p) if (key in REFUSED && p[key]) throw new Error(`the parameter '${key}' of a request is not supported by knee`);
-  const headers = [];
-  const lower = new Set();
-  const given = p.headers;
-  if (given) for (const key of Object.keys(given)) { headers.push(key, String(given[key])); lower.add(key.toLowerCase()); }
-  if (p.auth !== undefined && p.auth !== 'basic') throw new Error(`auth: '${p.auth}' is not supported by knee: use 'basic' with a URL such as http://user:password@host/`);
-  let data = body ?? null, type;
-  if (data !== null && typeof data === 'object' && !bytesLike(data)) {
-    if (Object.values(data).some((v) => v instanceof FileData)) [data, type] = multipart(data);
-    else [data, type] = [form(data), 'application/x-www-form-urlencoded'];
-  } else if (data !== null && !bytesLike(data)) data = String(data);
-  if (type && !lower.has('content-type')) headers.push('Content-Type', type);
-  const agent = settings().userAgent;
-  if (agent && !lower.has('user-agent')) headers.push('User-Agent', agent);
-  const cookies = [];
-  if (p.cookies) for (const [key, v] of Object.entries(p.cookies)) {
-    if (v !== null && typeof v === 'object') cookies.push(key, String(v.value), v.replace ? '1' : '');
-    else cookies.push(key, String(v), '');
-  }
-  const reads = p.responseType ?? (settings().discardResponseBodies ? 'none' : 'text');
-  const expects = p.responseCallback === undefined ? callback : p.responseCallback === null ? new Expected([0, 65535]) : p.responseCallback;
-  return {
-    method, url: String(to), headers, body: data, cookies,
-    name: name === undefined ? undefined : String(name),
-    timeout: p.timeout === undefined ? undefined : milliseconds(p.timeout),
-    redirects: p.redirects ?? settings().maxRedirects ?? 10,
-    jar: p.jar === undefined || p.jar === null ? 0 : p.jar.id,
-    expects: expects?.all, reads: reads !== 'none', type: reads,
-  };
+// Parts of responses beside the status. Each is made when it is first read, and is then a property
+// of its response.
+const PARTS = {
+  remote_ip: () => '',
+  remote_port: () => 0,
+  url: (r) => K.facts(r).url,
+  status_text: (r) => (r.status === 0 ? '' : `${r.status} ${TEXTS[r.status] ?? ''}`.trim()),
+  proto: (r) => K.facts(r).proto,
+  headers: (r) => K.headers(r),
+  cookies,
+  body: (r) => K.body(r),
+  timings(r) {
+    const [blocked, connecting, tls_handshaking, sending, waiting, receiving] = K.facts(r).times;
+    return { duration: sending + waiting + receiving, blocked, looking_up: 0, connecting, tls_handshaking, sending, waiting, receiving };
+  },
+  error: (r) => K.facts(r).error,
+  error_code: (r) => K.facts(r).error_code,
+  request(r) {
+    const { method, asked: url, sent: body, headers } = K.facts(r);
+    return { method, url, body, headers, cookies: {} };
+  },
+};
+const define = (r, name, value) => {
+  Object.defineProperty(r, name, { value, writable: true, enumerable: true, configurable: true });
+  return value;
+};
+for (const [name, make] of Object.entries(PARTS)) {
+  Object.defineProperty(K.response, name, {
+    get() { return define(this, name, make(this)); },
+    set(value) { define(this, name, value); },
+  });
 }
 
-const TEXTS = { 200: 'OK', 201: 'Created', 202: 'Accepted', 204: 'No Content', 301: 'Moved Permanently', 302: 'Found', 303: 'See Other', 304: 'Not Modified', 307: 'Temporary Redirect', 308: 'Permanent Redirect', 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden', 404: 'Not Found', 405: 'Method Not Allowed', 409: 'Conflict', 422: 'Unprocessable Entity', 429: 'Too Many Requests', 500: 'Internal Server Error', 502: 'Bad Gateway', 503: 'Service Unavailable', 504: 'Gateway Timeout' };
-const canonical = (name) => name.toLowerCase().replace(/(^|-)([a-z])/g, (_, dash, c) => dash + c.toUpperCase());
-const lines = (head) => head.split('\r\n').filter((l) => l !== '').map((l) => {
-  const at = l.indexOf(':');
-  return [canonical(l.slice(0, at)), l.slice(at + 1).trim()];
-});
+function cookies(r) {
+  const found = {};
+  for (const line of K.headers(r, 'set-cookie')) {
+    const [first, ...rest] = line.split(';').map((t) => t.trim());
+    const at = first.indexOf('=');
+    if (at <= 0) continue;
+    const cookie = { name: first.slice(0, at), value: first.slice(at + 1), domain: '', path: '', httpOnly: false, secure: false, maxAge: 0, expires: 0 };
+    for (const r of rest) {
+      const eq = r.indexOf('=');
+      const key = (eq < 0 ? r : r.slice(0, eq)).toLowerCase(), v = eq < 0 ? '' : r.slice(eq + 1);
+      if (key === 'httponly') cookie.httpOnly = true;
+      else if (key === 'secure') cookie.secure = true;
+      else if (key === 'domain') cookie.domain = v;
+      else if (key === 'path') cookie.path = v;
+      else if (key === 'max-age') cookie.maxAge = Number(v) || 0;
+      else if (key === 'expires') cookie.expires = Date.parse(v) || 0;
+    }
+    (found[cookie.name] ??= []).push(cookie);
+  }
+  return found;
+}
 
-export class Response {
-  #head; #bytes; #spec; #sent; #body; #json; #headers; #cookies;
-  constructor(raw, of) {
-    this.status = raw.status;
-    this.url = raw.url;
-    this.error = raw.error;
-    this.error_code = raw.error_code === 0 && raw.status >= 400 ? 1000 + raw.status : raw.error_code;
-    this.proto = raw.proto;
-    const [blocked, connecting, tls_handshaking, sending, waiting, receiving] = raw.times;
-    this.timings = { duration: sending + waiting + receiving, blocked, looking_up: 0, connecting, tls_handshaking, sending, waiting, receiving };
-    this.#head = raw.head;
-    this.#bytes = raw.bytes;
-    this.#spec = of;
-    this.#sent = raw.sent;
-  }
-  get status_text() { return this.status === 0 ? '' : `${this.status} ${TEXTS[this.status] ?? ''}`.trim(); }
-  get remote_ip() { return ''; }
-  get remote_port() { return 0; }
-  get body() {
-    if (this.#body === undefined) {
-      this.#body = this.#spec.type === 'none' || (this.status === 0 && this.#bytes.byteLength === 0) ? null
-        : this.#spec.type === 'binary' ? this.#bytes : K.text(this.#bytes);
-    }
-    return this.#body;
-  }
-  set body(to) { this.#body = to; }
-  get headers() {
-    if (this.#headers === undefined) {
-      this.#headers = {};
-      for (const [name, value] of lines(this.#head)) this.#headers[name] = name in this.#headers ? `${this.#headers[name]}, ${value}` : value;
-    }
-    return this.#headers;
-  }
-  get cookies() {
-    if (this.#cookies === undefined) {
-      this.#cookies = {};
-      for (const [name, value] of lines(this.#head)) {
-        if (name !== 'Set-Cookie') continue;
-        const [first, ...rest] = value.split(';').map((t) => t.trim());
-        const at = first.indexOf('=');
-        if (at <= 0) continue;
-        const cookie = { name: first.slice(0, at), value: first.slice(at + 1), domain: '', path: '', httpOnly: false, secure: false, maxAge: 0, expires: 0 };
-        for (const r of rest) {
-          const eq = r.indexOf('=');
-          const key = (eq < 0 ? r : r.slice(0, eq)).toLowerCase(), v = eq < 0 ? '' : r.slice(eq + 1);
-          if (key === 'httponly') cookie.httpOnly = true;
-          else if (key === 'secure') cookie.secure = true;
-          else if (key === 'domain') cookie.domain = v;
-          else if (key === 'path') cookie.path = v;
-          else if (key === 'max-age') cookie.maxAge = Number(v) || 0;
-          else if (key === 'expires') cookie.expires = Date.parse(v) || 0;
-        }
-        (this.#cookies[cookie.name] ??= []).push(cookie);
-      }
-    }
-    return this.#cookies;
-  }
-  get request() {
-    const headers = {};
-    for (let i = 0; i < this.#sent.length; i += 2) (headers[canonical(this.#sent[i])] ??= []).push(this.#sent[i + 1]);
-    const { method, body } = this.#spec;
-    return { method, url: this.#spec.url, body: body === null ? '' : body, headers, cookies: {} };
-  }
-  json(path) {
-    if (this.#json === undefined) {
-      if (this.body === null) throw new Error(`the body is null: it is no JSON (${this.error || 'it was not read'})`);
-      this.#json = JSON.parse(K.text(this.#bytes));
-    }
-    return path === undefined ? this.#json : at(this.#json, String(path));
-  }
+const whole = Symbol('json');
+const search = (r, path) => {
+  if (r.body === null) return K.json(r);
+  let all;
+  try { all = K.json(r); } catch { return undefined; }
+  return at(all, path);
+};
+Object.assign(K.response, {
+  json(path) { return path === undefined ? (this[whole] ??= K.json(this)) : K.seek(this, String(path), search); },
   html(selector) {
-    const page = parseHTML(K.text(this.#bytes));
+    const page = parseHTML(K.text(this));
     return selector === undefined ? page : page.find(selector);
-  }
+  },
   submitForm({ formSelector = 'form', fields = {}, submitSelector = '[type="submit"]', params = {} } = {}) {
     const found = this.html(formSelector).first();
     if (found.size() === 0) throw new Error(`no form found for '${formSelector}' in the response`);
@@ -205,23 +142,22 @@ export class Response {
     const to = K.join(this.url, found.attr('action') ?? '');
     if (method === 'GET') {
       const query = form(values);
-      return request('GET', query === '' ? to : `${to.split('?')[0]}?${query}`, null, params);
+      return get(query === '' ? to : `${to.split('?')[0]}?${query}`, params);
     }
     return request(method, to, values, params);
-  }
+  },
   clickLink({ selector = 'a[href]', params = {} } = {}) {
     const link = this.html(selector).first();
     if (link.size() === 0) throw new Error(`no element found for '${selector}' in the response`);
     const to = link.attr('href');
     if (to === undefined) throw new Error(`the element '${selector}' has no href`);
     return get(K.join(this.url, to), params);
-  }
-  toJSON() {
-    const { status, status_text, url, error, error_code, proto, timings, body, headers, cookies, request, remote_ip, remote_port } = this;
-    return { remote_ip, remote_port, url, status, status_text, proto, headers, cookies, body, timings, error, error_code, request };
-  }
-}
-K.guard('response', Response.prototype);
+  },
+  toJSON() { return Object.fromEntries(['status', ...Object.keys(PARTS)].map((name) => [name, this[name]])); },
+});
+K.guard('response', K.response);
+export function Response() { throw new TypeError('responses are made by requests'); }
+Response.prototype = K.response;
 
 // A path of GJSON, as far as it has keys, indices, # and queries of one comparison.
 function at(value, path) {
@@ -256,38 +192,34 @@ function at(value, path) {
 
 // --- Calls ---
 
-function checked(s, raw) {
-  if (raw.error !== '' && raw.status === 0 && settings().throw) throw new Error(raw.error);
-  return new Response(raw, s);
+// Sends a request by `send`; a body that is an object is encoded.
+function by(send, method, to, body, params) {
+  let type;
+  if (body !== null && typeof body === 'object' && !bytesLike(body)) {
+    if (Object.values(body).some((v) => v instanceof FileData)) [body, type] = multipart(body);
+    else [body, type] = [form(body), 'application/x-www-form-urlencoded'];
+  }
+  return send(method, to, body, params, type);
 }
-function request(method, to, body, params) {
-  const s = spec(String(method), to, body, params);
-  return checked(s, K.send(s));
-}
-const get = (to, params) => request('GET', to, null, params);
-const head = (to, params) => request('HEAD', to, null, params);
-const post = (to, body, params) => request('POST', to, body, params);
-const put = (to, body, params) => request('PUT', to, body, params);
-const patch = (to, body, params) => request('PATCH', to, body, params);
-const del = (to, body, params) => request('DELETE', to, body, params);
-const optionsRequest = (to, body, params) => request('OPTIONS', to, body, params);
-function asyncRequest(method, to, body, params) {
-  try {
-    const s = spec(String(method), to, body, params);
-    return K.promised(s, (raw) => checked(s, raw));
-  } catch (e) { return Promise.reject(e); }
-}
+const request = (method, to, body, params) => by(K.send, method, to, body, params);
+const get = (to, params) => K.send('GET', to, null, params, undefined);
+const head = (to, params) => K.send('HEAD', to, null, params, undefined);
+const post = (to, body, params) => by(K.send, 'POST', to, body, params);
+const put = (to, body, params) => by(K.send, 'PUT', to, body, params);
+const patch = (to, body, params) => by(K.send, 'PATCH', to, body, params);
+const del = (to, body, params) => by(K.send, 'DELETE', to, body, params);
+const optionsRequest = (to, body, params) => by(K.send, 'OPTIONS', to, body, params);
+async function asyncRequest(method, to, body, params) { return K.promised(by(K.start, method, to, body, params)); }
 function batch(requests) {
   const one = (r) => {
-    if (typeof r === 'string' || (r && typeof r === 'object' && 'name' in r && 'url' in r && !('method' in r))) return spec('GET', r, null, {});
-    if (Array.isArray(r)) return spec(String(r[0]), r[1], r[2], r[3]);
-    if (r && typeof r === 'object') return spec(String(r.method ?? 'GET'), r.url, r.body, r.params);
+    if (typeof r === 'string' || (r && typeof r === 'object' && 'name' in r && 'url' in r && !('method' in r))) return ['GET', r, null, {}];
+    if (Array.isArray(r)) return r;
+    if (r && typeof r === 'object') return [String(r.method ?? 'GET'), r.url, r.body, r.params];
     throw new Error(`invalid request in batch: '${r}'`);
   };
   const keys = Object.keys(requests);
-  const specs = keys.map((key) => one(requests[key]));
-  const began = specs.map((s) => K.start(s));
-  const made = began.map((id, i) => checked(specs[i], K.await(id)));
+  const began = keys.map((key) => by(K.start, ...one(requests[key])));
+  const made = began.map((id) => K.await(id));
   if (Array.isArray(requests)) return made;
   return Object.fromEntries(keys.map((key, i) => [key, made[i]]));
 }

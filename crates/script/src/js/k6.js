@@ -2,7 +2,7 @@ const K = globalThis.__knee;
 
 export const sleep = (seconds) => K.sleep(Number(seconds) || 0);
 
-export function check(value, checks, _tags) {
+export function check(value, checks, tags) {
   let all = true;
   for (const [name, test] of Object.entries(checks)) {
     let passes = false;
@@ -10,7 +10,7 @@ export function check(value, checks, _tags) {
       passes = typeof test === 'function' ? test(value) : test;
       if (passes instanceof Promise) throw new Error(`check '${name}' is an async function: await before the check`);
     } finally {
-      K.check(name, Boolean(passes));
+      K.check(name, Boolean(passes), tags);
     }
     all = all && Boolean(passes);
   }

@@ -7,10 +7,10 @@ class Metric {
     this.name = name;
     this.#id = K.metric(kind, name, Boolean(isTime));
   }
-  add(value, _tags) {
+  add(value, tags) {
     const number = typeof value === 'boolean' ? Number(value) : Number(value ?? NaN);
     if (Number.isNaN(number)) throw new Error(`metric ${this.name}: '${value}' is no number`);
-    K.add(this.#id, number);
+    K.add(this.#id, number, tags);
     return true;
   }
 }

@@ -158,6 +158,22 @@ fn values_of_the_modules() {
             "[\"http://h/1\",\"http://h/2\"]",
         ),
         ("return Object.keys(http.batch({a:'http://h/1'}))", "[\"a\"]"),
+        ("return http.get('http://h/').json('items.1.n')", "\"b\""),
+        ("return http.get('http://h/').json('items.1')", "{\"id\":6,\"n\":\"b\"}"),
+        ("return http.get('http://h/').json('items.2.n') === undefined", "true"),
+        ("return http.get('http://h/').json('token.x') === undefined", "true"),
+        (
+            "const r = http.get('http://h/'); r.body = 'x'; return [r.body, r.url]",
+            "[\"x\",\"http://h/\"]",
+        ),
+        ("return JSON.parse(JSON.stringify(http.get('http://h/'))).status", "200"),
+        (
+            "return http.post('http://h/', 'x', {headers: {a: 'b'}}).request",
+            "{\"method\":\"POST\",\"url\":\"http://h/\",\"body\":\"x\",\"headers\":{\"A\":[\"b\"]},\
+             \"cookies\":{}}",
+        ),
+        ("return http.get('http://h/', {responseType: 'none'}).body", "null"),
+        ("return http.get('http://h/', {responseType: 'binary'}).body.byteLength", "58"),
         ("return http.get(http.url`http://h/${5}`).url", "\"http://h/5\""),
         ("return group('g', () => check(1, { one: (v) => v === 1 }))", "true"),
         ("let d = Date.now(); return d > 1.7e12", "true"),
@@ -258,12 +274,90 @@ fn mistakes_are_one_line_with_a_position() {
             "a promise that nothing settles",
         ),
         ("export default async () => { await null; throw new TypeError('t'); }", "TypeError: t"),
+        (
+            "export default () => {\n  Promise.reject(new Error('lost'));\n}",
+            "main.js:2:22: unhandled rejection of a promise: lost",
+        ),
+        (
+            "import http from 'k6/http'; export default () => { http.get('http://h/', {timeout: 'x'}); }",
+            "main.js:1:56: timeout: invalid time 'x'",
+        ),
+        (
+            "import http from 'k6/http'; export default () => { for (const all = [];;) { const r = \
+             http.get('http://h/'); all.push(r); } }",
+            "--script-memory",
+        ),
     ] {
         let (ended, _) = run(source, |_| ok(""));
         let failure = ended.expect_err(source).to_string();
         assert!(failure.contains(want), "{source}\n{failure}");
         assert_eq!(failure.lines().count(), 1);
     }
+}
+
+#[test]
+fn a_rejection_that_is_handled_later_is_none() {
+    let source = "export default async () => { const p = Promise.reject(1); await null; \
+                  return await p.catch(() => 'handled'); }";
+    assert_eq!(run(source, |_| ok("")).0, Ok(Some("\"handled\"".to_owned())));
+}
+
+#[test]
+fn an_iteration_lasts_at_least_as_long_as_asked() {
+    let shared = with_options(
+        "import http from 'k6/http'; export default () => { http.get('http://h/'); }",
+        r#"{"minIterationDuration":"2s"}"#,
+    );
+    let mut user = User::new(shared).unwrap();
+    let iteration = Iteration { function: "default".to_owned(), ..Iteration::default() };
+    user.begin(iteration, Nanos::ZERO);
+    let (operation, _) = user.take_request().unwrap();
+    user.respond(operation, ok(""));
+    let Next::Wait(until) = user.advance(Nanos::from_millis(5)) else { panic!("it has ended") };
+    assert!(until >= Nanos::from_secs(2), "{until}");
+    assert_eq!(user.advance(until), Next::Over(Ok(None)));
+}
+
+/// A user's setup, with these options in its plan.
+fn with_options(source: &str, options: &str) -> UserSetup {
+    let setup = setup(source);
+    let plan = ScriptPlan { options: options.to_owned(), ..setup.script.plan().clone() };
+    UserSetup { script: Arc::new(Script::new(Arc::new(plan))), ..setup }
+}
+
+#[test]
+fn values_with_tags_are_metrics_of_thresholds() {
+    let source = "import http from 'k6/http'; import { check, group } from 'k6'; import exec from 'k6/execution';\n\
+                  import { Counter } from 'k6/metrics'; const c = new Counter('orders');\n\
+                  export default () => { group('g', () => { http.get('http://h/', { tags: { kind: 'css' } }); \
+                  http.get('http://h/'); }); exec.vu.tags.vip = 'yes'; check(1, { one: true }, { a: 'b' }); \
+                  c.add(3, { kind: 'big' }); c.add(4); }";
+    let options = r#"{"tags":{"run":"r"},"thresholds":{"http_reqs{kind:css,run:r}":[],
+        "http_req_duration{group:::g,status:200}":[],"checks{a:b,vip:yes}":[],"orders{kind:big}":[],
+        "http_req_failed{expected_response:false}":[],"http_req_waiting":[],"checks":[]}}"#;
+    let mut user = User::new(with_options(source, options)).unwrap();
+    let (ended, _) = iterate(&mut user, &mut |_| ok(""));
+    assert!(ended.is_ok(), "{ended:?}");
+    let names = user.shared().setup.script.metrics();
+    let mut found = std::collections::BTreeMap::new();
+    user.take_records(|record| {
+        if let Record::Metric(number, value) = record {
+            let all: &mut Vec<f64> = found.entry(names[number as usize].name.clone()).or_default();
+            all.push(value);
+        }
+    });
+    let found: Vec<_> = found.iter().map(|(name, all)| (&**name, &**all)).collect();
+    assert_eq!(
+        found,
+        [
+            ("checks{a:b,vip:yes}", &[1.0][..]),
+            ("http_req_duration{group:::g,status:200}", &[0.0, 0.0]),
+            ("http_req_waiting", &[0.0, 0.0]),
+            ("http_reqs{kind:css,run:r}", &[1.0]),
+            ("orders", &[3.0, 4.0]),
+            ("orders{kind:big}", &[3.0]),
+        ]
+    );
 }
 
 #[test]

@@ -94,6 +94,11 @@ pub struct SecureArgs {
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
 impl SecureArgs {
+    /// See `ProtocolArgs::take_any_certificate`.
+    pub fn take_any_certificate(&mut self, asked: bool) {
+        self.insecure |= asked && self.cacert.is_none();
+    }
+
     /// The same target with its connections secured and spoken over as asked for. `scheme` is that
     /// of its first server. Further ones are secured where they have TLS parameters.
     pub fn apply(&self, target: Target, scheme: Scheme) -> Result<Target, Failure> {

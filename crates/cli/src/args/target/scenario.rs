@@ -18,7 +18,13 @@ impl TargetArgs {
                 "each step of a scenario has its own: write it in the file",
             )?;
             let scenario = if script::is_script(file) {
-                script::scenario(file, &self.script)?
+                let (scenario, settings) = script::scenario(file, &self.script)?;
+                self.no_keepalive |= settings.no_connection_reuse;
+                self.protocol.take_any_certificate(settings.insecure_skip_tls_verify);
+                let rules = script::resolve_rules(&settings, &scenario.servers);
+                self.route
+                    .resolve_first(rules.map_err(|why| Failure::input(format!("{file}: {why}")))?);
+                scenario
             } else {
                 input::read_scenario(file)?
             };

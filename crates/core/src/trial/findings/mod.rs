@@ -116,6 +116,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         sessions::program_late,
         sessions::script_failed,
         sessions::script_aborted,
+        sessions::script_limited,
         sessions::unfit_value,
         generator::agents_differ,
         generator::results_kept,

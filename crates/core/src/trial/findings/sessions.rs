@@ -44,6 +44,13 @@ codes! {
         cause "The script called exec.test.abort(). The load ended there.",
         remedy "See the reason that the script gave.";
 
+    SCRIPT_LIMITED = "script_limited":
+        cause "The script's own processor time was half of what the workers have or more, and a \
+               worker had none left. The script paced the load, not the target. Times of requests \
+               contain what their users waited for others' turns.",
+        remedy "Give the generator more cores with --threads, use fewer users, or have the script \
+                compute less: parse what is needed alone, with json(path).";
+
     UNFIT_VALUE = "unfit_value":
         cause "A place in a request cannot have the value that a template gave for it. A header \
                has no line end and no other control character, a cookie has no ';', and a URL is \
@@ -130,6 +137,29 @@ pub(super) fn script_failed(trials: &TrialGroup) -> Option<Finding> {
         ),
         [("failed", count as f64)],
         "run 'knee scenario check' with the script, and see its first failures in the report",
+    ))
+}
+
+/// A worker that is busy for this share of the time has none left, in percent.
+const BUSY_PERCENT: f64 = 95.0;
+
+pub(super) fn script_limited(trials: &TrialGroup) -> Option<Finding> {
+    let limited = |t: &TrialReport| {
+        let each_ns = t.sessions()?.script.as_ref()?.computed_per_request_ns? as f64;
+        let used = &t.generator;
+        let all_ns = t.duration_ns as f64 * f64::from(used.workers.max(1));
+        let share = each_ns * t.outcomes.total() as f64 * 100.0 / all_ns;
+        (share >= 50.0 && used.busiest_worker_percent >= BUSY_PERCENT).then_some((share, each_ns))
+    };
+    let (place, (share, each_ns)) = trials.worst(limited, |found| found.0)?;
+    Some(SCRIPT_LIMITED.warning(
+        format!(
+            "{place}the script paced the load: it computed for {} of the workers' time, {} a request",
+            percent(share),
+            time(each_ns)
+        ),
+        [("script_percent", share)],
+        "give --threads more cores, or have the script compute less",
     ))
 }
 
