@@ -211,11 +211,6 @@ impl SilenceRecord {
         good[from.min(until)..until].iter().map(|&n| u64::from(n)).sum()
     }
 
-    /// Delays of the generator's workers.
-    pub(super) fn stalls(&self) -> impl Iterator<Item = [Nanos; 2]> + '_ {
-        self.timeline.stalls.iter().flatten().copied()
-    }
-
     /// Length of a bin.
     pub(super) fn bin(&self) -> Nanos {
         self.timeline.bin

@@ -61,11 +61,6 @@ impl Slice {
         all
     }
 
-    /// Delays of the generator's workers.
-    pub(crate) fn stalls(&self) -> impl Iterator<Item = [u64; 2]> + '_ {
-        self.record.stalls().map(|stall| stall.map(|at| at.0 + self.load_begin_ns))
-    }
-
     /// Good responses in the window of this length outside of these silences, and the length of that
     /// in nanoseconds. The response that ends a silence waited in it, so that the silence is counted
     /// with the bin of its end. `None` without a timeline.

@@ -181,10 +181,6 @@ impl FreeTime {
         let (Some((begin, end)), Some(length_ns)) = (span, slice.duration_ns) else { return free };
         let pauses = if catches_up { &[][..] } else { &slice.pauses_ns[..] };
         let mut silences: Vec<[u64; 2]> = pauses.iter().copied().chain(slice.outage_ns).collect();
-        // While a worker of the generator is stalled the target waits for it.
-        let stalls = place.filter(|_| !catches_up).into_iter().flat_map(Slice::stalls);
-        let window = slice.begin_ns.map(|begin| [begin, begin + length_ns]);
-        silences.extend(stalls.filter(|&s| window.is_some_and(|w| s[0] < w[1] && w[0] < s[1])));
         silences.sort_unstable();
         // Up to the next response the target worked on it.
         let paused_s = |pause: [u64; 2], time: [u64; 2]| {
