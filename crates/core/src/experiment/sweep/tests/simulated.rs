@@ -177,7 +177,7 @@ fn operations_that_outlast_a_slice_are_measured_in_longer_ones() {
     for service in [Nanos::from_millis(900), Nanos::from_millis(1_700)] {
         for spec in [list(&[1, 8, 40]), automatic(1)] {
             let (_, conclusion) = sweep(&World::station(16, Law::Fixed(service)), spec);
-            for row in conclusion.levels.iter().filter(|row| row.trials > 1) {
+            for row in &conclusion.levels {
                 let users = crate::words::value(row.level).min(16.0);
                 let per_s = users / service.as_secs_f64();
                 assert!(near(row.throughput_per_s, per_s, 0.02), "{service} {row:?}");
@@ -253,6 +253,5 @@ fn percentiles_have_the_share_of_pauses_that_the_whole_time_has() {
             }
         }
     }
-    // A level may have met no pause at all.
-    assert!(off.len() <= 3, "{off:#?}");
+    assert!(off.is_empty(), "{off:#?}");
 }
