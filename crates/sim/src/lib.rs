@@ -32,8 +32,6 @@ use std::collections::BTreeMap;
 pub struct World {
     /// How many operations are served at once; `None`: as many as come.
     pub workers: Option<u32>,
-    /// Whom a free worker serves next.
-    pub order: ServiceOrder,
     /// How long one is served; a nanosecond at least, so that time passes.
     pub service: Law,
     /// The most operations at the station, in service or waiting (K in Kendall's notation); one
@@ -65,7 +63,6 @@ impl World {
     pub fn station(workers: impl Into<Option<u32>>, service: Law) -> World {
         World {
             workers: workers.into(),
-            order: ServiceOrder::FirstCome,
             service,
             capacity: None,
             transport: Nanos::ZERO,
@@ -78,19 +75,6 @@ impl World {
             interrupted_at: None,
         }
     }
-}
-
-/// Which of the operations that wait a free worker serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServiceOrder {
-    /// The one that came first.
-    FirstCome,
-    /// The one that came last.
-    LastCome,
-    /// Any.
-    Random,
-    /// That of every fourth connection before all others.
-    Favourites,
 }
 
 /// A time in which something is stalled.

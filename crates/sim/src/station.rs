@@ -1,7 +1,7 @@
-//! The station: workers behind one queue, and how it stalls and fails.
+//! The station: workers behind one queue, first come, first served, and how it stalls and fails.
 
 use super::generator::SimulatedRequest;
-use super::{ServiceOrder, SlowStart, World};
+use super::{SlowStart, World};
 use crate::Stall;
 use crate::generator::RequestFate;
 use knee_load::law::Law;
@@ -29,7 +29,6 @@ pub(super) struct StationState {
     capacity: usize,
     busy: usize,
     queue: VecDeque<SimulatedRequest>,
-    order: ServiceOrder,
     service: Law,
     rng: Rng,
     stalls: StallSchedule,
@@ -47,7 +46,6 @@ impl StationState {
             capacity: world.capacity.map_or(usize::MAX, |n| n as usize),
             busy: 0,
             queue: VecDeque::new(),
-            order: world.order,
             service: world.service,
             rng: rng::stream(spec.seed, rng::SERVICE),
             stalls: StallSchedule::new(&world.server_stalls),
@@ -80,27 +78,11 @@ impl StationState {
         if self.window.contains(request.arrives) {
             self.log.record(now - request.arrives);
         }
-        let Some(next) = self.next() else {
+        let Some(next) = self.queue.pop_front() else {
             self.busy -= 1;
             return None;
         };
         Some((next, self.serve(now)))
-    }
-
-    fn next(&mut self) -> Option<SimulatedRequest> {
-        match self.order {
-            ServiceOrder::FirstCome => self.queue.pop_front(),
-            ServiceOrder::LastCome => self.queue.pop_back(),
-            ServiceOrder::Random => {
-                let any = (rng::unit(&mut self.rng) * self.queue.len() as f64) as usize;
-                self.queue.remove(any)
-            }
-            ServiceOrder::Favourites => {
-                let is_one = |request: &SimulatedRequest| request.connection.is_multiple_of(4);
-                let first = self.queue.iter().position(is_one).unwrap_or(0);
-                self.queue.remove(first)
-            }
-        }
     }
 
     pub(super) fn into_log(self) -> Histogram {

@@ -36,7 +36,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let outcomes = &measured.outcomes;
     let wait = trial.generator.wait.as_ref();
     let silence = silence(trial);
-    let flow = StationaryPart::of(trial, &silence);
+    let flow = StationaryPart::of(measured, WindowKind::of(trial, &silence), &silence);
     let effect =
         flow.response_stationary.then(|| design_effect(&measured.series, &measured.response));
     let ok_share = good_share(measured, trial);
@@ -223,21 +223,14 @@ const UNTOLD_SHARE: f64 = 0.5;
 const BEYOND_CHANCE: f64 = 5.0;
 
 impl StationaryPart {
-    fn of(trial: &Trial, silence: &SilenceReport) -> StationaryPart {
-        let measured = &trial.measurement;
-        let kind = WindowKind::of(trial, silence);
+    fn of(measured: &Measurement, kind: WindowKind, silence: &SilenceReport) -> StationaryPart {
         if measured.slices > 1 {
             return StationaryPart::of_slices(measured);
         }
         let series = &measured.series;
         let slots = series.whole_slots(measured.window.length());
         let completed: f64 = series.completed.iter().sum();
-        let whole = match trial.spec.load {
-            Load::Closed { .. } => &measured.smoothed()[..],
-            _ => &series.completed[..slots],
-        };
-        // Each is a mean over this number of slots.
-        let over = (slots + 1).saturating_sub(whole.len().max(1));
+        let whole = &series.completed[..slots];
         let cut = transient_slots(whole);
         // A start that is slower than the rest never holds more than it. A target that became slow
         // leaves the rest with less.
@@ -255,13 +248,12 @@ impl StationaryPart {
             batch_means_ci95(slots).filter(|[lo, hi]| (hi - lo) / (hi + lo) < untold)
         };
         // A silence is a finding of its own, and neither a drift nor a jump.
-        let between = |slots, over| slots_between(silence, slots, over, series.slot);
-        let judged = between(transient..whole.len(), over);
-        let judged: Vec<f64> = judged.into_iter().map(|slot| whole[slot]).collect();
+        let between = slots_between(silence, transient..slots, series.slot);
+        let judged: Vec<f64> = between.iter().map(|slot| series.completed[*slot]).collect();
         // Enough values and no interval: they move as slowly as the window is long.
         let settled = judged.len() < BATCHES_MIN || determined(&judged).is_some();
         let throughput_stationary = settled && is_stationary(&judged, THROUGHPUT_SHARE);
-        let responses = series.means_ns(between(transient..slots, 1).into_iter());
+        let responses = series.means_ns(between.into_iter());
         let window_s = measured.window.length().as_secs_f64();
         let slot_s = series.slot.as_secs_f64();
         let throughput_per_s = if kind != WindowKind::Counted && !steady.is_empty() {
@@ -272,7 +264,7 @@ impl StationaryPart {
             0.0
         };
         // One operation more or less may have fallen to either side of the ends.
-        let grain_per_s = 1.0 / (slot_s * (slots - transient) as f64);
+        let grain_per_s = 1.0 / (slot_s * steady.len() as f64);
         let ci95 = determined(steady).filter(|_| throughput_stationary && measured.answered > 0);
         StationaryPart {
             throughput_per_s: (measured.answered > 0).then_some(throughput_per_s),
@@ -289,20 +281,15 @@ impl StationaryPart {
     }
 }
 
-/// The slots of a window from which on no silence touches this number of slots, nor the time after
-/// it in which what waited is made up for: as long again.
-fn slots_between(
-    silence: &SilenceReport,
-    slots: Range<usize>,
-    over: usize,
-    slot: Nanos,
-) -> Vec<usize> {
+/// The slots of a window that no silence touches, nor the time after it in which what waited is
+/// made up for: as long again.
+fn slots_between(silence: &SilenceReport, slots: Range<usize>, slot: Nanos) -> Vec<usize> {
     let outages = silence.outages.iter().map(|outage| [outage.start_ns, outage.end_ns]);
     let pauses = silence.pauses.iter().flat_map(|pauses| pauses.times_ns.iter().copied());
     let silent: Vec<[i64; 2]> =
         outages.chain(pauses).map(|[start, end]| [start, 2 * end - start]).collect();
     let touches = |i: &usize| {
-        let [from, until] = [*i, i + over].map(|i| (i as u64 * slot.0) as i64);
+        let [from, until] = [*i, i + 1].map(|i| (i as u64 * slot.0) as i64);
         silent.iter().any(|[start, end]| from < *end && *start < until)
     };
     slots.filter(|i| !touches(i)).collect()

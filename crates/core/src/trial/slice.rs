@@ -105,18 +105,10 @@ impl Slice {
 }
 
 /// The trial that slices of one level make together, so that each of its figures is of the same
-/// operations. In response times each operation counts as often as its slice has weight, if weights
-/// are given. `None` without any.
-pub fn merged(slices: &[&TrialReport], weights: Option<&[f64]>) -> Option<TrialReport> {
+/// operations. `None` without any.
+pub fn merged(slices: &[&TrialReport]) -> Option<TrialReport> {
     let trials = slices.iter().map(|t| t.slice().and_then(Slice::trial));
-    let whole = trials.collect::<Option<Vec<Trial>>>().and_then(|mut trials| {
-        for (trial, weight) in trials.iter_mut().zip(weights.unwrap_or_default()) {
-            let measured = &mut trial.measurement;
-            let served = measured.response.without(&measured.failed);
-            measured.failed = measured.failed.scaled(*weight);
-            measured.response = served.scaled(*weight);
-            measured.response.merge(&measured.failed);
-        }
+    let whole = trials.collect::<Option<Vec<Trial>>>().and_then(|trials| {
         let mut trials = trials.into_iter();
         let mut first = trials.next()?;
         trials.for_each(|later| first.append(later));

@@ -65,6 +65,7 @@ impl Simulated {
             window,
             interval: spec.interval,
             open_loop: true,
+            counts_whole: true,
             of_sessions: false,
             starts_max: 4_000_000 / share.of as usize,
             targets: 1,

@@ -144,7 +144,7 @@ pub struct Measurement {
     /// through it. See [`super::Recorder`].
     pub carried: u64,
     /// Time within the window of responses to operations that were intended before it, all
-    /// together. Their response times are not of the window.
+    /// together. Their response times are not of the window. Closed loop.
     pub begun_before: Nanos,
     /// When operations were started, ascending within the window (open loop; the first million or
     /// so per worker, and never beyond `starts_until`).
@@ -191,7 +191,7 @@ pub struct Measurement {
     /// are of sessions then, all else of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsMeasured>,
-    /// The sessions that came to their end, and how long they took, in fine slots.
+    /// The sessions that came to their end, and how long they took, in fine slots; none are spread.
     pub completed_sessions: Series,
     /// Requests and their attempts; absent where nothing is retried.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -214,13 +214,6 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Completions of a closed loop per slot, as means over the times from each slot on that are as
-    /// long as a usual response. They end within the window, so that there are fewer of them than
-    /// whole slots.
-    pub fn smoothed(&self) -> Vec<f64> {
-        self.series.smoothed(self.window.length(), self.response.quantile(0.5))
-    }
-
     /// Adds another worker's measurement of the same window, exactly: histograms and slots add,
     /// starts merge in order up to where both are complete. The window becomes the union.
     ///

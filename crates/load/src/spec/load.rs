@@ -29,13 +29,20 @@ pub enum Load {
 }
 
 impl Load {
-    /// Whether operations start whatever became of the earlier ones: then their pacing is recorded.
+    /// Whether operations start whatever became of the earlier ones: then their pacing is recorded,
+    /// and a completion counts where it falls.
     pub fn is_open_loop(&self) -> bool {
         match self {
             Load::Open(_) => true,
             Load::Closed { .. } => false,
             Load::Overload(load) => !matches!(load.scheme, ConnectScheme::Simple { .. }),
         }
+    }
+
+    /// Whether a completion counts where it falls, and not in proportion over the time that it
+    /// took.
+    pub fn counts_whole(&self) -> bool {
+        !matches!(self, Load::Closed { .. })
     }
 
     /// Mean rate and process, where a schedule starts the operations.

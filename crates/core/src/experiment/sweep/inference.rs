@@ -109,7 +109,7 @@ pub(super) struct Inference<'a> {
 impl<'a> Inference<'a> {
     /// Infers from trials with these rounds; round 0 is exploration.
     pub(super) fn of(spec: &SweepSpec, past: &'a [TrialReport], rounds: &[u32]) -> Inference<'a> {
-        let mut slices = rows::slices(past, rounds, spec.pause_s());
+        let mut slices = rows::slices(past, rounds);
         let mut silences = SweepSilences::of_trials(past);
         silences.mark(&mut slices);
         Inference::made(slices, silences, past, spec.pause_s())
@@ -232,13 +232,7 @@ impl<'a> Inference<'a> {
             None => self.slices[*i].throughput_per_s > 0.0,
         };
         let is_free = |i: &usize| self.free[*i].free_s > 0.0;
-        // Operations that outlast a slice complete in it by chance.
-        let is_long = |i: &usize| {
-            let SweepSlice { mean_ns, duration_ns, .. } = &self.slices[*i];
-            mean_ns.zip(*duration_ns).is_none_or(|(mean, length)| mean <= length)
-        };
-        let wanted: [&dyn Fn(&usize) -> bool; 6] = [
-            &|i| counts(i) && is_free(i) && is_long(i),
+        let wanted: [&dyn Fn(&usize) -> bool; 5] = [
             &|i| counts(i) && is_free(i),
             &|i| in_rounds(i) && self.is_kept(*i) && served(i),
             &|i| in_rounds(i) && served(i),
@@ -248,7 +242,12 @@ impl<'a> Inference<'a> {
         let of = |wanted: &&dyn Fn(&usize) -> bool| -> Vec<usize> {
             self.at_level(level).filter(*wanted).collect()
         };
-        wanted.iter().map(of).find(|used| !used.is_empty()).unwrap_or_default()
+        let mut used = wanted.iter().map(of).find(|used| !used.is_empty()).unwrap_or_default();
+        // Series of slices can follow one another only if they have the same length.
+        let length = |i: &usize| self.slices[*i].duration_ns;
+        let usual = used.last().map(length);
+        used.retain(|i| Some(length(i)) == usual);
+        used
     }
 
     /// Throughput of these slices between the target's pauses, but for a round.
@@ -497,40 +496,12 @@ impl<'a> Inference<'a> {
         Some(PausesReport { percent: 100.0 * self.paused(between_per_s, None), ..pauses })
     }
 
-    /// Weights with which pauses have the same share of the slices of a row as of the whole time.
-    /// Slices are short, and meet more of them or fewer by chance. A pause delays what waits when it
-    /// begins. `None` where all slices of the row met one, or none of them.
-    fn pause_weights(&self, row: &LevelSlices) -> Option<Vec<f64>> {
-        let share = self.paused(row.between_per_s, None);
-        let worked_s = 1.0 / row.between_per_s.max(f64::MIN_POSITIVE);
-        let times_s = |&i: &usize| {
-            let slice = &self.slices[i];
-            let window = slice.begin_ns.zip(slice.duration_ns).map(|(a, ns)| a..a + ns);
-            let window = window.unwrap_or_default();
-            let begun = slice.pauses_ns.iter().filter(|pause| window.contains(&pause[0]));
-            let paused_s = begun.map(|pause| (pause[1] - pause[0]) as f64 / 1e9 - worked_s);
-            [(window.end - window.start) as f64 / 1e9, paused_s.sum::<f64>().max(0.0)]
-        };
-        let times: Vec<[f64; 2]> = row.used.iter().map(times_s).collect();
-        let sum = |of: &dyn Fn(&[f64; 2]) -> f64| times.iter().map(of).sum::<f64>();
-        let all_s = sum(&|t| t[0]);
-        let paused_s = sum(&|t| t[1]);
-        let hit_s = sum(&|t| if t[1] > 0.0 { t[0] } else { 0.0 });
-        if share <= 0.0 || paused_s <= share * hit_s || hit_s >= all_s {
-            return None;
-        }
-        // By these a pause has its share, and all together the weight of all.
-        let hit = share * all_s / paused_s;
-        let quiet = (all_s - hit * hit_s) / (all_s - hit_s);
-        Some(times.iter().map(|t| if t[1] > 0.0 { hit } else { quiet }).collect())
-    }
-
     /// Trial of each row, merged from its slices. None for a table measured elsewhere.
     pub(super) fn trials(&self) -> Vec<TrialReport> {
         let of = |row: &LevelSlices| {
             let trials = row.used.iter().map(|&i| self.past.get(i));
             let trials: Vec<&TrialReport> = trials.collect::<Option<_>>()?;
-            merged(&trials, self.pause_weights(row).as_deref())
+            merged(&trials)
         };
         self.rows.iter().filter_map(of).collect()
     }

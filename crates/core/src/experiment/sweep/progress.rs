@@ -24,9 +24,6 @@ const SLICE: Nanos = Nanos::from_millis(400);
 const GRAIN_NS: u64 = 40_000_000;
 /// Operations of each user in a slice, if time permits.
 const CYCLES: f64 = 30.0;
-/// Least length of a slice in operations of each user: users who began together complete together,
-/// and a shorter slice has all of that or nothing.
-const CYCLES_MIN: f64 = 1.2;
 /// The longest slice.
 const SLICE_MAX_S: f64 = 4.0;
 /// Share of the remaining budget for the first rounds, and of all of it for exploration: before the
@@ -85,7 +82,7 @@ impl LevelSample {
     fn of(spec: &SweepSpec, trial: &TrialReport) -> LevelSample {
         LevelSample {
             level: value(trial.level) as u32,
-            per_s: between_silences_per_s(spec, trial),
+            per_s: between_silences_per_s(trial),
             is_silent: trial.completed == 0,
             keeps_bounds: spec.bounds.iter().all(|b| b.holds(trial.into())),
         }
@@ -93,7 +90,7 @@ impl LevelSample {
 }
 
 /// Throughput of a slice between the silences of the target.
-fn between_silences_per_s(spec: &SweepSpec, trial: &TrialReport) -> f64 {
+fn between_silences_per_s(trial: &TrialReport) -> f64 {
     let silent_ns = trial.slice().map_or(0, |slice| {
         let window = [slice.begin_ns, slice.begin_ns + trial.duration_ns];
         let of_target = slice.silences.iter().filter(|s| s.is_of_target());
@@ -101,7 +98,7 @@ fn between_silences_per_s(spec: &SweepSpec, trial: &TrialReport) -> f64 {
         of_target.map(|s| common(s.begin_ns, s.end_ns)).sum()
     });
     let share = silent_ns as f64 / trial.duration_ns.max(1) as f64;
-    rows::served_per_s(trial, spec.pause_s()) / (1.0 - share.min(SILENT_MAX))
+    trial.successes_per_s() / (1.0 - share.min(SILENT_MAX))
 }
 
 /// Whether a slice has to be repeated: an outage hit it, or its generator or host was disturbed.
@@ -347,11 +344,7 @@ impl SweepProgress {
     ) -> [Nanos; 2] {
         let warmup_of = |level: u32| self.warmup(spec, level);
         if let LevelPlan::List(_) = plan {
-            let mut duration = Nanos(spec.base.duration.0 / list_rounds(spec) as u64);
-            // Slots of such slices are multiples of each other.
-            while duration.as_secs_f64() < CYCLES_MIN * self.cycle_s(level) {
-                duration = Nanos(2 * duration.0);
-            }
+            let duration = Nanos(spec.base.duration.0 / list_rounds(spec) as u64);
             let warmup = if past.is_empty() { spec.base.warmup } else { warmup_of(level) };
             return [warmup, grains(duration.as_secs_f64())];
         }
@@ -362,8 +355,7 @@ impl SweepProgress {
         let beside_s: f64 = all().map(beside).sum();
         let fair_s = (room_s - beside_s) / self.levels.len() as f64;
         let full_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
-        let least_s =
-            |level: u32| full_s.min(fair_s.max(SLICE_MIN_S)).max(CYCLES_MIN * self.cycle_s(level));
+        let least_s = |level: u32| full_s.min(fair_s.max(SLICE_MIN_S).max(self.cycle_s(level)));
         let wanted_s =
             |level: u32| least_s(level).max((CYCLES * self.cycle_s(level)).min(SLICE_MAX_S));
         let beyond_s: f64 = all().map(|l| wanted_s(l) - least_s(l)).sum();

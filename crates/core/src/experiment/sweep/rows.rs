@@ -7,8 +7,6 @@ use crate::experiment::sweep::knee::{fails, outlasts};
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel, SweepSlice};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::silence::Silence;
-use crate::words::value;
 use knee_load::measure::error_share;
 use knee_load::spec::Level;
 use knee_load::stats::rounds::median;
@@ -88,26 +86,8 @@ fn excluded_because(p: &LevelPoint, used: &[LevelPoint]) -> Option<String> {
     Some(reason.to_owned())
 }
 
-/// Throughput of a slice. Where operations outlast it, that of users who all wait so long and then
-/// pause: the slice shows no more. What waits in a silence of the target does not show that.
-pub(super) fn served_per_s(trial: &TrialReport, pause_s: Option<f64>) -> f64 {
-    let is_silent = trial.slice().is_some_and(|s| s.silences.iter().any(Silence::is_of_target));
-    let shows_all = is_silent || trial.sessions().is_some();
-    match trial.response_time_ns.mean.filter(|&ns| ns > trial.duration_ns && !shows_all) {
-        Some(ns) => {
-            let cycle_s = ns as f64 / 1e9 + pause_s.unwrap_or(0.0);
-            value(trial.level) / cycle_s * trial.outcomes.good_share()
-        }
-        None => trial.successes_per_s(),
-    }
-}
-
 /// Trials as slices of these rounds, in the order in which they were measured. Round 0 explored.
-pub(super) fn slices(
-    past: &[TrialReport],
-    rounds: &[u32],
-    pause_s: Option<f64>,
-) -> Vec<SweepSlice> {
+pub(super) fn slices(past: &[TrialReport], rounds: &[u32]) -> Vec<SweepSlice> {
     let of = |(trial, &round): (&TrialReport, &u32)| {
         let times = &trial.response_time_ns;
         let same = past.iter().filter(|t| t.level == trial.level);
@@ -126,7 +106,7 @@ pub(super) fn slices(
             load_begin_ns: slice.map(|slice| slice.load_begin_ns),
             end_ns: slice.map(|slice| slice.end_ns),
             duration_ns: Some(trial.duration_ns),
-            throughput_per_s: served_per_s(trial, pause_s),
+            throughput_per_s: trial.successes_per_s(),
             mean_ns: times.mean,
             p90_ns: times.p90,
             errors: trial.outcomes.errors(),

@@ -99,7 +99,7 @@ pub(super) fn merged_rows(trials: &[TrialReport]) -> Vec<(LevelPoint, TrialRepor
         if used.is_empty() {
             used.extend(of_level.last());
         }
-        let whole = merged(&used, None)?;
+        let whole = merged(&used)?;
         let point = LevelPoint {
             trials: used.len(),
             throughput_ci95: goodput_ci95(&whole),
