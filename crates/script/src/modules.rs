@@ -1,9 +1,10 @@
 //! Modules that scripts import: those of k6, and files below the script's folder.
 
+use crate::failure::Failure;
 use crate::shared::Shared;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::{Declared, WriteOptions};
-use rquickjs::{Ctx, Error, Module, Result, Runtime};
+use rquickjs::{Ctx, Error, Exception, Module, Result, Runtime};
 use std::rc::Rc;
 
 /// The module that makes what every script has, and the one that imports it and the script.
@@ -90,7 +91,21 @@ impl Loader for Modules {
                 Error::new_loading_message(name, why)
             })?,
         };
-        let module = Module::declare(ctx.clone(), name, source)?;
+        let declared = Module::declare(ctx.clone(), name, source);
+        let module = declared.map_err(|error| {
+            if !error.is_exception() {
+                return error;
+            }
+            let thrown = ctx.catch();
+            let Failure { at, message, .. } = Failure::of_value(&thrown);
+            match message.strip_prefix("SyntaxError: ") {
+                // The engine does not say where a regular expression stands.
+                Some(what) if at.is_none() => {
+                    Exception::throw_syntax(ctx, &format!("{what} (in {name})"))
+                }
+                _ => ctx.throw(thrown),
+            }
+        })?;
         let strip_debug = built_in.is_some();
         let options = WriteOptions { strip_source: true, strip_debug, ..WriteOptions::default() };
         script.set_module(name, module.write(options)?);

@@ -322,7 +322,7 @@ fn failure_of(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> Failure {
     if let Some((name, from, why)) = shared.refused.borrow_mut().take() {
         let source = shared.file(&from).unwrap_or_default();
         let at = modules::position_of(&source, &name).map(|(line, column)| (from, line, column));
-        return Failure { kind: FailureKind::Exception, message: why, at };
+        return Failure { at, ..Failure::new(why) };
     }
     if failure.at.is_none()
         && let Some((_, rest)) = failure.message.split_once("in module '")
@@ -335,7 +335,7 @@ fn failure_of(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> Failure {
         return Failure { at: at.map(|(line, column)| (main.clone(), line, column)), ..failure };
     }
     if let Some(reason) = shared.aborts.borrow_mut().take() {
-        return Failure { kind: FailureKind::Abort, message: reason, at: failure.at };
+        return Failure { kind: FailureKind::Abort, at: failure.at, ..Failure::new(reason) };
     }
     if shared.stops.get() {
         return Failure { kind: FailureKind::Stopped, ..failure };

@@ -246,6 +246,7 @@ fn mistakes_are_one_line_with_a_position() {
             "main.js:1:30: ReferenceError: nope is not defined",
         ),
         ("let x = ;", "main.js:1:9: SyntaxError: "),
+        ("let x = /a/7;", "SyntaxError: invalid regular expression flags (in main.js)"),
         (
             "import ws from 'k6/ws';\nexport default () => {}",
             "main.js:1:16: import 'k6/ws': scripts speak HTTP alone",
@@ -288,7 +289,7 @@ fn mistakes_are_one_line_with_a_position() {
             "--script-memory",
         ),
     ] {
-        let (ended, _) = run(source, |_| ok(""));
+        let (ended, _) = run(source, |_| ok(&"x".repeat(4_000)));
         let failure = ended.expect_err(source).to_string();
         assert!(failure.contains(want), "{source}\n{failure}");
         assert_eq!(failure.lines().count(), 1);
