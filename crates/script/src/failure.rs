@@ -48,6 +48,11 @@ impl Failure {
 
     /// What a script threw.
     pub(crate) fn of_value(thrown: &Value<'_>) -> Failure {
+        if thrown.is_null() {
+            // The engine does so where no memory is left for an error.
+            let line = "null was thrown: by the script, or as no memory was left (--script-memory)";
+            return Failure::new(line);
+        }
         let Some(exception) = thrown.as_exception() else {
             let text = thrown.get::<rquickjs::Coerced<String>>().map(|text| text.0);
             let none = || "a value that is no error was thrown".to_owned();

@@ -270,6 +270,7 @@ fn mistakes_are_one_line_with_a_position() {
         ),
         ("export default () => { /(a+)+$/.test('a'.repeat(40) + 'b'); }", "computed for over"),
         ("export default () => { throw 5; }", "5"),
+        ("export default () => { throw null; }", "null was thrown: by the script, or as no memory"),
         (
             "export default async () => { await new Promise(() => {}); }",
             "a promise that nothing settles",
