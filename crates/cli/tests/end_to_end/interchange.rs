@@ -125,7 +125,8 @@ fn thresholds_are_tests_in_junit_xml() {
     let server = KneeServer::start(&[]);
     let xml = TempPath::new("junit.xml");
     let url = server.url();
-    let load = ["-n", "20", "--fail-if", "p50>0ns", "--fail-if", "errors>1%"];
+    // Counts are decided on any host.
+    let load = ["-n", "20", "--fail-if", "errors<50%", "--fail-if", "errors>1%"];
     let ended = run(&[&["run", &url, "--junit", xml.str()][..], &load].concat());
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     let text = std::fs::read_to_string(&xml.0).unwrap();
@@ -135,7 +136,7 @@ fn thresholds_are_tests_in_junit_xml() {
         all.find(|n| n.attribute("name") == Some(name)).unwrap()
     };
     let failed = |name: &str| case(name).descendants().any(|n| n.has_tag_name("failure"));
-    assert!(failed("not p50>0ns"), "{text}");
+    assert!(failed("not errors<50%"), "{text}");
     assert!(!failed("not errors>1%"), "{text}");
     let invalid = case("the measurement is valid");
     let is_error = invalid.descendants().any(|n| n.has_tag_name("error"));
