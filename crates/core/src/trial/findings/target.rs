@@ -345,9 +345,12 @@ fn led_away(t: &TrialReport) -> Option<f64> {
 
 pub(super) fn redirects(trials: &TrialGroup) -> Option<Finding> {
     if let Some((place, count)) = trials.worst(led_away, |count| *count) {
-        let them = if count == 1.0 { "redirection leads" } else { "redirections lead" };
+        let (lead, were) = match count {
+            1.0 => ("redirection leads", "was"),
+            _ => ("redirections lead", "were"),
+        };
         return Some(REDIRECTS.warning(
-            format!("{place}{} {them} to another server, and was not followed", exact(count)),
+            format!("{place}{} {lead} to another server, and {were} not followed", exact(count)),
             [("redirections", count)],
             "measure the page that they lead to: give the address that curl -I URL shows as Location",
         ));
