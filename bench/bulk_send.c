@@ -25,6 +25,10 @@ int main(int argc, char **argv) {
         bytes += sent;
         t = now_ns();
     }
+    // The receiver closes once it has everything.
+    shutdown(fd, SHUT_WR);
+    if (read(fd, buffer, 1) < 0) die("read");
+    t = now_ns();
     print_bulk(bytes, (t - begin) / 1e9, cpu_s() - before);
     return 0;
 }

@@ -2,7 +2,7 @@
 // one read and one write per request, one thread.
 //   server_epoll PORT [STAMPS_FILE MAX_STAMPS]
 // PORT 0 picks a free one. With STAMPS_FILE the arrival time of each request (CLOCK_MONOTONIC,
-// nanoseconds, native 64-bit integers) is kept in memory and written there at SIGTERM.
+// nanoseconds) is kept in memory and written there, one per line, at SIGTERM.
 #include "bare.h"
 enum { BODY = 1294, MAX_FD = 70000 };
 static volatile sig_atomic_t stopped;
@@ -71,9 +71,9 @@ int main(int argc, char **argv) {
     }
   }
   if (stamps_max) {
-    FILE *f = fopen(argv[2], "wb");
+    FILE *f = fopen(argv[2], "w");
     if (!f) die(argv[2]);
-    fwrite(stamps, sizeof *stamps, requests < stamps_max ? requests : stamps_max, f);
+    for (long i = 0; i < requests && i < stamps_max; i++) fprintf(f, "%lld\n", (long long)stamps[i]);
     fclose(f);
   }
   print_common(requests, (now_ns() - start) / 1e9);

@@ -1,8 +1,6 @@
 //! Any bytes, however they are cut, are the same requests to the reference server.
 
-use knee_engine::serve::http::request::{
-    HEAD_MAX, LastHead, Refusal, Request, RequestRead, RequestReader,
-};
+use knee_serve::http::request::{HEAD_MAX, LastHead, Refusal, Request, RequestRead, RequestReader};
 
 /// What came out of a whole stream.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Any script ends: it is read and tried within its limits, and what is wrong is one line, whose
 //! place is in the script.
 
+use knee_engine::sys::clock::thread_cpu_ns;
 use knee_load::time::Nanos;
 use knee_script::{Failure, ScriptSource, inspect};
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub fn check(data: &[u8]) {
         time_max: Nanos::from_millis(20),
         seed: 1,
         clock: Rc::new(move || Nanos(begin.elapsed().as_nanos() as u64)),
+        processor: Rc::new(|| Nanos(thread_cpu_ns())),
         realtime_origin_ns: 1_700_000_000_000_000_000,
     };
     match inspect(&source) {

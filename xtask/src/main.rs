@@ -13,12 +13,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
-cargo xtask tidy                 checks the architecture's rules and the style
+cargo xtask tidy                 checks the architecture's rules
 cargo xtask test [--install]     runs everything that must pass; skips tests of missing programs
     --install      brings the programs that the tests need (apt); oha, bombardier and ghz
                    are optional: \"bench --install\" brings them
 cargo xtask dist [--debug]       makes a release in target/packages, and checks it by using it
     --debug        packs the debug build: shows that the packing works, in less time
+cargo xtask features             checks the builds that leave Cargo features out
 cargo xtask docs                 writes the pages of docs/ that are made from the code
 cargo xtask bench [OPTIONS]      measures knee beside its peers; writes bench/RESULTS.md
     --install      brings the peers that are missing (apt, cargo, go)
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Some(("dist", [option])) if option == "--debug" => dist::run(true),
         Some(("test", [])) => test(false),
         Some(("test", [option])) if option == "--install" => test(true),
+        Some(("features", [])) => check_features(),
         Some(("docs", [])) => write_docs(),
         Some(("bench", rest)) => bench::Options::parse(rest).and_then(|o| bench::run(&o)),
         Some(("help" | "--help" | "-h", _)) => {
@@ -61,8 +63,21 @@ const WRITE_DOCS: &str = "KNEE_WRITE_DOCS";
 /// A test cannot be built, or a page still differs.
 fn write_docs() -> Result<(), String> {
     for (package, tests) in [("knee", "documented"), ("knee-render", "schema")] {
-        let test = ["test", "--quiet", "--package", package, tests];
+        let test = ["test", "--quiet", "--all-features", "--package", package, tests];
         cargo(&test, &[(WRITE_DOCS, "1")])?;
+    }
+    Ok(())
+}
+
+/// Checks the default build, one without features, and one with each of them alone.
+///
+/// # Errors
+/// One has an error or a warning.
+fn check_features() -> Result<(), String> {
+    let alone = ["fleet", "grpc", "scripts"].map(|name| vec!["--no-default-features", "-F", name]);
+    for features in [vec![], vec!["--no-default-features"]].into_iter().chain(alone) {
+        println!("knee {}", features.join(" "));
+        cargo(&[vec!["check", "--quiet", "--package", "knee"], features].concat(), LINTED)?;
     }
     Ok(())
 }
@@ -73,12 +88,12 @@ type Step = (&'static str, fn() -> Result<(), String>);
 const STEPS: &[Step] = &[
     ("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
     ("tidy", tidy::run),
-    ("build, lint", || cargo(&["test", "--workspace", "--no-run"], LINTED)),
+    ("build, lint", || cargo(&["test", "--workspace", "--all-features", "--no-run"], LINTED)),
     ("test", testing::run),
     ("small bench", bench::run_small),
     ("doc", || {
         let deny = [("RUSTDOCFLAGS", "-D warnings")];
-        cargo(&["doc", "--workspace", "--no-deps"], &deny)
+        cargo(&["doc", "--workspace", "--all-features", "--no-deps"], &deny)
     }),
 ];
 

@@ -26,38 +26,34 @@ pub struct RepoFile {
     pub text: String,
 }
 
-/// All Rust, C, Markdown and Cargo.toml files of the repository, sorted by path. What else the
-/// documentation consists of is there without its text.
+/// The files of the repository, sorted by path; those that are neither Rust nor Markdown without
+/// their text.
 pub fn sources(root: &Path) -> Result<Vec<RepoFile>, String> {
-    let mut found = Vec::new();
-    collect(root, root, &mut found)?;
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(found)
+    let folder = root.display().to_string();
+    let list = ["-C", &folder, "ls-files", "--cached", "--others", "--exclude-standard"];
+    let list = output("git", &list)?;
+    // What was deleted since the last commit is listed too.
+    let paths = list.lines().filter(|path| root.join(path).is_file());
+    let file = |path: &str| {
+        let is_read = path.ends_with(".rs") || path.ends_with(".md");
+        let text = if is_read {
+            fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))?
+        } else {
+            String::new()
+        };
+        Ok(RepoFile { path: path.to_owned(), text })
+    };
+    let mut files: Vec<RepoFile> = paths.map(file).collect::<Result<_, String>>()?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
 }
 
-fn collect(root: &Path, dir: &Path, found: &mut Vec<RepoFile>) -> Result<(), String> {
-    let in_dir = |e: std::io::Error| format!("{}: {e}", dir.display());
-    for entry in std::fs::read_dir(dir).map_err(in_dir)? {
-        let path = entry.map_err(in_dir)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() {
-            if !name.starts_with('.') && !name.starts_with("target") {
-                collect(root, &path, found)?;
-            }
-        } else {
-            let relative = path.strip_prefix(root).unwrap_or(&path);
-            let is_read = [".rs", ".c", ".h", ".md"].iter().any(|s| name.ends_with(s));
-            let text = if name == "Cargo.toml" || is_read {
-                std::fs::read_to_string(&path).map_err(in_dir)?
-            } else if relative.starts_with("docs") {
-                String::new()
-            } else {
-                continue;
-            };
-            found.push(RepoFile { path: relative.to_string_lossy().replace('\\', "/"), text });
-        }
-    }
-    Ok(())
+/// What `cargo metadata` says of the workspace's crates.
+pub fn metadata() -> Result<Value, String> {
+    let args = ["metadata", "--no-deps", "--format-version", "1"];
+    let run = cargo_command(&args, &[]).output().map_err(|e| format!("cargo: {e}"))?;
+    succeeded(run.status, "cargo", &args)?;
+    serde_json::from_slice(&run.stdout).map_err(|e| format!("cargo metadata: {e}"))
 }
 
 /// Runs cargo in the repository.
@@ -124,8 +120,8 @@ pub fn output(program: impl AsRef<OsStr>, args: &[&str]) -> Result<String, Strin
     let run = Command::new(&program).args(args).output();
     let Output { status, stdout, stderr } = run.map_err(|e| format!("{name}: {e}"))?;
     succeeded(status, &name, args).map_err(|why| {
-        let said = String::from_utf8_lossy(&stderr);
-        said.lines().last().map_or(why.clone(), |line| format!("{why}: {}", line.trim()))
+        let stderr = String::from_utf8_lossy(&stderr);
+        stderr.lines().last().map_or(why.clone(), |line| format!("{why}: {}", line.trim()))
     })?;
     Ok(String::from_utf8_lossy(&stdout).trim().to_owned())
 }

@@ -1,6 +1,8 @@
 //! Runs all tests. None depends on its speed, so that several run at a time.
 
 use crate::repo::{self, LINTED, TestProgram, cargo};
+use std::fmt::Display;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
@@ -18,6 +20,12 @@ const COMPUTING: &[&str] = &["knee_core", "knee_load", "knee_scenario", "simulat
 /// Runs a command only while a processor is idle (SCHED_IDLE, see sched(7)).
 const WHILE_IDLE: [&str; 3] = ["chrt", "--idle", "0"];
 
+/// The environment variable of how many tests run at a time.
+const THREADS: &str = "RUST_TEST_THREADS";
+
+/// Tests of whole programs that may fail beside others and pass alone. More are no accident.
+const UNSTEADY_MAX: usize = 3;
+
 /// In the name of each example of the documentation, and of no other test.
 const EXAMPLES: &str = " - ";
 
@@ -26,7 +34,7 @@ const EXAMPLES: &str = " - ";
 /// # Errors
 /// Which of them failed.
 pub fn run() -> Result<(), String> {
-    let built = repo::built_tests(&["--workspace"], LINTED)?;
+    let built = repo::built_tests(&["--workspace", "--all-features"], LINTED)?;
     let (computing, others): (Vec<_>, Vec<_>) =
         built.iter().partition(|tests| COMPUTING.contains(&&*tests.name));
     let (end_to_end, others): (Vec<_>, Vec<_>) =
@@ -57,7 +65,8 @@ pub fn run() -> Result<(), String> {
     });
     // Examples in the documentation are tests too. With --doc alone cargo would build all crates
     // again, with fewer of their features.
-    failed.add(cargo(&["test", "--workspace", "--quiet", "--", EXAMPLES], LINTED));
+    failed
+        .add(cargo(&["test", "--workspace", "--all-features", "--quiet", "--", EXAMPLES], LINTED));
     failed.result()
 }
 
@@ -73,8 +82,8 @@ impl Failures {
     }
 
     fn result(self) -> Result<(), String> {
-        let all = self.0.into_inner().expect("nothing panics while it notes a line");
-        if all.is_empty() { Ok(()) } else { Err(all.join("\n")) }
+        let lines = self.0.into_inner().expect("nothing panics while it notes a line");
+        if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
     }
 }
 
@@ -86,18 +95,55 @@ fn while_idle() -> Vec<&'static str> {
 }
 
 /// Runs a test program by the words `by` with `at_a_time` tests at a time, unless the environment
-/// says how many.
+/// says how many. Tests of whole programs that fail run once more, alone and one after another:
+/// what passes then is named, and does not fail the run.
 fn start(by: &[&str], tests: &TestProgram, args: &[&str], at_a_time: usize) -> Result<(), String> {
-    const THREADS: &str = "RUST_TEST_THREADS";
     let threads = std::env::var(THREADS).unwrap_or_else(|_| at_a_time.to_string());
     println!("{} {}", tests.name, args.join(" "));
+    let failed = attempt(by, tests, args, &threads)?;
+    let is_of_whole_programs = tests.name == END_TO_END;
+    for name in &failed {
+        let again = if is_of_whole_programs && failed.len() <= UNSTEADY_MAX {
+            println!("{name} runs once more, alone");
+            attempt(by, tests, &["--exact", name], "1")?
+        } else {
+            vec![name.clone()]
+        };
+        if !again.is_empty() {
+            return Err(format!("{} {}: {}", tests.name, args.join(" "), failed.join(", ")));
+        }
+        println!("unsteady: {name} failed beside other tests, and passed alone");
+    }
+    Ok(())
+}
+
+/// Runs a test program once, and prints what it prints.
+///
+/// Returns the names of the tests that failed.
+///
+/// # Errors
+/// It could not be started, or failed without naming a test.
+fn attempt(
+    by: &[&str],
+    tests: &TestProgram,
+    args: &[&str],
+    threads: &str,
+) -> Result<Vec<String>, String> {
     let program = tests.program.to_string_lossy();
     let mut words = by.iter().copied().chain([&*program]);
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words).args(args).current_dir(&tests.folder).env(THREADS, threads);
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{} {}: {status}", tests.name, args.join(" "))),
-        Err(e) => Err(format!("{}: {e}", tests.name)),
+    let failure = |why: &dyn Display| format!("{} {}: {why}", tests.name, args.join(" "));
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|e| failure(&e))?;
+    let mut failed = Vec::new();
+    let printed = child.stdout.take().expect("it is piped");
+    for line in BufReader::new(printed).split(b'\n') {
+        let line = line.map_err(|e| failure(&e))?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        let name = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
+        failed.extend(name.map(String::from));
     }
+    let status = child.wait().map_err(|e| failure(&e))?;
+    if status.success() || !failed.is_empty() { Ok(failed) } else { Err(failure(&status)) }
 }

@@ -40,7 +40,7 @@ pub const LIBURING: Tool =
     tool("../include/liburing.h", "liburing-dev", "the bare loop over io_uring");
 
 /// Peers that apt does not have; `cargo xtask bench --install` brings them, as it does oha. wrk2
-/// and k6 are measured where somebody installed them.
+/// and k6 are measured if they are installed.
 pub const OPTIONAL: &[Tool] = &[
     tool("bombardier", "github.com/codesenberg/bombardier@latest", "bombardier as a peer"),
     tool("ghz", "github.com/bojand/ghz/cmd/ghz@v0.121.0", "ghz as a peer"),
@@ -87,7 +87,7 @@ pub const FOR_TESTS: &[Tool] = &[
     ),
 ];
 
-/// Where a program is: on the path, in the system's sbin folders or where cargo and go install.
+/// Finds a program on the path, in the system's sbin folders or in those of cargo and go.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -97,12 +97,12 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Those of `tools` that are not on this machine.
+/// Tools that are not installed.
 pub fn missing(tools: &[Tool]) -> Vec<Tool> {
     tools.iter().copied().filter(|tool| find(tool.program).is_none()).collect()
 }
 
-/// Installs what is missing where apt and the rights for it are there; what is missing still.
+/// Installs missing tools, if apt and the rights for it are available. Returns those still missing.
 pub fn install(tools: &[Tool]) -> Vec<Tool> {
     let wanted = missing(tools);
     if wanted.is_empty() {
@@ -111,7 +111,10 @@ pub fn install(tools: &[Tool]) -> Vec<Tool> {
     let (modules, packages): (Vec<&str>, Vec<&str>) =
         wanted.iter().map(|tool| tool.package).partition(|package| package.contains('/'));
     for module in modules {
-        install_with_go(module);
+        let installed = Command::new("go").args(["install", module]).status();
+        if !installed.is_ok_and(|status| status.success()) {
+            println!("without {module}: go could not install it");
+        }
     }
     if packages.is_empty() {
         return missing(tools);
@@ -136,15 +139,7 @@ pub fn install(tools: &[Tool]) -> Vec<Tool> {
     missing(tools)
 }
 
-/// Installs a program that is written in Go, where Go is there.
-fn install_with_go(module: &str) {
-    let installed = Command::new("go").args(["install", module]).status();
-    if !installed.is_ok_and(|status| status.success()) {
-        println!("without {module}: go could not install it");
-    }
-}
-
-/// What to put before apt-get, if it can be run at all.
+/// Words to put before apt-get; `None` if it cannot be run.
 fn rights() -> Option<&'static [&'static str]> {
     find("apt-get")?;
     if nix::unistd::Uid::effective().is_root() {

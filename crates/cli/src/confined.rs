@@ -1,11 +1,15 @@
-//! Limits of a process that `knee mcp` has started, and of all that it starts.
+//! Limits of a process that the server for agents (`python -m knee.mcp`) has started, and of all that
+//! it starts.
+//!
+//! The environment has them. Addresses are checked where the engine looks them up, the rate where
+//! workers get their limit (`engine::confine`), files where `input` opens them.
 
 use crate::failure::Failure;
 use knee_engine::confine::{Confinement, confine};
-use knee_fleet::{Cidr, Permit, least_per_s};
+use knee_engine::permit::{Cidr, Permit, least_per_s};
 use knee_load::spec::TrialSpec;
 use knee_load::time::Nanos;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -14,7 +18,7 @@ use std::sync::OnceLock;
 pub const VARIABLE: &str = "KNEE_CONFINED";
 
 /// Limits of a process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfinedLimits {
     /// Networks beside loopback that may be loaded.
@@ -42,16 +46,13 @@ pub fn begin() -> Result<(), Failure> {
     let Some(text) = std::env::var_os(VARIABLE) else {
         return Ok(());
     };
-    let wrong = |e: String| Failure::argument(VARIABLE, format!("{e}; 'knee mcp' sets it"));
+    let wrong =
+        |e: String| Failure::argument(VARIABLE, format!("{e}; 'python -m knee.mcp' sets it"));
     let text = text.to_str().ok_or_else(|| wrong("is not UTF-8".to_owned()))?;
     let limits: ConfinedLimits = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
     let targets = limits.targets.iter().map(|net| Cidr::parse(net)).collect::<Result<_, _>>();
     let permit = Permit { targets: targets.map_err(wrong)?, rate_max: limits.rate_max };
-    confine(Confinement {
-        rate_max: limits.rate_max,
-        folder: limits.folder.clone(),
-        check: Box::new(move |host, address| permit.check_address(host, address)),
-    });
+    confine(Confinement { permit, folder: limits.folder.clone() });
     // Nobody else sets them.
     let _ = LIMITS.set(limits);
     Ok(())

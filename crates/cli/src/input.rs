@@ -78,6 +78,12 @@ pub fn is_scenario(argument: &str) -> bool {
     !is_url && (is_there(argument) || (*is_clear && !could_be_url))
 }
 
+/// Whether a file is a script, by its name.
+pub fn is_script(file: &str) -> bool {
+    let lower = file.to_ascii_lowercase();
+    [".js", ".mjs", ".cjs", ".ts"].iter().any(|ending| lower.ends_with(ending))
+}
+
 /// Endings of other files, and what reads them.
 const READERS: [(&str, &str); 6] = [
     (".har", "is a browser's recording: 'knee import har' makes a scenario of it"),

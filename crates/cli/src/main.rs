@@ -1,16 +1,39 @@
 //! knee, the command: wires arguments, experiments, engine and renderers together.
+//!
+//! # Parts
+//!
+//! From the bottom up: `failure`, `resolved_options`; `features`, `confined`, `machine`, `whole_file`; `input`,
+//! `stdio`; `margins`, `script`, `usage`, `watch`; `args`, `history`; `output`; `command`.
+//!
+//! # Where to look
+//!
+//! - What does a command ask for? `command/`, one file or folder each; the list is in
+//!   `command/raw.rs`.
+//! - Which options do several commands share? `args/`; which stand under a topic of `--help`:
+//!   `command/help_topics.rs`.
+//! - What does the line that repeats a run say? `resolved_options.rs`.
+//! - What is said of a wrong command line? `usage.rs`.
+//! - Who conducts an experiment? `command/laboratory.rs`, by the `TrialRunner` of a command.
+//! - How is a run kept as it happens? `history/`.
+//! - Who draws the live view, and when? `watch/live_view.rs`; what it looks like: `live` in the
+//!   crate `knee-render`.
+//! - Where does the report go? `output/`.
 #![forbid(unsafe_code)]
 
 mod args;
 mod command;
 mod confined;
 mod failure;
+mod features;
 mod history;
 mod input;
 mod machine;
 mod margins;
+#[cfg(not(feature = "scripts"))]
+mod no_script;
 mod output;
 mod resolved_options;
+#[cfg(feature = "scripts")]
 mod script;
 mod stdio;
 mod usage;
@@ -20,6 +43,8 @@ mod whole_file;
 use command::raw::RawArgs;
 use failure::{Exit, Failure};
 use knee_scenario::import::typographic;
+#[cfg(not(feature = "scripts"))]
+use no_script as script;
 use std::ffi::OsString;
 use std::process::ExitCode;
 

@@ -93,6 +93,10 @@ pub fn one_line(error: &clap::Error, command: &Command, argv: &[OsString]) -> St
         ErrorKind::TooManyValues => format!("{argument}: takes no value, but '{value}' was given"),
         ErrorKind::InvalidSubcommand => {
             let name = text(error, ContextKind::InvalidSubcommand);
+            if name == "mcp" {
+                return "mcp: the server for agents is in the package for Python: python -m knee.mcp"
+                    .to_owned();
+            }
             let meant = command_meant(command, &name).or_else(|| part_meant(command, &name));
             let meant = meant.map(|command| format!("did you mean {command}?"));
             format!("{name}: unknown command; {}", suggestion(error, meant))

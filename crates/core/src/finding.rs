@@ -1,4 +1,8 @@
 //! Findings: facts that a person should know, as values that are built where they are diagnosed.
+//!
+//! A [`Finding`] has a code, a severity, a sentence, evidence and a next step, and is built in one
+//! expression. `codes!` declares the codes of a module with the cause and the remedy that `knee
+//! explain` and the reference print. It also lists them.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -51,7 +55,8 @@ pub struct Code {
     pub name: &'static str,
     /// Its meaning and causes, in a few sentences.
     pub cause: &'static str,
-    /// Its remedy, in a few sentences.
+    /// Its remedy, in a few sentences. The first one is the next step of its findings, unless they
+    /// have one of their own with numbers.
     pub remedy: &'static str,
 }
 
@@ -72,6 +77,14 @@ macro_rules! codes {
 pub(crate) use codes;
 
 impl Code {
+    /// The next step where it does not depend on numbers: what the first sentence of the remedy says.
+    pub fn step(self) -> String {
+        let sentence = self.remedy.split(". ").next().unwrap_or_default().trim_end_matches('.');
+        let mut letters = sentence.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+        first.into_iter().chain(letters).collect()
+    }
+
     /// A finding of this kind. Numbers of the evidence that are not finite are not known, and left
     /// out.
     pub fn finding(

@@ -1,5 +1,9 @@
 //! The addresses of a server: found before a trial, looked up again in its course, and taken in
 //! turn by the connections of workers.
+//!
+//! `race` tries all addresses before a load (RFC 8305). An `AddressBook` holds those in use for all
+//! workers, and a thread looks names up again. Each worker's `AddressTurn` gives a connection its
+//! address and its local address, so that the choice is made per connection.
 
 mod race;
 

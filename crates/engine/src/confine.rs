@@ -2,19 +2,15 @@
 //! files that it may read.
 
 use crate::error::RunError;
-use std::net::{IpAddr, SocketAddr};
+use crate::permit::Permit;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Decides on an address of a host, by the host's name. The error is one line that says why not.
-pub type AddressCheck = Box<dyn Fn(&str, IpAddr) -> Result<(), String> + Send + Sync>;
-
 /// Limits of a process. Without them it may do what its user may.
 pub struct Confinement {
-    /// Checks each address of a target before anything is sent.
-    pub check: AddressCheck,
-    /// Most operations that may start per second; `None` for no limit.
-    pub rate_max: Option<f64>,
+    /// Hosts that may be loaded, and operations that may start per second.
+    pub permit: Permit,
     /// The folder, without links, below which files may be read.
     pub folder: PathBuf,
 }
@@ -41,7 +37,8 @@ pub(crate) fn permitted(
 ) -> Result<Vec<SocketAddr>, RunError> {
     if let Some(confinement) = CONFINEMENT.get() {
         for address in &addresses {
-            (confinement.check)(host, address.ip()).map_err(RunError::NotPermitted)?;
+            let checked = confinement.permit.check_address(host, address.ip());
+            checked.map_err(RunError::NotPermitted)?;
         }
     }
     Ok(addresses)
@@ -60,7 +57,7 @@ pub(crate) fn permit_unix_socket(path: &str) -> Result<(), RunError> {
 
 /// Most operations that this process may start per second.
 pub(crate) fn rate_max() -> Option<f64> {
-    CONFINEMENT.get()?.rate_max
+    CONFINEMENT.get()?.permit.rate_max
 }
 
 /// The folder below which input files may be read.

@@ -32,6 +32,10 @@ impl std::error::Error for RunError {}
 
 /// An error in words, without the number of the operating system.
 pub fn reason(error: &io::Error) -> String {
+    // A read or write with a time limit ends so.
+    if error.kind() == io::ErrorKind::WouldBlock {
+        return "no answer in time".to_owned();
+    }
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let text = text.strip_prefix("failed to lookup address information: ").unwrap_or(text);

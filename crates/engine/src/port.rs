@@ -11,7 +11,7 @@ const PORTS_TRIED: u32 = 32;
 ///
 /// # Errors
 /// It has none.
-pub(crate) fn check_token(listen: SocketAddr, token: &str) -> Result<(), RunError> {
+pub fn check_token(listen: SocketAddr, token: &str) -> Result<(), RunError> {
     if token.is_empty() && !listen.ip().to_canonical().is_loopback() {
         return Err(RunError::NotPermitted(format!(
             "{listen} can be reached by others: give a secret with --token, and the same to the \
@@ -25,7 +25,7 @@ pub(crate) fn check_token(listen: SocketAddr, token: &str) -> Result<(), RunErro
 ///
 /// # Errors
 /// In use, not permitted, or not an address of this machine.
-pub(crate) fn bind<S>(
+pub fn bind<S>(
     listen: SocketAddr,
     datagrams: impl Fn(SocketAddr) -> io::Result<S>,
 ) -> Result<(TcpListener, S), RunError> {

@@ -1,4 +1,11 @@
 //! A program beside a worker that gives values to steps: its process and its non-blocking pipes.
+//!
+//! Its parent is a guard (`sys::guard`), a fork of this process that makes system calls alone. The
+//! guard ends the program with all its descendants when the pipe from this process closes, however
+//! this process ends. The program's pipes never block. The reactor watches them beside the
+//! connections (`Backend::watch`), so that no further thread is needed.
+//! `pool::session_client::asking` asks when a pause begins; `knee_load::session` says when the step
+//! goes.
 
 use crate::error::reason;
 use crate::sys::guard::{self, Lifeline};

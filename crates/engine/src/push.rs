@@ -112,7 +112,7 @@ impl Pusher {
         let (end, to_end) = sync_channel(1);
         let (fault, faults) = sync_channel(1);
         let (over, ended) = sync_channel(1);
-        let mut pushing = Pushing { target, period, source, fault, has_told: false };
+        let mut pushing = Pushing { target, period, source, fault, has_reported: false };
         let work = move || {
             let _ = over.send(pushing.work(&to_end));
         };
@@ -152,7 +152,7 @@ struct Pushing<S> {
     period: Duration,
     source: S,
     fault: SyncSender<String>,
-    has_told: bool,
+    has_reported: bool,
 }
 
 /// Why a document was not taken.
@@ -186,7 +186,7 @@ impl<S: PushSource> Pushing<S> {
                 pause = FOREVER;
                 "when it ends".to_owned()
             };
-            self.tell(format!("{why}; the run goes on, knee tries again {then}"));
+            self.report_first(format!("{why}; the run goes on, knee tries again {then}"));
         }
     }
 
@@ -199,15 +199,15 @@ impl<S: PushSource> Pushing<S> {
         match self.push(left.clamp(Duration::from_millis(1), PUSH_LIMIT)) {
             Ok(()) => true,
             Err(refusal) => {
-                self.tell(format!("{}; the last figures are lost", refusal.why));
+                self.report_first(format!("{}; the last figures are lost", refusal.why));
                 false
             }
         }
     }
 
-    /// Tells of the first fault.
-    fn tell(&mut self, fault: String) {
-        if !std::mem::replace(&mut self.has_told, true) {
+    /// Reports a fault, if it is the first.
+    fn report_first(&mut self, fault: String) {
+        if !std::mem::replace(&mut self.has_reported, true) {
             let _ = self.fault.try_send(fault);
         }
     }
@@ -274,14 +274,14 @@ impl Refusal {
         let wait = response.headers().get("retry-after").and_then(|value| value.to_str().ok());
         let wait = wait.and_then(|seconds| seconds.trim().parse().ok()).unwrap_or(0);
         let again = passes.then(|| Duration::from_secs(wait).min(FOREVER));
-        Refusal { why: format!("it answered {}{hint}", told(status)), again }
+        Refusal { why: format!("it answered {}{hint}", status_text(status)), again }
     }
 }
 
 /// The port of collectors for OTLP over gRPC.
 const GRPC_PORT: u16 = 4317;
 
-fn told(status: StatusCode) -> String {
+fn status_text(status: StatusCode) -> String {
     let name = status.canonical_reason().map(|name| format!(" {name}"));
     format!("{}{}", status.as_str(), name.unwrap_or_default())
 }

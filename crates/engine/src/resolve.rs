@@ -11,7 +11,7 @@ use knee_load::spec::{Endpoint, HttpVersion, Target};
 use knee_load::time::Nanos;
 use std::borrow::Cow;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) fn reach_target(target: &Target, patience: Duration) -> Result<Addres
 /// or else those that do not refuse.
 ///
 /// # Errors
-/// [`RunError::Unreachable`]: the name means nothing, or all its addresses refuse.
+/// [`RunError::Unreachable`]: the name cannot be resolved, or all its addresses refuse.
 pub(crate) fn addresses_of(target: &Target, patience: Duration) -> Result<AddressBook, RunError> {
     let Some(place) = HostAndPort::of(target) else {
         return reach_target(target, patience);
@@ -50,22 +50,86 @@ pub(crate) fn addresses_of(target: &Target, patience: Duration) -> Result<Addres
 
 /// Resolves the servers of the target and connects to each once, before any load, with the
 /// handshake of TLS or HTTP/2. One that is spoken with in datagrams has none, and is not asked.
-/// Each address has `connect_timeout` to answer. Returns the first address of the first server, as
+/// Each address has `connect_timeout` to answer. Of the servers of a script one has to answer, and
+/// those that are only named in its text are not connected to. Returns the first address of the first server, as
 /// text, and what was agreed on with it. Its version of HTTP is one that all servers speak.
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
 pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), RunError> {
-    let mut servers = target.each_server();
-    let first = servers.next().unwrap_or(Cow::Borrowed(target));
-    let (address, mut greeting) = meet(&first, connect_timeout)?;
-    for server in servers {
-        let version = meet(&server, connect_timeout)?.1.version;
-        if version != greeting.version {
-            greeting.version = HttpVersion::Http11;
+    let (is_script, asked) = asked_of_script(target);
+    let (mut met, mut missing) = (None::<(String, Greeting)>, None);
+    for server in target.each_server().take(asked) {
+        match meet(&server, connect_timeout) {
+            Ok(found) => match &mut met {
+                None => met = Some(found),
+                Some((_, first)) if first.version != found.1.version => {
+                    first.version = HttpVersion::Http11;
+                }
+                Some(_) => {}
+            },
+            // A script may try what happens where a server is not there.
+            Err(e @ RunError::Unreachable(_)) if is_script => {
+                missing.get_or_insert(e);
+            }
+            Err(e) => return Err(e),
         }
     }
-    Ok((address, greeting))
+    let none = || RunError::Unreachable("the target has no server".to_owned());
+    met.ok_or_else(|| missing.unwrap_or_else(none))
+}
+
+/// Whether a script makes the requests, and how many of the servers are asked for a connection
+/// before the load: the first ones.
+fn asked_of_script(target: &Target) -> (bool, usize) {
+    let script = target.sessions.as_ref().and_then(|plan| plan.script.as_ref());
+    let asked = script.map(|script| usize::from(script.servers_asked)).filter(|asked| *asked > 0);
+    (script.is_some(), asked.unwrap_or(usize::MAX))
+}
+
+/// The addresses of each server of a target, before its load; see [`reach_target`] and
+/// [`addresses_of`], which is for those that need not answer. A script may try what happens where a
+/// server is not there.
+pub(crate) fn reach_servers(
+    target: &Target,
+    patience: Duration,
+    must_answer: bool,
+) -> Result<Vec<AddressBook>, RunError> {
+    let (is_script, asked) = asked_of_script(target);
+    let reach = |(number, server): (usize, Cow<'_, Target>)| {
+        if number >= asked {
+            return addresses_if_any(&server);
+        }
+        let book = if must_answer && !is_script {
+            reach_target(&server, patience)
+        } else {
+            addresses_of(&server, patience)
+        };
+        match book {
+            Err(RunError::Unreachable(_)) if is_script => addresses_if_any(&server),
+            other => other,
+        }
+    };
+    target.each_server().enumerate().map(reach).collect()
+}
+
+/// The addresses of a server that nobody connects to before the load. One whose name means nothing
+/// has an address to which no connection can be made.
+fn addresses_if_any(target: &Target) -> Result<AddressBook, RunError> {
+    const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::BROADCAST), 9);
+    let Some(place) = HostAndPort::of(target) else {
+        return reach_target(target, names::PATIENCE);
+    };
+    let used = match place.addresses(names::PATIENCE) {
+        // Which of several can be reached is not known.
+        Ok(all) if all.iter().any(SocketAddr::is_ipv4) => {
+            all.into_iter().filter(SocketAddr::is_ipv4).collect()
+        }
+        Ok(all) => all,
+        Err(RunError::Unreachable(_)) => vec![NOWHERE],
+        Err(e) => return Err(e),
+    };
+    AddressBook::of_found(place, FoundAddresses { used, ..FoundAddresses::default() })
 }
 
 /// Whether a server of the target, or its proxy, is on this host. One whose name has no address is

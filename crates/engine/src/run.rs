@@ -16,6 +16,7 @@ use crate::link::{self, TlsTarget, Tunnel};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
+use crate::pool::script_client::{Script, script_of};
 use crate::reactor::{Backend, COVERED, ReceiveClock, Waiter, WireRequests};
 use crate::resolve;
 use crate::sys::clock::{self, MonotonicClock};
@@ -33,8 +34,7 @@ use knee_load::measure::{
 use knee_load::rng;
 use knee_load::session::{SCRIPT_ROWS, SessionPlan};
 use knee_load::spec::{BackendChoice, Load, Share, TimestampsChoice, TrialSpec, WorkerRange};
-use knee_load::time::Clock;
-use knee_script::Script;
+use knee_load::time::{Clock, Nanos};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
@@ -46,6 +46,9 @@ use std::time::Duration;
 
 /// Most start times kept for the gap statistics, over all workers: 32 MB.
 pub(crate) const STARTS_MAX: usize = 4_000_000;
+
+/// The longest wait for messages that the server of a subscription sent before the end.
+const LATE_MESSAGE: Nanos = Nanos::from_secs(1);
 
 /// Least time between all workers being ready and the start, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
@@ -95,8 +98,9 @@ pub fn run_observed(
     // No more workers than there is work for.
     let users_max = connections_of(spec) / spec.target.lanes_per_user();
     let workers = spec.engine.workers.clamp(1, users_max.max(1));
-    let mut show = |interval: &Interval, part: &IntervalPart| {
-        observer.on_interval(interval, &part.response);
+    let mut show = |progress: Progress<'_>| match progress {
+        Progress::Interval(interval, part) => observer.on_interval(interval, &part.response),
+        Progress::Console(line) => observer.on_note(&line),
     };
     run_crew(spec, (WorkerRange::whole(workers), None), &mut show, stop, vantage)
 }
@@ -119,7 +123,11 @@ pub fn run_part(
         let line = "a scenario with 'exec' runs on one machine: agents start no programs";
         return Err(RunError::NotPermitted(line.to_owned()));
     }
-    let mut show = |_: &Interval, part: &IntervalPart| barrier.part(part);
+    let mut show = |progress: Progress<'_>| {
+        if let Progress::Interval(_, part) = progress {
+            barrier.part(part);
+        }
+    };
     run_crew(spec, (crew, Some(barrier)), &mut show, stop, None)
 }
 
@@ -129,13 +137,21 @@ type RunParts = (Vec<io::Result<WorkerResult>>, Vec<Interval>, Vec<SentinelSampl
 /// A thread that makes sentinels.
 type SentinelThread<'scope> = thread::ScopedJoinHandle<'scope, io::Result<Vec<SentinelSample>>>;
 
-/// Receives each interval as it ends, with the workers' contributions.
-type IntervalSink<'a> = &'a mut dyn FnMut(&Interval, &IntervalPart);
+/// What happens while a trial runs.
+enum Progress<'a> {
+    /// An interval has ended, with the workers' contributions.
+    Interval(&'a Interval, &'a IntervalPart),
+    /// A script wrote a line to its console.
+    Console(String),
+}
+
+/// Receives what happens.
+type ProgressSink<'a> = &'a mut dyn FnMut(Progress<'_>);
 
 fn run_crew(
     spec: &TrialSpec,
     (crew, barrier): (WorkerRange, Option<&dyn StartBarrier>),
-    show: IntervalSink<'_>,
+    show: ProgressSink<'_>,
     stop: &AtomicBool,
     mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
@@ -160,7 +176,7 @@ fn run_crew(
     let waits_only_for_target = plan.reading_delays() && all_are_here;
     let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
     let observed = vantage.map(Vantage::finish).map(|seen| match spec.target.protocol {
-        protocol if protocol.is_in_datagrams() => seen.of_datagrams(),
+        protocol if protocol.is_in_datagrams() => seen.without_tcp(),
         _ => seen,
     });
     let steal_percent = HostTime::now().steal_percent_since(time);
@@ -332,12 +348,9 @@ impl<'a> RunPlan<'a> {
         let servers = 1 + spec.target.further.len() as u64;
         host::ensure_files(crew.part(servers * u64::from(connections_of(spec))))?;
         let patience = Duration::from_nanos(spec.connect_timeout.0);
-        let reached = spec.target.each_server().map(|target| {
-            let book = match &spec.load {
-                Load::Overload(_) => resolve::addresses_of(&target, patience)?,
-                _ if spec.engine.was_reached => resolve::addresses_of(&target, patience)?,
-                _ => resolve::reach_target(&target, patience)?,
-            };
+        let must_answer = !matches!(spec.load, Load::Overload(_)) && !spec.engine.was_reached;
+        let books = resolve::reach_servers(&spec.target, patience, must_answer)?;
+        let reached = spec.target.each_server().zip(books).map(|(target, book)| {
             let (tls, tunnel) = (link::tls_target(&target)?, Tunnel::of(&target));
             Ok(ReachedServer { book: Arc::new(book), tls, tunnel })
         });
@@ -350,9 +363,7 @@ impl<'a> RunPlan<'a> {
             spare: spare_processors(&servers, crew.workers),
             servers,
             requests: serialise_all(&spec.target),
-            script: (spec.target.sessions.as_ref())
-                .and_then(|plan| plan.script.clone())
-                .map(|plan| Arc::new(Script::new(plan))),
+            script: script_of(&spec.target)?,
             timestamps: match spec.engine.timestamps {
                 TimestampsChoice::Auto => Some(Timestamps::keep_on()),
                 TimestampsChoice::Off => None,
@@ -369,7 +380,7 @@ impl<'a> RunPlan<'a> {
     /// Runs each worker on its thread, and passes on intervals as they end.
     fn run_workers(
         &self,
-        show: IntervalSink<'_>,
+        show: ProgressSink<'_>,
         vantage: Option<&mut Vantage>,
     ) -> Result<RunParts, RunError> {
         let (parts, received) = mpsc::channel();
@@ -395,7 +406,7 @@ impl<'a> RunPlan<'a> {
                     vantage.begin(begin, self.spec.interval, self.spec.duration);
                 }
             }
-            let intervals = merge_intervals(self.crew.workers, &received, show);
+            let intervals = self.merge_intervals(&received, show);
             let done = handles.into_iter().map(|h| match h.join() {
                 Ok(done) => done,
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -454,6 +465,24 @@ impl<'a> RunPlan<'a> {
         self.work_over(io, client, share, parts)
     }
 
+    fn merge_intervals(
+        &self,
+        received: &Receiver<IntervalPart>,
+        show: ProgressSink<'_>,
+    ) -> Vec<Interval> {
+        let mut merger = IntervalMerger::new(self.crew.workers as usize);
+        while let Ok(part) = received.recv() {
+            if let Some((interval, part)) = merger.add(part) {
+                show(Progress::Interval(&interval, &part));
+            }
+            let lines = self.script.iter().flat_map(|script| script.take_console(false));
+            lines.for_each(|line| show(Progress::Console(line)));
+        }
+        let lines = self.script.iter().flat_map(|script| script.take_console(true));
+        lines.for_each(|line| show(Progress::Console(line)));
+        merger.finish()
+    }
+
     /// Start time of the workers, in nanoseconds of CLOCK_MONOTONIC. If there is none, they are
     /// stopped.
     fn begin(&self) -> u64 {
@@ -506,6 +535,12 @@ impl<'a> RunPlan<'a> {
         let window = self.window();
         // The steps of sessions count, not the sessions.
         let limit = client.rate_limit().filter(|_| !client.carries_sessions());
+        // Who subscribes has sent nothing that the server would have to answer.
+        let patience = if spec.target.protocol.subscribes() {
+            spec.timeout.min(LATE_MESSAGE)
+        } else {
+            spec.timeout + spec.connect_timeout
+        };
         let mut worker = Worker {
             driver: AnyDriver::new(spec, share).limited(limit.cloned(), spec),
             client,
@@ -516,7 +551,7 @@ impl<'a> RunPlan<'a> {
             waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins)
                 .of_worker(share.index - self.crew.first, self.spare),
             window,
-            give_up: window.end + spec.timeout + spec.connect_timeout,
+            give_up: spec.last_start() + patience,
             reading_delays: self.reading_delays(),
         };
         // All that takes time is done before the barrier; a worker that failed still has to come
@@ -558,20 +593,6 @@ pub fn connections_of(spec: &TrialSpec) -> u32 {
         }
         Load::Overload(load) => load.scheme.connecting_max(),
     }
-}
-
-fn merge_intervals(
-    workers: u32,
-    received: &Receiver<IntervalPart>,
-    show: IntervalSink<'_>,
-) -> Vec<Interval> {
-    let mut merger = IntervalMerger::new(workers as usize);
-    while let Ok(part) = received.recv() {
-        if let Some((interval, part)) = merger.add(part) {
-            show(&interval, &part);
-        }
-    }
-    merger.finish()
 }
 
 /// Waits of the workers over the window; late wake-ups count from the start.

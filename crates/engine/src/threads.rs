@@ -12,7 +12,7 @@ use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 /// A thread that works until it is stopped, or until this is dropped.
 #[derive(Debug)]
-pub(crate) struct StoppableThread<T> {
+pub struct StoppableThread<T> {
     stop: Arc<AtomicBool>,
     wake: Option<Arc<EventFd>>,
     thread: Option<JoinHandle<T>>,
@@ -24,7 +24,7 @@ impl<T> StoppableThread<T> {
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub(crate) fn start(
+    pub fn start(
         name: &str,
         wake: Option<Arc<EventFd>>,
         work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
@@ -39,7 +39,7 @@ impl<T> StoppableThread<T> {
     }
 
     /// Stops the thread and returns its result.
-    pub(crate) fn stop(mut self) -> T {
+    pub fn stop(mut self) -> T {
         let ended = self.end().expect("a thread is stopped once");
         ended.unwrap_or_else(|panic| resume_unwind(panic))
     }
@@ -70,7 +70,7 @@ pub struct RunningServer<A, S> {
 
 impl<A, S> RunningServer<A, S> {
     /// A server at this address, which serves on this thread.
-    pub(crate) fn new(address: A, thread: StoppableThread<S>) -> RunningServer<A, S> {
+    pub fn new(address: A, thread: StoppableThread<S>) -> RunningServer<A, S> {
         RunningServer { address, thread }
     }
 
@@ -98,7 +98,7 @@ impl<S> RunningServer<Address, S> {
 ///
 /// # Errors
 /// [`RunError::NotPermitted`]: the system refuses it.
-pub(crate) fn spawn<'scope, T: Send + 'scope>(
+pub fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -112,7 +112,7 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
 ///
 /// # Errors
 /// [`RunError::NotPermitted`]: the system refuses one of them.
-pub(crate) fn spawn_all<'scope, T, F>(
+pub fn spawn_all<'scope, T, F>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     works: impl IntoIterator<Item = F>,
@@ -141,7 +141,7 @@ where
 }
 
 /// Why a thread could not be had, and what to do.
-pub(crate) fn refused(error: &io::Error) -> RunError {
+pub fn refused(error: &io::Error) -> RunError {
     RunError::NotPermitted(format!(
         "cannot start a thread: {}; raise the limit of processes (ulimit -u; pids.max of a \
          container) or of memory (ulimit -v), or use fewer threads",
@@ -150,7 +150,7 @@ pub(crate) fn refused(error: &io::Error) -> RunError {
 }
 
 /// The same where errors of the system are passed on.
-pub(crate) fn error(error: &io::Error) -> io::Error {
+pub fn error(error: &io::Error) -> io::Error {
     io::Error::other(refused(error))
 }
 

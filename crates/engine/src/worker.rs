@@ -1,4 +1,16 @@
 //! One worker: the hot loop of a run, on a thread of its own. Workers share nothing.
+//!
+//! # When the time is read
+//!
+//! Time is read once per event and once per operation started, not once per pass. On a busy worker
+//! a pass handles dozens of events, and one shared reading would credit the target with the
+//! generator's own work. Where starting an operation does not send its request
+//! ([`Client::starts_send`]), as over HTTP/2, the time of the event stands for all that it starts:
+//! the time until all of them leave together is the generator's anyway. A backend that hands over
+//! what is sent only when it waits ([`Backend::sends_at_once`], io_uring) gets it once per pass, as
+//! several payloads would wait for each other.
+//!
+//! `tests` drives this loop in virtual time over a simulated kernel.
 
 use crate::generator::WorkerUse;
 use crate::pool::client::Client;
@@ -119,7 +131,7 @@ impl<K: Clock + Clone> Worker<K> {
             session.pump(io, now, STARTS_PER_PASS);
             session.client.flush(io, &|| clock.now());
             let told_to_stop = stop.load(Ordering::Relaxed);
-            let is_enough = enough.load(Ordering::Relaxed);
+            let is_enough = enough.load(Ordering::Relaxed) || session.client.ends_trial();
             if told_to_stop || is_enough || session.is_over(now, give_up) {
                 break told_to_stop;
             }

@@ -3,7 +3,6 @@
 
 mod support;
 
-use knee_engine::serve::http::{App, HttpServer, HttpServerSpec};
 use knee_engine::sys::socket::{Address, Listener, RawAddress};
 use knee_load::law::Law;
 use knee_load::measure::{Outcome, SessionAttempts, SessionMeasured, Trial};
@@ -14,6 +13,7 @@ use knee_load::spec::{
     parse_header,
 };
 use knee_load::time::Nanos;
+use knee_serve::http::{App, HttpServer, HttpServerSpec};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use support::run_over;
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
 fn shop() -> (HttpServer, u16) {
-    let server = HttpServer::start(HttpServerSpec {
+    let server = knee_serve::http::start(HttpServerSpec {
         listen: Address::Tcp("127.0.0.1:0".parse().unwrap()),
         app: Some(App::Shop),
         ..HttpServerSpec::default()

@@ -1,4 +1,7 @@
 //! The connection to NATS, and the runtime that it lives in: all that is asynchronous begins here.
+//!
+//! One thread has both. Workers have descriptors of their own and never touch it: what they report
+//! goes through a thread.
 
 use crate::nats_access::NatsAccess;
 use crate::protocol::{
@@ -18,8 +21,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// How long another who makes the same stream may take for it.
-const MADE_ELSEWHERE: Duration = Duration::from_millis(250);
+/// Wait before the second attempt to create a stream that another process may be creating.
+const CREATE_RETRY: Duration = Duration::from_millis(250);
 
 /// State of the connection to NATS.
 #[derive(Debug, Default)]
@@ -51,12 +54,12 @@ impl NatsLink {
         }
     }
 
-    /// What the server refused first, such as a subject that this login has no right to.
+    /// First refusal of the server, such as for a subject that this login may not use.
     pub(crate) fn refused(&self) -> Option<String> {
         self.refused.get().cloned()
     }
 
-    /// Time at which it came back last, by the monotonic clock; 0: it never went.
+    /// Time of the last reconnect, by the monotonic clock; 0: none.
     pub(crate) fn back_ns(&self) -> u64 {
         self.back_ns.load(Ordering::Relaxed)
     }
@@ -81,8 +84,8 @@ struct Background {
 
 impl Background {
     fn start() -> io::Result<Background> {
-        // tokio panics where it gets no thread for what blocks: whether there is one is tried
-        // first, and tokio keeps its first one for good.
+        // tokio panics if it cannot start a thread for blocking work. So a thread is started first
+        // as a test, and tokio keeps its first one for good.
         let probe = thread::Builder::new().spawn(|| ())?;
         let _ = probe.join();
         let runtime =
@@ -113,22 +116,22 @@ pub(crate) struct Bus {
     pub(crate) client: Client,
     pub(crate) stream: jetstream::Context,
     pub(crate) link: Arc<NatsLink>,
-    /// Where it is, without secrets.
+    /// Addresses, without secrets.
     pub(crate) place: String,
 }
 
 impl Bus {
-    /// Connects; `name` is what the server's lists show. `inbox`: whose answers come here, which
-    /// nobody else can be permitted to read.
+    /// Connects. The server lists the connection as `name`. Answers come to the inbox of `inbox`,
+    /// which no other login needs to read.
     pub(crate) fn connect(access: &NatsAccess, name: &str, inbox: &str) -> Result<Bus, RunError> {
         let place = access.place();
         let runtime = Background::start()
             .map_err(|e| RunError::NotPermitted(format!("cannot start a thread for NATS: {e}")))?;
         let link = Arc::new(NatsLink::default());
-        let told = link.clone();
+        let noted = link.clone();
         let options = access.options(name)?.custom_inbox_prefix(inbox_prefix(inbox));
         let options = options.event_callback(move |event| {
-            told.note(&event);
+            noted.note(&event);
             std::future::ready(())
         });
         let urls: Vec<&str> = access.url.as_str().split(',').map(str::trim).collect();
@@ -137,7 +140,7 @@ impl Bus {
             .block_on(async { options.connect(urls).await })
             .map_err(|e| RunError::FleetLost(format!("no NATS at {place}: {}", chain(&e))))?;
         let stream = {
-            // It starts a task of its own.
+            // JetStream starts a task.
             let _entered = runtime.handle.enter();
             let mut stream = jetstream::new(client.clone());
             stream.set_timeout(Duration::from_secs(5));
@@ -164,8 +167,8 @@ impl Bus {
     pub(crate) fn stores(&self) -> Result<Stores, RunError> {
         self.run(Stores::open(&self.stream)).map_err(|why| {
             RunError::FleetLost(format!(
-                "the NATS at {} has no JetStream for us ({why}): start it with -js, or permit it \
-                 to this account",
+                "JetStream is not available at {} ({why}): start nats-server with -js, or permit \
+                 JetStream to this account",
                 self.place
             ))
         })
@@ -189,7 +192,7 @@ impl Stores {
             max_age: KEPT,
             ..stream::Config::default()
         };
-        let results = stream_of(context, results).await?;
+        let results = open_stream(context, results).await?;
         Ok(Stores {
             agents: bucket(context, AGENTS, LEASE).await?,
             coordinator: bucket(context, COORDINATOR, LEASE).await?,
@@ -210,7 +213,7 @@ const FULL: [ErrorCode; 6] = [
     ErrorCode::STREAM_MAX_STREAM_BYTES_EXCEEDED,
 ];
 
-/// Why JetStream did not store something, and what to do where it is full.
+/// Why JetStream did not store something, and what to do if it is full.
 pub(crate) fn not_stored(error: &(dyn std::error::Error + 'static)) -> String {
     let why = chain(error);
     if !is_full(error) {
@@ -235,18 +238,18 @@ impl Stores {
     }
 }
 
-/// How full JetStream is, in words; empty where it does not say.
+/// How full JetStream is, in words; empty if it does not report it.
 pub(crate) async fn fullness(context: &jetstream::Context, stores: &Stores) -> String {
     let results = stores.results.get_info().await.map(|info| info.state.bytes);
     let (Ok(results), Ok(account)) = (results, context.query_account().await) else {
         return String::new();
     };
-    let of = match account.limits.max_storage {
+    let limit = match account.limits.max_storage {
         Some(most) if most > 0 => format!(" of {}", bytes_words(most as u64)),
         _ => String::new(),
     };
     format!(
-        " Stream {RESULTS} has {}, all streams of the account {}{of}.",
+        " Stream {RESULTS} has {}, all streams of the account {}{limit}.",
         bytes_words(results),
         bytes_words(account.storage)
     )
@@ -256,23 +259,23 @@ fn bytes_words(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// A stream, made where it is not there yet.
-async fn stream_of(
+/// Opens a stream, and creates it if it does not exist.
+async fn open_stream(
     context: &jetstream::Context,
     config: stream::Config,
 ) -> Result<stream::Stream, String> {
-    let mut got = context.get_or_create_stream(config.clone()).await;
-    // Where two make it at once, the server may refuse one of them because of what the other has
-    // just made (nats-server, error 10065). It then exists.
-    if got.is_err() {
-        tokio::time::sleep(MADE_ELSEWHERE).await;
-        got = context.get_or_create_stream(config).await;
+    let mut stream = context.get_or_create_stream(config.clone()).await;
+    // If two clients create it at once, the server may refuse one of them (nats-server, error
+    // 10065). The stream then exists.
+    if stream.is_err() {
+        tokio::time::sleep(CREATE_RETRY).await;
+        stream = context.get_or_create_stream(config).await;
     }
-    got.map_err(|e| chain(&e))
+    stream.map_err(|e| chain(&e))
 }
 
-/// A bucket: a stream of this form (NATS ADR-8). The library's own call asks for facts that
-/// servers before 2.10 do not tell.
+/// Opens a bucket, which is a stream of this form (NATS ADR-8). The library's own call needs
+/// answers that servers before 2.10 do not send.
 async fn bucket(
     context: &jetstream::Context,
     name: &str,
@@ -290,13 +293,13 @@ async fn bucket(
         allow_direct: true,
         ..stream::Config::default()
     };
-    stream_of(context, config).await?;
+    open_stream(context, config).await?;
     context.get_key_value(name).await.map_err(|e| chain(&e))
 }
 
 /// Encodes a value as a message.
 pub(crate) fn json(value: &impl Serialize) -> bytes::Bytes {
-    // No message has a map whose keys are no strings, which is the only possible error.
+    // The only possible error is a map whose keys are not strings, and no message has one.
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 
@@ -305,7 +308,7 @@ pub(crate) fn parse<T: DeserializeOwned>(payload: &[u8]) -> Option<T> {
     serde_json::from_slice(payload).ok()
 }
 
-/// An error with all that it came from, in one line.
+/// Formats an error and its sources in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();

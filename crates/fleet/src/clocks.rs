@@ -1,9 +1,11 @@
-//! How far two clocks are apart, from questions and answers over a network.
+//! Offset of two clocks, from exchanges over a network.
 //!
 //! Each answer has four times. The asker notes when it asked and when the answer came back, the
 //! other when the question came and when the answer went. The quickest of many is the most exact.
 //! Whatever the network did to it, the other clock is known to half of its round trip (RFC 5905
 //! §8).
+//!
+//! The host's chrony is also asked for its own bound.
 
 use crate::bus::now_ns;
 use crate::protocol::ClockReading;
@@ -20,7 +22,7 @@ pub(crate) const READINGS: usize = 24;
 /// Estimate of an agent's clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClockEstimate {
-    /// How far its monotonic clock is ahead of this host's.
+    /// Its monotonic clock minus this host's.
     pub ahead_ns: i64,
     /// Half of the quickest round trip, without the time that the agent took.
     pub uncertainty_ns: u64,
@@ -29,15 +31,16 @@ pub(crate) struct ClockEstimate {
 }
 
 /// The best of several exchanges: times of the request and the answer on this host, and the answer.
-pub(crate) fn best_of(exchanges: &[(u64, u64, ClockReading)]) -> Option<ClockEstimate> {
-    let read = |&(asked, back, reading): &(u64, u64, ClockReading)| {
-        let there = reading.went_ns.saturating_sub(reading.came_ns);
-        let round_trip = back.saturating_sub(asked).saturating_sub(there);
-        let way = |there: u64, here: u64| i128::from(there) - i128::from(here);
-        let ahead = (way(reading.came_ns, asked) + way(reading.went_ns, back)) / 2;
+pub(crate) fn best_estimate(exchanges: &[(u64, u64, ClockReading)]) -> Option<ClockEstimate> {
+    let estimate = |&(sent_ns, received_ns, reading): &(u64, u64, ClockReading)| {
+        let answering_ns = reading.went_ns.saturating_sub(reading.came_ns);
+        let round_trip = received_ns.saturating_sub(sent_ns).saturating_sub(answering_ns);
+        let difference = |theirs: u64, ours: u64| i128::from(theirs) - i128::from(ours);
+        let ahead =
+            (difference(reading.came_ns, sent_ns) + difference(reading.went_ns, received_ns)) / 2;
         ClockEstimate { ahead_ns: ahead as i64, uncertainty_ns: round_trip / 2, reading }
     };
-    exchanges.iter().map(read).min_by_key(|r| r.uncertainty_ns)
+    exchanges.iter().map(estimate).min_by_key(|r| r.uncertainty_ns)
 }
 
 impl ClockEstimate {
@@ -45,8 +48,8 @@ impl ClockEstimate {
     /// its monotonic clock, and `own_error_ns` the error that chrony reports on this host.
     pub(crate) fn for_report(&self, ahead_ns: i64, own_error_ns: Option<u64>) -> AgentClock {
         let offset_ns = self.ahead_ns + self.reading.realtime_ahead_ns - ahead_ns;
-        let both = self.reading.chrony_error_ns.zip(own_error_ns);
-        let permitted = both.map(|(theirs, ours)| theirs + ours + self.uncertainty_ns);
+        let errors = self.reading.chrony_error_ns.zip(own_error_ns);
+        let permitted = errors.map(|(theirs, ours)| theirs + ours + self.uncertainty_ns);
         AgentClock {
             offset_ns,
             uncertainty_ns: self.uncertainty_ns,
@@ -57,12 +60,12 @@ impl ClockEstimate {
     }
 
     /// Converts a time of this host's monotonic clock to the agent's.
-    pub(crate) fn there(&self, here_ns: u64) -> u64 {
-        here_ns.saturating_add_signed(self.ahead_ns)
+    pub(crate) fn agent_ns(&self, own_ns: u64) -> u64 {
+        own_ns.saturating_add_signed(self.ahead_ns)
     }
 }
 
-/// The largest error of the time of day, in nanoseconds. `None` where chrony does not run or is not
+/// The largest error of the time of day, in nanoseconds. `None` if chrony does not run or is not
 /// synchronised. It asks a program and waits for its answer.
 pub(crate) fn chrony_error_ns_max() -> Option<u64> {
     let mut ask = Command::new("chronyc");
@@ -71,7 +74,7 @@ pub(crate) fn chrony_error_ns_max() -> Option<u64> {
     parse_tracking(&String::from_utf8_lossy(&answer.stdout))
 }
 
-/// What is left to be corrected, the root dispersion and half of the root delay: chrony's own bound
+/// Parses chrony's bound: remaining correction, root dispersion and half of the root delay
 /// (chronyc(1), "Root dispersion").
 fn parse_tracking(line: &str) -> Option<u64> {
     let fields: Vec<&str> = line.trim().split(',').collect();
@@ -83,8 +86,9 @@ fn parse_tracking(line: &str) -> Option<u64> {
     (leap != "Not synchronised").then_some((bound * 1e9) as u64)
 }
 
-// Times in which this process did not run: it was stopped, or its machine was. A worker of a closed
-// loop that sleeps until a response comes cannot tell. A thread that only reads the clock can.
+// Times in which this process did not run, because it or its machine was stopped. A worker of a
+// closed loop that sleeps until a response comes does not notice; a thread that reads the
+// clock does.
 
 /// Interval of reading the clock.
 const TICK: Duration = Duration::from_millis(20);
@@ -101,15 +105,15 @@ pub(crate) struct PauseWatch {
 }
 
 impl PauseWatch {
-    /// Starts it. Where no thread can be had, no stop is seen.
+    /// Starts the thread. If it cannot be started, no stops are noted.
     pub(crate) fn start() -> PauseWatch {
         let is_over = Arc::new(AtomicBool::new(false));
-        let told = is_over.clone();
+        let ends = is_over.clone();
         let thread = thread::Builder::new().name("stops".to_owned());
         let watch = move || {
             let mut stops = Vec::new();
             let mut due = now_ns() + TICK.as_nanos() as u64;
-            while !told.load(Ordering::Relaxed) {
+            while !ends.load(Ordering::Relaxed) {
                 thread::sleep(TICK);
                 let now = now_ns();
                 if now.saturating_sub(due) >= STOP_MIN_NS {
@@ -176,11 +180,11 @@ mod tests {
                 exchanges.push((now, now + to + work + fro, reading));
                 now += 1_000_000;
             }
-            let read = best_of(&exchanges).unwrap();
+            let read = best_estimate(&exchanges).unwrap();
             prop_assert!(read.ahead_ns.abs_diff(ahead) <= read.uncertainty_ns + 1);
-            let there = read.there(now);
+            let agent_ns = read.agent_ns(now);
             let truly = now.saturating_add_signed(ahead);
-            prop_assert!(there.abs_diff(truly) <= read.uncertainty_ns + 1);
+            prop_assert!(agent_ns.abs_diff(truly) <= read.uncertainty_ns + 1);
         }
     }
 

@@ -5,6 +5,8 @@
 //! the sums of all intervals up to its own. So the next one replaces a lost one, and its figures
 //! are shown an interval later. None of it is in the report, which is made of what the agents
 //! deliver.
+//!
+//! A histogram has 270 KB, and a coordinator would hold one of each agent.
 
 use knee_load::measure::{
     AgentInterval, EndedCounts, Histogram, HistogramCounts, Interval, IntervalPart, Outcome, Pacing,
@@ -21,7 +23,7 @@ pub(crate) struct IntervalShare {
 }
 
 impl IntervalShare {
-    pub(crate) fn of(part: &IntervalPart) -> IntervalShare {
+    pub(crate) fn new(part: &IntervalPart) -> IntervalShare {
         IntervalShare {
             response: part.response.counts(),
             // A clone of all would copy the histogram too.
@@ -35,18 +37,18 @@ impl IntervalShare {
         }
     }
 
-    /// The same with times as exact as they are looked at.
+    /// The share with response times rounded to the resolution of the live view.
     pub(crate) fn coarse(&self) -> IntervalShare {
         IntervalShare { response: self.response.coarse(), but: self.but.clone() }
     }
 
-    /// Which interval it belongs to, or which is the last in it.
+    /// Index of its interval, or of the last one in a sum.
     pub(crate) fn index(&self) -> u64 {
         self.but.index
     }
 
-    /// Summary of the agent whose share it is.
-    pub(crate) fn of_agent(&self, agent: &str) -> AgentInterval {
+    /// Summary of the agent that this share belongs to.
+    pub(crate) fn agent_interval(&self, agent: &str) -> AgentInterval {
         AgentInterval {
             agent: agent.to_owned(),
             is_silent: false,
@@ -62,14 +64,14 @@ impl IntervalShare {
         self.response.merge(&other.response);
     }
 
-    /// The interval and its response times, where this share is the whole.
-    pub(crate) fn whole(mut self) -> (Interval, Histogram) {
+    /// Converts the merged share of all agents to the interval and its response times.
+    pub(crate) fn into_interval(mut self) -> (Interval, Histogram) {
         self.but.response.add(&self.response);
         (self.but.interval(), self.but.response)
     }
 
-    /// Adds an agent's next interval to the sum of those before. Bounds, what is under way and the
-    /// largest lateness are those of the last one.
+    /// Adds an agent's next interval to the sum of the earlier ones. Bounds, operations in flight
+    /// and the largest pacing error are those of the last one.
     pub(crate) fn accumulate(&mut self, part: &IntervalShare) {
         self.but.under_way = None;
         self.merge(part.clone());
@@ -130,11 +132,12 @@ const PATIENCE: u64 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct LiveMerge {
     /// Progress of each agent.
-    seen: BTreeMap<String, AgentProgress>,
+    agents: BTreeMap<String, AgentProgress>,
     /// The next interval to be shown.
     next: u64,
-    /// Agents that have come to it, and the last interval that any has come to.
-    here: usize,
+    /// Agents with a snapshot that is not shown yet.
+    arrived: usize,
+    /// The last interval of any snapshot.
     newest: Option<u64>,
 }
 
@@ -150,43 +153,43 @@ impl LiveMerge {
     /// A merge of agents of these names.
     pub(crate) fn new<'a>(agents: impl Iterator<Item = &'a str>) -> LiveMerge {
         LiveMerge {
-            seen: agents.map(|a| (a.to_owned(), AgentProgress::default())).collect(),
+            agents: agents.map(|a| (a.to_owned(), AgentProgress::default())).collect(),
             ..LiveMerge::default()
         }
     }
 
     /// Adds a snapshot. Returns the intervals that can be shown now.
     pub(crate) fn add(&mut self, agent: &str, sum: IntervalShare) -> Vec<(Interval, Histogram)> {
-        let Some(seen) = self.seen.get_mut(agent) else {
+        let Some(progress) = self.agents.get_mut(agent) else {
             return Vec::new();
         };
-        let newest = seen.waiting.back().map(IntervalShare::index);
+        let newest = progress.waiting.back().map(IntervalShare::index);
         if newest.is_none_or(|newest| newest < sum.index()) && sum.index() >= self.next {
-            self.here += usize::from(newest.is_none());
+            self.arrived += usize::from(newest.is_none());
             self.newest = self.newest.max(Some(sum.index()));
-            seen.waiting.push_back(sum);
+            progress.waiting.push_back(sum);
         }
         let mut shown = Vec::new();
-        while let Some(interval) = self.ready().then(|| self.show()) {
-            shown.push(interval);
+        while self.is_ready() {
+            shown.push(self.take_interval());
         }
         shown
     }
 
-    fn ready(&self) -> bool {
+    fn is_ready(&self) -> bool {
         let is_behind = |newest| newest >= self.next + PATIENCE;
-        self.here >= self.seen.len() || self.newest.is_some_and(is_behind)
+        self.arrived >= self.agents.len() || self.newest.is_some_and(is_behind)
     }
 
-    fn show(&mut self) -> (Interval, Histogram) {
+    fn take_interval(&mut self) -> (Interval, Histogram) {
         let index = self.next;
         self.next += 1;
         let mut merged: Option<IntervalShare> = None;
-        let mut agents = Vec::with_capacity(self.seen.len());
-        for (agent, seen) in &mut self.seen {
+        let mut agents = Vec::with_capacity(self.agents.len());
+        for (agent, progress) in &mut self.agents {
             let mut latest = None;
-            while seen.waiting.front().is_some_and(|part| part.index() <= index) {
-                latest = seen.waiting.pop_front();
+            while progress.waiting.front().is_some_and(|part| part.index() <= index) {
+                latest = progress.waiting.pop_front();
             }
             let Some(sum) = latest else {
                 agents.push(AgentInterval {
@@ -196,17 +199,16 @@ impl LiveMerge {
                 });
                 continue;
             };
-            let part = sum.since(&seen.shown);
-            agents.push(part.of_agent(agent));
-            seen.shown = sum;
+            let part = sum.since(&progress.shown);
+            agents.push(part.agent_interval(agent));
+            progress.shown = sum;
             match &mut merged {
                 Some(merged) => merged.merge(part),
                 None => merged = Some(part),
             }
         }
-        let has_more = |seen: &&AgentProgress| !seen.waiting.is_empty();
-        self.here = self.seen.values().filter(has_more).count();
-        let (interval, response) = merged.unwrap_or_default().whole();
+        self.arrived = self.agents.values().filter(|agent| !agent.waiting.is_empty()).count();
+        let (interval, response) = merged.unwrap_or_default().into_interval();
         (Interval { agents, ..interval }, response)
     }
 }
@@ -220,7 +222,7 @@ mod tests {
     fn part(index: u64, completed: u64) -> IntervalShare {
         let mut response = Histogram::default();
         response.record_n(Nanos::from_micros(100 + index), completed);
-        IntervalShare::of(&IntervalPart {
+        IntervalShare::new(&IntervalPart {
             index,
             start_ns: index * 1_000,
             end_ns: (index + 1) * 1_000,
@@ -271,7 +273,7 @@ mod tests {
         let mut merge = LiveMerge::new(["a", "b"].into_iter());
         let shown: usize = a.into_iter().map(|sum| merge.add("a", sum).len()).sum();
         assert_eq!(shown, 3, "two behind");
-        // And what comes late is not shown twice.
+        // A late snapshot is not shown twice.
         assert!(merge.add("b", part(0, 1)).is_empty());
     }
 }

@@ -1,8 +1,11 @@
 //! Leases: one for each agent, its key in the bucket of agents, and one for the coordinator.
-//! They are renewed while their holder is there.
+//! The holder renews its lease.
 //!
-//! An agent takes, renews and gives back its lease by publishing alone. Its login needs no right to
-//! read JetStream, which would let it have a stored message sent to any subject.
+//! An agent takes, renews and returns its lease by publishing only. So its login needs no
+//! permission to read JetStream, which would let it send stored messages to any subject.
+//!
+//! A **lease** is what an agent or coordinator renews while it is there. A **worker range**
+//! (`WorkerRange`) is the workers of one agent, of all that are numbered through.
 
 use crate::bus::{Bus, NatsLink, Stores, chain, json, not_stored, parse};
 use crate::is_dead;
@@ -23,7 +26,7 @@ use tokio::time::{sleep, timeout};
 const READ_PATIENCE: Duration = Duration::from_secs(2);
 /// An expired lease is gone from the bucket within this time more.
 const EXPIRY_SLACK: Duration = Duration::from_secs(2);
-/// Time between two attempts to take a lease that somebody has.
+/// Time between two attempts to take a lease that is held.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Store of the leases of agents.
@@ -34,7 +37,7 @@ pub(crate) struct AgentLeases {
 }
 
 impl AgentLeases {
-    pub(crate) fn of(bus: &Bus) -> AgentLeases {
+    pub(crate) fn new(bus: &Bus) -> AgentLeases {
         AgentLeases { stream: bus.stream.clone(), link: bus.link.clone() }
     }
 
@@ -58,10 +61,10 @@ impl AgentLeases {
             match timeout(READ_PATIENCE, self.holder(&facts.name)).await {
                 Ok(Ok(Some(other))) if !is_dead(&other.host, other.pid) => return Ok(false),
                 Ok(Ok(_)) => {
-                    let taken = self.put(facts, None).await;
-                    return taken.map(|()| true).map_err(|e| self.refusal(&e));
+                    let put = self.put(facts, None).await;
+                    return put.map(|()| true).map_err(|e| self.refusal(&e));
                 }
-                // It may not read who has it. A lease that nobody renews ends by itself.
+                // This login may not read the holder. A lease that is not renewed expires.
                 _ if since.elapsed() > LEASE + EXPIRY_SLACK => return Ok(false),
                 _ => sleep(AGAIN).await,
             }
@@ -94,7 +97,7 @@ impl AgentLeases {
         sent.await?.await.map(drop)
     }
 
-    /// Who has it; `None`: nobody, or somebody who cannot be made out.
+    /// The holder of a name; `None`: there is none, or its facts cannot be read.
     async fn holder(&self, name: &str) -> Result<Option<AgentFacts>, String> {
         let store = self.stream.get_key_value(AGENTS).await.map_err(|e| chain(&e))?;
         let held = store.get(name).await.map_err(|e| chain(&e))?;
@@ -102,12 +105,12 @@ impl AgentLeases {
     }
 
     async fn make_stores(&self) -> Result<(), RunError> {
-        let made = Stores::open(&self.stream).await;
-        made.map(drop).map_err(|why| {
+        let stores = Stores::open(&self.stream).await;
+        stores.map(drop).map_err(|why| {
             RunError::FleetLost(format!(
-                "NATS has no JetStream for this agent ({}): start it with -js, or permit it to \
-                 this account. Where agents have logins of their own, run 'knee fleet ls' once \
-                 with the coordinator's login, which makes the streams",
+                "JetStream is not available to this agent ({}): start nats-server with -js, or \
+                 permit JetStream to this account. If agents have their own logins, run 'knee \
+                 fleet ls' once with the coordinator's login to create the streams",
                 self.link.refused().unwrap_or(why)
             ))
         })
@@ -116,10 +119,12 @@ impl AgentLeases {
     fn refusal(&self, error: &PublishError) -> RunError {
         match self.link.refused() {
             Some(why) => RunError::NotPermitted(format!(
-                "NATS refuses the lease of this agent ({why}): give the --name that this login \
-                 is for"
+                "NATS refuses the lease of this agent ({why}): use the --name of this login"
             )),
-            None => RunError::FleetLost(format!("no lease for an agent: {}", not_stored(error))),
+            None => RunError::FleetLost(format!(
+                "cannot take the lease of an agent: {}",
+                not_stored(error)
+            )),
         }
     }
 }
@@ -149,16 +154,18 @@ impl CoordinatorLease {
         facts: CoordinatorFacts,
     ) -> Result<CoordinatorLease, RunError> {
         let store = &stores.coordinator;
-        let none = |why: String| RunError::FleetLost(format!("no lease for a coordinator: {why}"));
+        let failed = |why: String| {
+            RunError::FleetLost(format!("cannot take the coordinator's lease: {why}"))
+        };
         let revision = match store.create(LEASE_KEY, json(&facts)).await {
             Ok(revision) => revision,
             Err(_) => {
-                let held = store.get(LEASE_KEY).await.map_err(|e| none(not_stored(&e)))?;
+                let held = store.get(LEASE_KEY).await.map_err(|e| failed(not_stored(&e)))?;
                 let other = held.as_deref().and_then(parse::<CoordinatorFacts>);
                 if let Some(other) = other.filter(|other| !is_dead(&other.host, other.pid)) {
                     return Err(refusal(&other));
                 }
-                store.put(LEASE_KEY, json(&facts)).await.map_err(|e| none(not_stored(&e)))?
+                store.put(LEASE_KEY, json(&facts)).await.map_err(|e| failed(not_stored(&e)))?
             }
         };
         let shared = Arc::new(LeaseState::default());
@@ -179,7 +186,7 @@ impl CoordinatorLease {
                 let revision = shared.revision.load(Ordering::Relaxed);
                 let renewed = match store.update(LEASE_KEY, json(&facts), revision).await {
                     Ok(revision) => Some(revision),
-                    // It ended while NATS was away: take it again unless somebody has it.
+                    // It expired while NATS was away: take it unless another coordinator has it.
                     Err(_) => store.create(LEASE_KEY, json(&facts)).await.ok(),
                 };
                 if let Some(revision) = renewed {
@@ -215,8 +222,8 @@ impl CoordinatorLease {
 
 fn refusal(other: &CoordinatorFacts) -> RunError {
     RunError::NotPermitted(format!(
-        "the fleet is in use: {} (process {}) conducts run {} since {}. Wait for its end, or end \
-         it with 'knee fleet stop'",
-        other.host, other.pid, other.run, other.since
+        "the fleet is in use: run {} by process {} on {} since {}. Wait for its end, or end it \
+         with 'knee fleet stop'",
+        other.run, other.pid, other.host, other.since
     ))
 }

@@ -4,6 +4,17 @@
 //! trial made by all agents together. Shares are those of one process with as many workers, so that
 //! merges are exact. Nothing else in knee knows of it. This is the only crate with an async
 //! runtime. It begins with the first connection to NATS, so that a run on one machine has none.
+//!
+//! Workers are numbered through all agents (`WorkerRange`), which is why shares are those of one
+//! process. `protocol` has the subjects. `clocks`, `parcel`, `interval_share` and `permit` are
+//! tested without a network.
+//!
+//! From the bottom up:
+//!
+//! - `nats_access`, `parcel`, `interval_share`, `permit`; `protocol`: access, values that travel,
+//!   what an operator permits; subjects and messages.
+//! - `bus`; `clocks` and `leases`: the connection; the distance of clocks, who is there.
+//! - `agent`; `coordinator`: the two ends.
 
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
@@ -24,10 +35,7 @@ pub use coordinator::{
     AgentPresence, CollectedTrial, Fleet, FleetOptions, Selector, clear, collect, present, stop,
 };
 pub use nats_access::{NatsAccess, Patience};
-pub use permit::{Cidr, Permit, least_per_s};
-pub use protocol::{
-    AgentFacts, CoordinatorFacts, PROTOCOL, TargetAddress, TargetGreeting, TrialKey,
-};
+pub use protocol::{AgentFacts, CoordinatorFacts, PROTOCOL, TrialKey};
 
 /// Name of this host.
 fn host_name() -> String {
@@ -38,7 +46,7 @@ fn host_name() -> String {
     }
 }
 
-/// Whether a process of this host died, for example without giving its lease back.
+/// Whether a process of this host has died, possibly without returning its lease.
 fn is_dead(host: &str, pid: u32) -> bool {
     host == host_name() && !std::path::Path::new(&format!("/proc/{pid}")).exists()
 }

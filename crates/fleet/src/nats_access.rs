@@ -45,32 +45,33 @@ impl std::fmt::Debug for NatsAccess {
 }
 
 impl NatsAccess {
-    /// Fills what is not given from the context of that name in `folder`
+    /// Takes fields that are not given from the context `name` in `folder`
     /// (`~/.config/nats/context`).
     ///
     /// # Errors
     /// The file of the context cannot be read or parsed.
     pub fn or_context(self, name: &str, folder: &Path) -> Result<NatsAccess, RunError> {
         let path = folder.join(format!("{name}.json"));
-        let wrong = |why: String| {
-            RunError::NotPermitted(format!("the context {name}: {}: {why}", path.display()))
+        let invalid = |why: String| {
+            RunError::NotPermitted(format!("invalid context {name}: {}: {why}", path.display()))
         };
         if name.contains(['/', '\\']) {
-            return Err(wrong("a context has a name, not a path".to_owned()));
+            return Err(invalid("expected a name, not a path".to_owned()));
         }
-        let text = input::read_text(&path, input::SECRETS_MAX).map_err(|e| wrong(e.into()))?;
-        let context: NatsAccess = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        let text = input::read_text(&path, input::SECRETS_MAX).map_err(|e| invalid(e.into()))?;
+        let context: NatsAccess =
+            serde_json::from_str(&text).map_err(|e| invalid(e.to_string()))?;
         let url = Some(self.url).filter(|url| !url.is_empty());
         Ok(NatsAccess {
             url: url.unwrap_or(context.url),
-            user: own_or(self.user, context.user),
-            password: own_or(self.password, context.password),
-            token: own_or(self.token, context.token),
-            creds: own_or(self.creds, context.creds),
-            nkey: own_or(self.nkey, context.nkey),
-            ca: own_or(self.ca, context.ca),
-            cert: own_or(self.cert, context.cert),
-            key: own_or(self.key, context.key),
+            user: given_or(self.user, context.user),
+            password: given_or(self.password, context.password),
+            token: given_or(self.token, context.token),
+            creds: given_or(self.creds, context.creds),
+            nkey: given_or(self.nkey, context.nkey),
+            ca: given_or(self.ca, context.ca),
+            cert: given_or(self.cert, context.cert),
+            key: given_or(self.key, context.key),
         })
     }
 
@@ -84,13 +85,13 @@ impl NatsAccess {
         places.collect::<Vec<_>>().join(",")
     }
 
-    /// Options of the client; `name` is shown in the lists of the server.
+    /// Options of the client. The server lists the connection as `name`.
     pub(crate) fn options(&self, name: &str) -> Result<ConnectOptions, RunError> {
         let mut options = ConnectOptions::new()
             .name(name)
             .connection_timeout(Duration::from_secs(5))
             .ping_interval(Duration::from_secs(2))
-            // Whoever asks repeats what is lost when NATS goes away.
+            // Requests that are lost while NATS is away are repeated by their senders.
             .request_timeout(Some(Duration::from_secs(5)))
             .max_reconnects(None)
             .reconnect_delay_callback(|attempt| {
@@ -128,7 +129,7 @@ impl NatsAccess {
             }
             (None, None) => {}
             _ => {
-                let line = "a certificate for NATS needs its key, and a key its certificate";
+                let line = "a client certificate for NATS requires both a certificate and a key";
                 return Err(RunError::NotPermitted(line.to_owned()));
             }
         }
@@ -136,9 +137,9 @@ impl NatsAccess {
     }
 }
 
-/// The value that was given, or else that of a context, in which empty means none.
-fn own_or<T: AsRef<OsStr>>(own: Option<T>, of_context: Option<T>) -> Option<T> {
-    own.or(of_context.filter(|value| !value.as_ref().is_empty()))
+/// The given value, or else that of the context, where an empty one means none.
+fn given_or<T: AsRef<OsStr>>(given: Option<T>, in_context: Option<T>) -> Option<T> {
+    given.or(in_context.filter(|value| !value.as_ref().is_empty()))
 }
 
 fn read(path: &Path, what: &str) -> Result<String, RunError> {
@@ -146,32 +147,32 @@ fn read(path: &Path, what: &str) -> Result<String, RunError> {
 }
 
 fn unfit(path: &Path, what: &str, why: &str) -> RunError {
-    RunError::NotPermitted(format!("{} is to hold {what} for NATS: {why}", path.display()))
+    RunError::NotPermitted(format!("cannot read {what} for NATS from {}: {why}", path.display()))
 }
 
 /// Time between two attempts.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Willingness to wait for NATS, its streams and agents.
+/// How long to wait for NATS, its streams and agents.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Time limit of the wait; 0: what is missing is an error at once.
+    /// Time limit; 0: fail at once.
     pub limit: Duration,
-    /// Gets each new reason to wait, as a line for people.
+    /// Receives a line for each new reason to wait.
     pub tell: fn(&str),
 }
 
 impl Patience {
-    /// Attempts it until what it needs is there, the time is over or a signal came.
+    /// Repeats an attempt that fails with `FleetLost`, until the time limit or a signal.
     ///
     /// # Errors
-    /// The last attempt failed, or one for a reason that no time mends.
-    pub(crate) fn until_there<T>(
+    /// The error of the last attempt.
+    pub(crate) fn retry<T>(
         self,
         mut attempt: impl FnMut() -> Result<T, RunError>,
     ) -> Result<T, RunError> {
         let since = Instant::now();
-        let mut told = String::new();
+        let mut shown_reason = String::new();
         loop {
             let ended = attempt();
             let Err(RunError::FleetLost(why)) = &ended else {
@@ -180,9 +181,9 @@ impl Patience {
             if since.elapsed() >= self.limit || interrupt::is_raised() {
                 return ended;
             }
-            if *why != told {
+            if *why != shown_reason {
                 (self.tell)(&format!("waiting for up to {:.0?}: {why}", self.limit));
-                told.clone_from(why);
+                shown_reason.clone_from(why);
             }
             sleep(AGAIN);
         }
@@ -222,7 +223,7 @@ mod tests {
     fn attempts(limit: Duration, outcomes: &[Result<(), RunError>]) -> (u32, bool) {
         let mut count = 0;
         let patience = Patience { limit, tell: |line| assert!(line.contains("no NATS"), "{line}") };
-        let ended = patience.until_there(|| {
+        let ended = patience.retry(|| {
             count += 1;
             outcomes[(count as usize - 1).min(outcomes.len() - 1)].clone()
         });

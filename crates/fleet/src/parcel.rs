@@ -9,16 +9,16 @@ use serde::de::DeserializeOwned;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// NATS carries 1 MiB a message unless told otherwise.
+/// Size of a piece. The default limit of NATS is 1 MiB per message.
 pub(crate) const PIECE_BYTES: usize = 512 * 1024;
 
-/// No parcel unpacks to more: what claims to is not one of ours.
+/// Limit of an unpacked parcel, as protection against malformed input.
 const UNPACKED_MAX: u64 = 4 << 30;
 
 /// Packs a value into pieces, at least one.
 ///
 /// # Errors
-/// The value has no JSON; never for those that are sent here.
+/// The value cannot be written as JSON.
 pub(crate) fn pack(value: &impl Serialize) -> io::Result<Vec<Bytes>> {
     let json = serde_json::to_vec(value)?;
     let mut packed = Vec::new();
@@ -28,10 +28,10 @@ pub(crate) fn pack(value: &impl Serialize) -> io::Result<Vec<Bytes>> {
     Ok((0..packed.len()).step_by(PIECE_BYTES).map(piece).collect())
 }
 
-/// The value whose pieces these are, in order.
+/// Unpacks a value from its pieces, in order.
 ///
 /// # Errors
-/// The pieces are not those of such a value.
+/// The pieces do not contain such a value.
 pub(crate) fn unpack<T: DeserializeOwned>(pieces: &[Bytes]) -> io::Result<T> {
     let packed = pieces.concat();
     let mut json = Vec::new();
@@ -40,16 +40,16 @@ pub(crate) fn unpack<T: DeserializeOwned>(pieces: &[Bytes]) -> io::Result<T> {
     Ok(serde_json::from_slice(&json)?)
 }
 
-/// `2/7`: which piece (from 0) of how many, as a header says it.
-pub(crate) fn piece_words(piece: usize, of: usize) -> String {
-    format!("{piece}/{of}")
+/// Formats the header of a piece: its number from 0 and the number of pieces, such as `2/7`.
+pub(crate) fn piece_words(piece: usize, count: usize) -> String {
+    format!("{piece}/{count}")
 }
 
 /// Reads [`piece_words`].
 pub(crate) fn parse_piece(words: &str) -> Option<(usize, usize)> {
-    let (piece, of) = words.split_once('/')?;
-    let (piece, of) = (piece.parse().ok()?, of.parse().ok()?);
-    (piece < of && of <= 1 << 16).then_some((piece, of))
+    let (piece, count) = words.split_once('/')?;
+    let (piece, count) = (piece.parse().ok()?, count.parse().ok()?);
+    (piece < count && count <= 1 << 16).then_some((piece, count))
 }
 
 /// Pieces that come in any order, some of them twice.
@@ -59,18 +59,18 @@ pub(crate) struct ParcelPieces {
 }
 
 impl ParcelPieces {
-    /// Takes one piece.
-    pub(crate) fn put(&mut self, (piece, of): (usize, usize), bytes: Bytes) {
-        if self.held.len() != of {
-            self.held = vec![None; of];
+    /// Adds a piece.
+    pub(crate) fn put(&mut self, (piece, count): (usize, usize), bytes: Bytes) {
+        if self.held.len() != count {
+            self.held = vec![None; count];
         }
         self.held[piece] = Some(bytes);
     }
 
-    /// All pieces, once all have come.
+    /// Takes all pieces, if they are complete.
     pub(crate) fn take(&mut self) -> Option<Vec<Bytes>> {
-        let all = !self.held.is_empty() && self.held.iter().all(Option::is_some);
-        all.then(|| self.held.drain(..).flatten().collect())
+        let is_complete = !self.held.is_empty() && self.held.iter().all(Option::is_some);
+        is_complete.then(|| self.held.drain(..).flatten().collect())
     }
 }
 

@@ -8,8 +8,8 @@
 //! | `knee.result.RUN.TRIAL.NAME.PIECE` | what it measured, stored by JetStream |
 //! | `knee.inbox.NAME.>` | answers to what it asked; a coordinator has the name `_coordinator` |
 //!
-//! Each subject that an agent reads or writes has its name in a place of its own. So a login can be
-//! permitted those of one agent. `deploy/nats.conf` has the permissions.
+//! Each subject that an agent reads or writes has its name as a separate token. So a login can be
+//! limited to one agent. `deploy/nats.conf` has the permissions.
 
 use crate::interval_share::IntervalShare;
 use knee_engine::error::RunError;
@@ -30,7 +30,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) const AGENTS: &str = "knee-agents";
 /// The bucket of the coordinator's lease.
 pub(crate) const COORDINATOR: &str = "knee-coordinator";
-/// The bucket of what was planned, by run.
+/// The bucket of plans, by run.
 pub(crate) const PLANS: &str = "knee-plans";
 /// The stream of results.
 pub(crate) const RESULTS: &str = "knee-results";
@@ -74,7 +74,7 @@ pub(crate) fn result_subject(key: &TrialKey, agent: &str, piece: &str) -> String
 /// In place of an agent's name: the spec of the trial. No agent has such a name.
 pub(crate) const SPEC: &str = "_spec";
 
-/// In place of an agent's name: whoever conducts, lists or collects.
+/// In place of an agent's name: a coordinator, or a command that lists or collects.
 pub(crate) const COORDINATORS_INBOX: &str = "_coordinator";
 
 pub(crate) fn inbox_prefix(name: &str) -> String {
@@ -93,13 +93,13 @@ pub(crate) enum Verb {
     Prepare,
     /// Starts the trial: [`GoRequest`], answered by [`AgentAnswer`].
     Go,
-    /// The trial does not take place.
+    /// Cancels the trial.
     Cancel,
-    /// The trial ends early with what was measured.
+    /// Ends the trial early, with a result.
     Stop,
-    /// A piece of the result that it keeps.
+    /// Returns a piece of the kept result.
     Result,
-    /// The result has arrived.
+    /// Notes that the result has arrived.
     Thanks,
     /// Asks which version of HTTP a target speaks: [`TargetGreeting`].
     Greet,
@@ -190,7 +190,7 @@ pub struct CoordinatorFacts {
     pub since: String,
 }
 
-/// The plan of a run, for those who collect what is left of it.
+/// The plan of a run, for `knee fleet collect`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlanFacts {
     /// The last trial that was begun.
@@ -232,7 +232,7 @@ pub(crate) enum AgentAnswer {
 }
 
 impl AgentAnswer {
-    /// Why it cannot be; empty for [`AgentAnswer::Yes`].
+    /// The reason of a refusal; empty for [`AgentAnswer::Yes`].
     pub(crate) fn reason(&self) -> &str {
         match self {
             AgentAnswer::Yes => "",
@@ -252,7 +252,7 @@ impl From<RunError> for AgentAnswer {
 
 /// A target's protocol, as an agent sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TargetGreeting {
+pub(crate) struct TargetGreeting {
     /// Version of HTTP.
     pub version: HttpVersion,
     /// The address that answered, as the agent sees it.
@@ -261,7 +261,7 @@ pub struct TargetGreeting {
 
 /// Address of the target of an overload, as an agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TargetAddress {
+pub(crate) struct TargetAddress {
     /// Address of the target.
     pub address: SocketAddr,
     /// Whether it answered a connect.
@@ -283,7 +283,7 @@ pub(crate) struct ClockReading {
     pub came_ns: u64,
     /// Monotonic clock when the answer left.
     pub went_ns: u64,
-    /// How far the time of day is ahead of the monotonic clock.
+    /// Time of day minus monotonic clock.
     pub realtime_ahead_ns: i64,
     /// Whether the kernel calls the time of day synchronised.
     pub is_synchronised: bool,
@@ -325,7 +325,7 @@ pub(crate) struct Snapshot {
 pub(crate) struct DeliveredPart {
     pub agent: String,
     pub crew: WorkerRange,
-    /// How long after the common beginning the last of its workers began.
+    /// Delay of its last worker after the common beginning.
     pub begun_late_ns: u64,
     /// The trial. Its spec is an outline, as the spec may contain secrets.
     pub trial: Trial,

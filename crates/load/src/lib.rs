@@ -5,6 +5,30 @@
 //! in as arguments, so that a seed replays a run and tests of time run in virtual time.
 //!
 //! [`throttle`] is of use by itself: it holds a rate of operations of any kind.
+//!
+//! # Parts
+//!
+//! From the bottom up: `names`, `octaves`, `rng`, `digits`, `shown`, `percent`, `secrets`, `time`,
+//! `law`, `polling`, `pool`; `quantity`; `session`, `arrival`; `messages`; `spec`; `measure` and
+//! `stats`; `sentinel`, `both_ends`, `throttle`, `driver`; the folders of `experiment`.
+//!
+//! # Where to look
+//!
+//! - When is an operation intended? `arrival`; who starts it: `driver`.
+//! - What does a user do next? `session/walk.rs`.
+//! - When is a message complete, and what does it mean? `messages/splitter.rs`,
+//!   `messages/stream_api.rs`.
+//! - What is a response time made of? `measure/completion.rs`.
+//! - What may a late start add to other operations? `measure/backlog.rs`.
+//! - When did work wait while nothing completed? `measure/timeline.rs`.
+//! - Which places in a series are no chance? `stats/change_points.rs`; rounds of a sweep:
+//!   `stats/rounds.rs`, `stats/course.rs`.
+//! - What is a secret, and who hides it? `secrets`; of a target: `spec/secrets.rs`; of a report:
+//!   `secrets/document.rs`.
+//! - What follows a redirection? `Redirected` in `session/plan.rs`; what stays with its origin:
+//!   `keep_credentials_at_origin` in `spec/secrets.rs`.
+//! - Which proxy and addresses does a target have? `spec/route.rs`.
+//! - Who makes which part of a trial? `WorkerRange` in `quantity.rs`.
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 

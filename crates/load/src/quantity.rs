@@ -151,6 +151,71 @@ impl WorkerRange {
     }
 }
 
+/// A period in which the number of users is constant or changes linearly.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UserStage {
+    /// Users at its begin.
+    pub from: u32,
+    /// Users at its end.
+    pub to: u32,
+    /// Its length, above 0.
+    pub length: Nanos,
+}
+
+impl UserStage {
+    /// The first time at or after `now`, from the stage's begin on, at which there are `users`.
+    fn has(&self, users: u32, now: Nanos) -> Option<Nanos> {
+        let (from, to) = (f64::from(self.from), f64::from(self.to));
+        let length = self.length.0 as f64;
+        let at = |now: Nanos| from + (to - from) * (now.0 as f64 / length);
+        // A user leaves once there is a whole one less.
+        let is_there =
+            at(now) >= f64::from(users) || self.to < self.from && at(now) > f64::from(users) - 1.0;
+        if now >= self.length {
+            None
+        } else if is_there {
+            Some(now)
+        } else if self.to > self.from && self.to >= users {
+            let due = (f64::from(users) - from) / (to - from) * length;
+            Some(Nanos(due.ceil() as u64).max(now).min(self.length))
+        } else {
+            None
+        }
+    }
+
+    /// Users at a time, between two whole numbers too.
+    pub fn at(stages: &[UserStage], now: Nanos) -> f64 {
+        let mut begin = Nanos::ZERO;
+        for stage in stages {
+            if now - begin < stage.length {
+                let (from, to) = (f64::from(stage.from), f64::from(stage.to));
+                return from + (to - from) * ((now - begin).0 as f64 / stage.length.0 as f64);
+            }
+            begin += stage.length;
+        }
+        0.0
+    }
+
+    /// The first time at or after `now` at which there are `users`; `None` if there never are. All
+    /// are there where there are no stages.
+    #[inline]
+    pub fn first(stages: &[UserStage], users: u32, now: Nanos) -> Option<Nanos> {
+        if stages.is_empty() { Some(now) } else { UserStage::first_of(stages, users, now) }
+    }
+
+    fn first_of(stages: &[UserStage], users: u32, now: Nanos) -> Option<Nanos> {
+        let mut begin = Nanos::ZERO;
+        for stage in stages {
+            let has = stage.has(users, now - begin);
+            if let Some(at) = has {
+                return Some(begin + at);
+            }
+            begin += stage.length;
+        }
+        None
+    }
+}
+
 /// What is wrong with a value and what would be right, in one line without the option's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(pub String);
@@ -392,6 +457,32 @@ pub fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn users_are_there_by_the_stages() {
+        let s = Nanos::from_secs;
+        let stage = |from, to, length| UserStage { from, to, length: s(length) };
+        let stages =
+            [stage(0, 4, 4), stage(4, 4, 2), stage(4, 0, 4), stage(0, 0, 5), stage(2, 2, 1)];
+        let first = |users, now| UserStage::first(&stages, users, s(now));
+        for (users, now, want) in [
+            (1, 0, Some(1)),
+            (4, 0, Some(4)),
+            (1, 3, Some(3)),
+            (4, 5, Some(5)),
+            (4, 6, Some(6)),
+            (4, 7, None),
+            (2, 8, Some(8)),
+            (2, 9, Some(15)),
+            (1, 10, Some(15)),
+            (3, 10, None),
+            (1, 16, None),
+            (5, 0, None),
+        ] {
+            assert_eq!(first(users, now), want.map(s), "{users} users from {now} s on");
+        }
+        assert_eq!(UserStage::first(&[], 9, s(3)), Some(s(3)));
+    }
 
     #[test]
     fn a_rate_is_neither_zero_nor_infinite() {

@@ -25,8 +25,8 @@ impl Renderer for Csv {
         line(out, columns.iter().map(|column| column.to_string()))?;
         for row in &rows {
             let cell = |column: &&str| {
-                let found = row.iter().find(|(name, _)| name == column);
-                found.map_or(String::new(), |(_, cell)| cell.clone())
+                let named = row.iter().find(|(name, _)| name == column);
+                named.map_or(String::new(), |(_, cell)| cell.clone())
             };
             line(out, columns.iter().map(cell))?;
         }
@@ -90,7 +90,7 @@ fn line(out: &mut dyn io::Write, cells: impl Iterator<Item = String>) -> io::Res
     writeln!(out, "{}", cells.join(","))
 }
 
-/// Quoted where it has to be (RFC 4180 §2), with what nobody would see spelt.
+/// Quoted if necessary (RFC 4180 §2), with invisible characters spelt.
 fn quoted(cell: String) -> String {
     let cell = shown(&cell);
     if cell.contains([',', '"']) {

@@ -21,8 +21,8 @@ impl Renderer for Junit {
             report.trials.iter().map(|t| t.duration_ns as f64 / 1e9).fold(0.0, |sum, s| sum + s);
         let cases = cases(report);
         let count = |kind: &str| {
-            let such = cases.iter().filter_map(|case| case.bad.as_ref());
-            such.filter(|(element, _)| *element == kind).count()
+            let bad = cases.iter().filter_map(|case| case.bad.as_ref());
+            bad.filter(|(element, _)| *element == kind).count()
         };
         let counts = format!(
             "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\"",
@@ -41,7 +41,7 @@ impl Renderer for Junit {
         for (i, case) in cases.iter().enumerate() {
             show_case(out, &name, case, if i == 0 { seconds } else { 0.0 })?;
         }
-        writeln!(out, "    <system-out>{}</system-out>", text(&told(report)))?;
+        writeln!(out, "    <system-out>{}</system-out>", text(&report_words(report)))?;
         writeln!(out, "  </testsuite>\n</testsuites>")
     }
 }
@@ -78,13 +78,13 @@ fn cases(report: &Report) -> Vec<TestCase> {
     };
     let mut cases = vec![TestCase { name: "the measurement is valid".to_owned(), bad: invalid }];
     if !is_of_others(report) {
-        let of_thresholds = |line: &&String| {
-            let said = |t: &ThresholdReport| t.failures().any(|failure| failure == *line);
-            report.thresholds.iter().any(said)
+        let is_of_threshold = |line: &&String| {
+            let fails = |t: &ThresholdReport| t.failures().any(|failure| failure == *line);
+            report.thresholds.iter().any(fails)
         };
-        let others = report.failed_because.iter().filter(|l| !of_thresholds(l));
-        let others: Vec<String> = others.cloned().collect();
-        let failed = (!others.is_empty()).then(|| ("failure", because(&others)));
+        let lines = report.failed_because.iter().filter(|line| !is_of_threshold(line));
+        let lines: Vec<String> = lines.cloned().collect();
+        let failed = (!lines.is_empty()).then(|| ("failure", because(&lines)));
         cases.push(TestCase { name: "operations succeeded".to_owned(), bad: failed });
     }
     cases.extend(report.thresholds.iter().map(|threshold| {
@@ -132,7 +132,7 @@ fn why_invalid(report: &Report) -> String {
 }
 
 /// The findings, the gravest first.
-fn told(report: &Report) -> String {
+fn report_words(report: &Report) -> String {
     let line = |finding: &knee_core::finding::Finding| {
         let severity = finding.severity.name();
         let next = if finding.next_step.is_empty() {
@@ -146,7 +146,7 @@ fn told(report: &Report) -> String {
 }
 
 /// Escaped for an element's text. XML 1.0 (§2.2) has no place for most control characters: they
-/// are spelt, as all that nobody would see.
+/// are spelt, as all invisible ones.
 fn text(words: &str) -> String {
     let mut escaped = String::with_capacity(words.len());
     for c in words.chars() {

@@ -2,6 +2,17 @@
 //!
 //! This crate computes no statistic: every number shown is a field of the report, rounded, with its
 //! unit, so that text and JSON cannot disagree. It does not know where the bytes go.
+//!
+//! # Parts
+//!
+//! From the bottom up: `csv`, `json`, `number`; `plot`, `progress`; `document`, which puts the
+//! content of a report together once for all forms; the painters `text`, `html` and `markdown`, and
+//! `junit` and `live`; `metrics`, which `openmetrics` and `otlp` write. Painters know the document
+//! and not each other.
+//!
+//! `tests/figures` checks that no form shows a number that is not in the JSON. `tests/browser`
+//! opens every page in Chromium over its DevTools pipe, wide, narrow, light, dark and printed;
+//! `KNEE_SCREENSHOTS=DIR` keeps what was seen.
 
 #![warn(unreachable_pub)]
 #![forbid(unsafe_code)]

@@ -146,12 +146,12 @@ pub(crate) fn named(name: &str, value: f64) -> String {
         ("_bytes", |n| bytes(n.max(0.0) as u64)),
     ];
     let mut units = units.into_iter();
-    let found = units.find_map(|(unit, show)| Some((without_unit(name, unit)?, show)));
-    let (stem, show) = found.unwrap_or((name.to_owned(), asked as Show));
+    let known = units.find_map(|(unit, show)| Some((without_unit(name, unit)?, show)));
+    let (stem, show) = known.unwrap_or((name.to_owned(), asked as Show));
     format!("{}{TIE}={TIE}{}", words(&stem), show(value))
 }
 
-/// A name without its unit; `None` where it has another or none.
+/// A name without its unit; `None` if it has another or none.
 fn without_unit(name: &str, unit: &str) -> Option<String> {
     if let Some(stem) = name.strip_suffix(unit) {
         return Some(stem.to_string());

@@ -81,7 +81,7 @@ fn line(out: &mut String, sample: &str, value: f64) {
     let _ = writeln!(out, "{sample} {value}");
 }
 
-/// Labels with their braces, where there are any.
+/// Labels with their braces, if any.
 fn braced(labels: &[MetricLabel]) -> String {
     if labels.is_empty() { String::new() } else { format!("{{{}}}", joined(labels)) }
 }

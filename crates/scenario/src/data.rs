@@ -84,8 +84,12 @@ fn csv(text: &str) -> Result<Records, Numbered<String>> {
     let mut reader = Csv { rest: text, line: 1 };
     let mut columns: Option<Vec<String>> = None;
     let mut rows = Vec::new();
-    while let Some((line, fields)) = reader.record()? {
-        if fields == [""] {
+    loop {
+        let is_quoted = reader.rest.starts_with('"');
+        let Some((line, fields)) = reader.record()? else {
+            break;
+        };
+        if fields == [""] && !is_quoted {
             continue;
         }
         let Some(columns) = &columns else {
@@ -243,11 +247,13 @@ mod tests {
 
     #[test]
     fn tables_are_read_as_rfc_4180_has_them() {
-        let rows: [(&str, &str, &[&[&str]]); 7] = [
+        let rows: [(&str, &str, &[&[&str]]); 9] = [
             ("plain", "a,b\n1,2\n3,4\n", &[&["1", "2"], &["3", "4"]]),
             ("no end of line", "a,b\r\n1,2", &[&["1", "2"]]),
             ("an empty value at the end", "a,b\n1,\n", &[&["1", ""]]),
             ("an empty value at the very end", "a,b\n1,", &[&["1", ""]]),
+            ("an empty value in quotes is no empty line", "a\n\"\"\n\n\r\nx\n", &[&[""], &["x"]]),
+            ("an empty value in quotes at the end", "a\nx\n\"\"", &[&["x"], &[""]]),
             ("quotes", "a,b\n\"1,2\",\"x\"\"y\"\r\n", &[&["1,2", "x\"y"]]),
             ("a line end in quotes", "a,b\n\"1\n2\",3\n\n4,5\n", &[&["1\n2", "3"], &["4", "5"]]),
             ("a lone CR belongs to its value", "a,b\n1\r,2\n", &[&["1\r", "2"]]),
@@ -261,6 +267,7 @@ mod tests {
             ("a,b\n\"1\n\",2,3", 2, "3 values"),
             ("a,a\n", 1, "two columns are named 'a'"),
             ("a,\n", 1, "without a name"),
+            ("\"\"\na\n", 1, "without a name"),
             ("a\n\"x", 2, "no end"),
             ("a\n\"x\"y\n", 2, "after a quoted value"),
         ];

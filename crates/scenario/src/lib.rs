@@ -6,6 +6,10 @@
 //! with holes, `locator` URLs with holes. `request` and `response` are the halves of a step, `exec`
 //! its program. `session` puts steps together in a `draft`, `flow` those around others. `grpc`
 //! reads what services of gRPC are.
+//!
+//! `access_log` reads a server's log as a recording: `line` reads a line (`text` by what its parts
+//! are, `pattern` by a given format), `order` sorts by time. `import` reads the files of other
+//! tools as a scenario.
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
@@ -18,6 +22,7 @@ mod exec;
 mod fault;
 mod fields;
 mod flow;
+#[cfg(feature = "grpc")]
 pub mod grpc;
 mod holed;
 pub mod import;
@@ -91,6 +96,19 @@ pub struct Scenario {
     pub fail_if: Vec<Threshold>,
     /// The time limit of operations that have none of their own.
     pub timeout: Option<Nanos>,
+    /// What holds for all connections.
+    pub connections: ConnectionSettings,
+}
+
+/// Settings of connections, which a script may have beside its users.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionSettings {
+    /// Whether each request has a new connection.
+    pub no_reuse: bool,
+    /// Whether any certificate is accepted.
+    pub any_certificate: bool,
+    /// Addresses of names, as `--resolve` takes them.
+    pub resolve: Vec<String>,
 }
 
 /// Reads a scenario; `file` is what errors call it.
@@ -138,5 +156,6 @@ fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
         fail_if: fail_if.unwrap_or_default(),
         timeout: default("timeout").map(duration).transpose()?,
         plan,
+        connections: ConnectionSettings::default(),
     })
 }

@@ -29,6 +29,8 @@ pub struct ScenarioLoad {
     pub duration: Option<Nanos>,
     /// Warm-up time.
     pub warmup: Option<Nanos>,
+    /// How long after the end iterations of a script go on.
+    pub graceful_stop: Nanos,
 }
 
 /// The most thresholds, and the bytes of the longest.
@@ -53,6 +55,7 @@ pub(super) fn read(node: &Node) -> Read<ScenarioLoad> {
         iterations: None,
         duration: fields.read_key("duration", duration)?,
         warmup: fields.read_key("warmup", warmup)?,
+        graceful_stop: Nanos::ZERO,
     };
     let stages = fields.read_key("stages", |node| stages(node, load.rate))?;
     load.stages = stages.unwrap_or_default();

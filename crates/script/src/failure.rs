@@ -1,6 +1,6 @@
 //! Why a script ended an iteration, or cannot run.
 
-use rquickjs::{CatchResultExt as _, CaughtError, Ctx, Error, Value};
+use rquickjs::{CatchResultExt as _, CaughtError, Ctx, Error, Exception, Value};
 use std::fmt;
 
 /// What ended an iteration.
@@ -79,6 +79,11 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Throws an exception with this message.
+pub(crate) fn throw(ctx: &Ctx<'_>, why: &str) -> Error {
+    Exception::throw_message(ctx, why)
+}
+
 /// Longest message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 300;
 
@@ -106,7 +111,7 @@ fn position(stack: &str) -> Option<(String, u32, u32)> {
         let (rest, column) = place.rsplit_once(':')?;
         let (file, line) = rest.rsplit_once(':')?;
         let is_eval = ["<eval>", "eval_script"].contains(&file);
-        let is_of_script = !crate::modules::is_built_in(file) && !is_eval;
+        let is_of_script = !crate::built_in::is_built_in(file) && !is_eval;
         is_of_script.then_some(())?;
         Some((file.to_owned(), line.parse().ok()?, column.parse().ok()?))
     })

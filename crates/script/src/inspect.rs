@@ -1,10 +1,11 @@
 //! Reads a script before a load: what it needs, what it asks for, and what it would send.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
+use crate::message::{ScriptRequest, ScriptResponse};
+use crate::metric::MetricName;
 use crate::modules;
-use crate::options::ScriptOptions;
-use crate::request::{ScriptRequest, ScriptResponse};
-use crate::script::{MetricName, Script};
+use crate::options::{ScriptOptions, ScriptScenario};
+use crate::script::Script;
 use crate::shared::{Clock, Iteration, Next, ReadFile, UserSetup};
 use crate::thresholds;
 use crate::user::User;
@@ -36,6 +37,8 @@ pub struct ScriptSource {
     pub seed: u64,
     /// A clock.
     pub clock: Clock,
+    /// Processor time of the calling thread.
+    pub processor: Clock,
     /// The time of day at the clock's origin.
     pub realtime_origin_ns: u64,
 }
@@ -69,9 +72,8 @@ impl Inspection {
     /// # Errors
     /// One line: a threshold that knee does not have.
     pub fn fail_if(&self) -> Result<Vec<String>, String> {
-        let scenarios: Vec<_> = self.options.scenarios.iter().map(|s| s.name.clone()).collect();
         let each = self.options.thresholds.iter().map(|(metric, expression)| {
-            thresholds::fail_if(metric, expression, &scenarios, &self.metrics)
+            thresholds::fail_if(metric, expression, &self.metrics)
                 .map_err(|why| format!("options.thresholds.{metric}: '{expression}': {why}"))
         });
         each.collect()
@@ -133,20 +135,27 @@ pub fn inspect(source: &ScriptSource) -> Result<Inspection, Failure> {
     let files = user.shared().files.borrow().clone();
     drop(user);
     // Functions see their options.
-    let plan = ScriptPlan { options: options_json.clone(), ..plan };
+    let envs = options.scenarios.iter().map(|scenario| scenario.env.clone()).collect();
+    let plan = ScriptPlan { options: options_json.clone(), envs, ..plan };
     let script = Arc::new(Script::new(Arc::new(plan)));
     let (mut tried, mut log) = (Vec::new(), String::new());
-    let of_load = options.scenarios.iter().map(|scenario| scenario.function.as_str());
-    let mut names: Vec<&str> = of_load.collect();
-    names.dedup();
-    for name in ["setup", "teardown"] {
-        if exports.functions.iter().any(|function| function == name) {
-            names.push(name);
+    let mut names: Vec<(&str, usize)> = Vec::new();
+    for (number, scenario) in options.scenarios.iter().enumerate() {
+        let is_same = |other: &ScriptScenario| {
+            (&other.function, &other.env) == (&scenario.function, &scenario.env)
+        };
+        if !options.scenarios[..number].iter().any(is_same) {
+            names.push((&scenario.function, number));
         }
     }
-    for name in names {
+    for name in ["setup", "teardown"] {
+        if exports.functions.iter().any(|function| function == name) {
+            names.push((name, usize::MAX));
+        }
+    }
+    for (name, kind) in names {
         let mut user = new_user(source, &script)?;
-        tried.push(try_once(&mut user, name, source.realtime_origin_ns));
+        tried.push(try_once(&mut user, (name, kind), source.realtime_origin_ns));
         log.push_str(&user.take_log());
     }
     let texts = files.values().map(|file| String::from_utf8_lossy(file));
@@ -166,22 +175,35 @@ pub fn inspect(source: &ScriptSource) -> Result<Inspection, Failure> {
 }
 
 fn new_user(source: &ScriptSource, script: &Arc<Script>) -> Result<User, Failure> {
-    User::new(UserSetup {
+    let user = User::new(UserSetup {
         script: Arc::clone(script),
         number: 0,
         rng: rng::stream(source.seed, rng::SCRIPTS),
         clock: Rc::clone(&source.clock),
+        processor: Rc::clone(&source.processor),
         origins: Rc::new([]),
         memory_max: source.memory_max,
         read: Some(Rc::clone(&source.read)),
+    });
+    user.map_err(|failure| match failure.kind {
+        FailureKind::Abort => Failure {
+            message: format!("the script ended the test: {}", failure.message),
+            ..failure
+        },
+        _ => failure,
     })
 }
 
 /// Runs one iteration in which each request gets 200 and an empty body.
-fn try_once(user: &mut User, function: &str, realtime_origin_ns: u64) -> ScriptFunction {
+fn try_once(
+    user: &mut User,
+    (function, kind): (&str, usize),
+    realtime_origin_ns: u64,
+) -> ScriptFunction {
     let mut tried =
         ScriptFunction { name: function.to_owned(), requests: Vec::new(), failure: None };
     let iteration = Iteration {
+        kind,
         function: function.to_owned(),
         scenario: ("default".to_owned(), "shared-iterations".to_owned()),
         realtime_origin_ns,

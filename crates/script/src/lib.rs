@@ -7,12 +7,21 @@
 //!
 //! [`Script`] is what all users of a process share, [`User`] is one of them, [`inspect`] reads a
 //! script before a load. What scripts call is in `js/`, over the functions of `natives`.
+//!
+//! Parts, from the bottom up: `built_in`, `metric` and `message` are data; `failure`, `thresholds` and
+//! `options` read and report; `script` and `shared` hold what users share; `modules`, `request`,
+//! `response`, `page` and `natives` are what scripts call; `user` runs one user, `inspect` one
+//! iteration before the load.
 
+mod built_in;
 mod failure;
 mod inspect;
+mod message;
+mod metric;
 mod modules;
 mod natives;
 mod options;
+mod page;
 mod request;
 mod response;
 mod script;
@@ -22,8 +31,9 @@ mod user;
 
 pub use failure::{Failure, FailureKind};
 pub use inspect::{Inspection, ScriptFunction, ScriptSource, inspect};
+pub use message::{ScriptRequest, ScriptResponse, ScriptTimings};
+pub use metric::{MetricKind, MetricName};
 pub use options::{ScriptLoad, ScriptOptions, ScriptScenario, ScriptSettings, ScriptStage};
-pub use request::{ScriptRequest, ScriptResponse, ScriptTimings};
-pub use script::{MetricKind, MetricName, Script};
+pub use script::Script;
 pub use shared::{Clock, Iteration, Next, ReadFile, Record, UserSetup};
 pub use user::User;

@@ -1,31 +1,20 @@
 //! Modules that scripts import: those of k6, and files below the script's folder.
 
+use crate::built_in::{BUILT_IN, is_built_in};
 use crate::failure::Failure;
 use crate::shared::Shared;
+use rquickjs::context::EvalOptions;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::{Declared, WriteOptions};
-use rquickjs::{Ctx, Error, Exception, Module, Result, Runtime};
+use rquickjs::{Ctx, Error, Exception, Function, Module, Object, Promise, Result, Runtime, Value};
 use std::rc::Rc;
 
-/// The module that makes what every script has, and the one that imports it and the script.
-pub(crate) const CORE: &str = "knee:core";
+/// The module that imports what every script has and the script, and the one that imports the first
+/// of these alone.
 pub(crate) const ALL: &str = "knee:all";
 
-/// Built-in modules, by their names.
-const BUILT_IN: [(&str, &str); 12] = [
-    (CORE, include_str!("js/core.js")),
-    ("k6", include_str!("js/k6.js")),
-    ("k6/http", include_str!("js/http.js")),
-    ("k6/data", include_str!("js/data.js")),
-    ("k6/execution", include_str!("js/execution.js")),
-    ("k6/metrics", include_str!("js/metrics.js")),
-    ("k6/encoding", include_str!("js/encoding.js")),
-    ("k6/crypto", include_str!("js/crypto.js")),
-    ("k6/html", include_str!("js/html.js")),
-    ("k6/options", "export default {};"),
-    ("k6/timers", include_str!("js/timers.js")),
-    ("k6-utils", include_str!("js/utils.js")),
-];
+/// See [`ALL`].
+pub(crate) const FIRST: &str = "knee:first";
 
 /// Modules that are refused, by how their names begin, and what to do instead.
 const REFUSED: [(&str, &str); 8] = [
@@ -38,11 +27,6 @@ const REFUSED: [(&str, &str); 8] = [
     ("k6/secrets", "give secrets by environment variables, and read them from __ENV"),
     ("k6/", "knee has no module of this name"),
 ];
-
-/// Whether a file in a stack trace is a built-in module.
-pub(crate) fn is_built_in(file: &str) -> bool {
-    file.starts_with("knee:") || BUILT_IN.iter().any(|(name, _)| *name == file)
-}
 
 /// Has a runtime load modules.
 pub(crate) fn set_loader(runtime: &Runtime, shared: &Rc<Shared>) {
@@ -91,6 +75,10 @@ impl Loader for Modules {
                 Error::new_loading_message(name, why)
             })?,
         };
+        let source = match built_in {
+            None if is_common(&source) => of_common(ctx, name)?.into_bytes(),
+            _ => source,
+        };
         let declared = Module::declare(ctx.clone(), name, source);
         let module = declared.map_err(|error| {
             if !error.is_exception() {
@@ -113,9 +101,65 @@ impl Loader for Modules {
     }
 }
 
+/// Whether a file is a CommonJS module: it has what they have, and no statement of a module.
+fn is_common(source: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(source);
+    let is_statement = |line: &str| {
+        let rest = ["import", "export"].iter().find_map(|word| line.strip_prefix(word));
+        rest.is_some_and(|rest| rest.starts_with([' ', '{', '*', '"', '\'']))
+    };
+    let has_statement = text.lines().map(str::trim_start).any(is_statement);
+    let marks = ["module.exports", "exports.", "exports[", "require(", "typeof exports"];
+    !has_statement && marks.iter().any(|mark| text.contains(mark))
+}
+
+/// A module that exports what a CommonJS module has, which runs here for its names.
+fn of_common<'js>(ctx: &Ctx<'js>, name: &str) -> Result<String> {
+    let knee: Object<'js> = ctx.globals().get("__knee")?;
+    let exports: Value<'js> = knee.get::<_, Function<'js>>("common")?.call((name,))?;
+    let mut source = format!(
+        "const m = globalThis.__knee.common({name});\n\
+         export default m?.default === undefined ? m : m.default;\n",
+        name = serde_json::Value::from(name)
+    );
+    let is_name = |name: &String| {
+        let mut chars = name.chars();
+        let begins = |c: char| c.is_alphabetic() || c == '_' || c == '$';
+        name != "default"
+            && chars.next().is_some_and(begins)
+            && chars.all(|c| begins(c) || c.is_numeric())
+    };
+    let names = exports.as_object().map(Object::keys::<String>);
+    for (number, name) in names.into_iter().flatten().flatten().filter(is_name).enumerate() {
+        source += &format!("const e{number} = m.{name}; export {{ e{number} as {name} }};\n");
+    }
+    Ok(source)
+}
+
+/// The value of `require(name)` in a file: what a CommonJS module exports, or the namespace of
+/// another one.
+pub(crate) fn require<'js>(
+    ctx: &Ctx<'js>,
+    shared: &Shared,
+    base: &str,
+    name: &str,
+) -> Result<Value<'js>> {
+    let wrong = |why: String| Exception::throw_message(ctx, &format!("require('{name}'): {why}"));
+    let found = resolve(base, name).map_err(wrong)?;
+    if !is_built_in(&found) && is_common(&shared.file(&found).map_err(wrong)?) {
+        let knee: Object<'js> = ctx.globals().get("__knee")?;
+        return knee.get::<_, Function<'js>>("common")?.call((found,));
+    }
+    // From the module that has all, every name stands for itself.
+    let load = format!("import({})", serde_json::Value::from(found));
+    let mut options = EvalOptions::default();
+    options.filename = Some(ALL.to_owned());
+    ctx.eval_with_options::<Promise<'js>, _>(load, options)?.finish()
+}
+
 /// The name by which a module is loaded, as `base` asks for it; or why not.
 fn resolve(base: &str, name: &str) -> std::result::Result<String, String> {
-    if base == ALL {
+    if [ALL, FIRST].contains(&base) {
         return Ok(name.to_owned());
     }
     if BUILT_IN
@@ -175,6 +219,21 @@ pub(crate) fn below(base: &str, name: &str) -> std::result::Result<String, Strin
     Ok(parts.join("/"))
 }
 
+/// Where a file imports from a module, by the name that the module is loaded by.
+pub(crate) fn import_of(source: &[u8], name: &str) -> Option<(u32, u32)> {
+    let file = name.rsplit('/').next().unwrap_or_default();
+    let is_import = |line: &&str| line.contains("from") || line.contains("import");
+    let text = String::from_utf8_lossy(source);
+    let at = text.lines().zip(1..).filter(|(line, _)| is_import(line));
+    let found = at.filter_map(|(line, number)| {
+        let begin = line.find(['\'', '"'])?;
+        let named = &line[begin + 1..];
+        let is_it = named.starts_with(name) || named.contains(&format!("/{file}"));
+        is_it.then(|| (number, line[..begin].chars().count() as u32 + 1))
+    });
+    found.min()
+}
+
 /// Line and column of the first import of a module in a source.
 pub(crate) fn position_of(source: &[u8], name: &str) -> Option<(u32, u32)> {
     let text = String::from_utf8_lossy(source);
@@ -217,5 +276,29 @@ mod tests {
         let source = b"import a from 'x';\n  import b from \"k6/ws\";\n";
         assert_eq!(position_of(source, "k6/ws"), Some((2, 17)));
         assert_eq!(position_of(source, "k6"), None);
+        let source = b"// from x\nimport { a } from './lib/x.js';\nimport b from 'https://jslib.k6.io/k6-utils/1.4.0/index.js';";
+        for (name, want) in
+            [("lib/x.js", Some((2, 19))), ("k6-utils", Some((3, 15))), ("y.js", None)]
+        {
+            assert_eq!(import_of(source, name), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn common_modules_are_told_from_others() {
+        for (source, want) in [
+            ("module.exports = { a: 1 };", true),
+            (
+                "(function (root, f) { typeof exports === 'object' ? f(exports) : f(root); })(this, f)",
+                true,
+            ),
+            ("const a = require('./a.js');", true),
+            ("import a from './a.js'; const b = require('./b.js');", false),
+            ("export default 1; // module.exports", false),
+            ("  export { a };", false),
+            ("const exported = 1;", false),
+        ] {
+            assert_eq!(is_common(source.as_bytes()), want, "{source}");
+        }
     }
 }

@@ -1,36 +1,36 @@
 //! What the built-in modules are made of: functions that hand requests out, record, and compute.
 
+use crate::built_in::is_built_in;
+use crate::failure::throw;
+use crate::message::{Reads, Statuses};
+use crate::metric::{MetricKind, MetricName};
 use crate::modules;
-use crate::request::{Asked, Reads, Statuses, place_of, send};
+use crate::page;
+use crate::request::{Asked, cookie_value, place_of, send};
 use crate::response::{self, Response};
-use crate::script::{MetricKind, MetricName};
 use crate::shared::{Record, Shared, uncatchable};
 use base64::Engine as _;
+use flate2::Compression;
+use flate2::read::{GzEncoder, ZlibEncoder};
 use hmac::{Hmac, Mac as _};
 use knee_load::rng;
-use knee_load::session::{Jar, select_elements};
+use knee_load::session::Jar;
 use knee_load::time::Nanos;
 use md5::Md5;
 use rand_core::{RngCore as _, SeedableRng as _};
+use rquickjs::context::EvalOptions;
 use rquickjs::{
-    Array, ArrayBuffer, Class, Coerced, Ctx, Error, Exception, Function, IntoJs, Module, Object,
-    Result, TypedArray, Value,
+    ArrayBuffer, Class, Coerced, Ctx, Function, IntoJs, Module, Object, Result, TypedArray, Value,
 };
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Most jars that a user makes.
 const JARS_MAX: usize = 100;
-
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
-pub(crate) fn throw(ctx: &Ctx<'_>, why: &str) -> Error {
-    Exception::throw_message(ctx, why)
-}
 
 /// The bytes of a string (as UTF-8), of a buffer or of a typed array.
 fn bytes_of(value: &Value<'_>) -> Option<Vec<u8>> {
@@ -55,6 +55,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<()> {
     let knee = Object::new(ctx.clone())?;
     requests(ctx, shared, &knee)?;
     response::install(ctx, &knee)?;
+    page::install(ctx, shared, &knee)?;
     cookies(ctx, shared, &knee)?;
     records(ctx, shared, &knee)?;
     data(ctx, shared, &knee)?;
@@ -129,6 +130,14 @@ fn requests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Res
     Ok(())
 }
 
+/// Why a request with such a body is not sent.
+fn not_sent(body: &Value<'_>) -> String {
+    format!("its body is a value of type {}: expected text, bytes or an object", body.type_name())
+}
+
+/// Headers that say where a request ends, which no script gives.
+const LENGTHS: [&str; 3] = ["content-length", "transfer-encoding", "trailer"];
+
 /// What a script gives for a request: method, URL, body, parameters, and the type of the body
 /// where it was made of an object.
 type Call<'js> = (String, Value<'js>, Value<'js>, Value<'js>, Value<'js>);
@@ -176,11 +185,8 @@ fn asked<'js>(
 ) -> Result<Asked> {
     let settings = shared.setup.script.settings();
     let refuse = |what: &str| throw(ctx, &format!("{what} of a request is not supported by knee"));
-    if is_none(&to) {
-        return Err(throw(ctx, "a request needs a URL"));
-    }
     let mut asked = Asked {
-        method: method.to_ascii_uppercase(),
+        method: if method.is_empty() { "GET".to_owned() } else { method },
         redirects: settings.max_redirects.unwrap_or(10),
         reads: if settings.discard_response_bodies { Reads::Nothing } else { Reads::Text },
         expects: shared.expects.borrow().clone(),
@@ -197,12 +203,13 @@ fn asked<'js>(
         None => asked.url = text_of(&to)?,
     }
     if !is_none(&body) {
-        asked.body = match bytes_of(&body) {
-            Some(bytes) => bytes,
-            None => text_of(&body)?.into_bytes(),
-        };
+        match bytes_of(&body) {
+            Some(bytes) => asked.body = bytes,
+            None => asked.refused = Some(not_sent(&body)),
+        }
     }
     let params = params.into_object();
+    let mut compression = String::new();
     let tags = params.as_ref().map(|params| params.get("tags")).transpose()?;
     asked.tags = tags_of(ctx, shared, &tags.unwrap_or_else(|| Value::new_undefined(ctx.clone())))?;
     for prop in params.iter().flat_map(Object::props::<String, Value<'js>>) {
@@ -212,6 +219,11 @@ fn asked<'js>(
             ("headers", Some(headers)) => {
                 for header in headers.props::<String, Coerced<String>>() {
                     let (name, value) = header?;
+                    if LENGTHS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+                        shared.warn(&format!("the header {name} is not sent: it is knee's own"));
+                        continue;
+                    }
+                    asked.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(&name));
                     asked.headers.push((name, value.0));
                 }
             }
@@ -255,7 +267,7 @@ fn asked<'js>(
                 let how = "use 'basic' with a URL such as http://user:password@host/";
                 return Err(throw(ctx, &format!("auth: '{}': {how}", text_of(&value)?)));
             }
-            ("compression", _) => return Err(refuse("the parameter 'compression'")),
+            ("compression", _) => compression = text_of(&value)?,
             _ => {}
         }
     }
@@ -266,9 +278,31 @@ fn asked<'js>(
             asked.headers.push((name.to_owned(), value.to_owned()));
         }
     };
+    if !compression.is_empty() {
+        otherwise("Content-Encoding", Some(&*compression));
+        for coding in compression.split(',').map(str::trim) {
+            match compressed(coding, &asked.body) {
+                Some(body) => asked.body = body,
+                None => {
+                    asked.refused = Some(format!("the compression '{coding}' is not supported"))
+                }
+            }
+        }
+    }
     otherwise("Content-Type", coding.get::<Option<String>>()?.as_deref());
     otherwise("User-Agent", settings.user_agent.as_deref());
     Ok(asked)
+}
+
+/// A body in a content coding.
+fn compressed(coding: &str, body: &[u8]) -> Option<Vec<u8>> {
+    let (level, mut made) = (Compression::default(), Vec::new());
+    match coding {
+        "gzip" => GzEncoder::new(body, level).read_to_end(&mut made).ok()?,
+        "deflate" => ZlibEncoder::new(body, level).read_to_end(&mut made).ok()?,
+        _ => return None,
+    };
+    Some(made)
 }
 
 fn await_response<'js>(
@@ -296,17 +330,25 @@ fn cookies<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
         Ok(jars.len() as u32 - 1)
     });
     let own = Rc::clone(shared);
-    native!(ctx, knee, "set_cookie", move |ctx: Ctx<'js>,
-                                           jar: usize,
-                                           url: String,
-                                           line: String| {
-        let (server, path) = place_of(&own, &url).map_err(|why| throw(&ctx, &why))?;
-        if let Some(jar) = own.jars.borrow_mut().get_mut(jar) {
-            let origins = own.origins.borrow();
-            jar.take(line.as_bytes(), (server, &path), &origins, own.realtime_ns());
+    native!(
+        ctx,
+        knee,
+        "set_cookie",
+        move |ctx: Ctx<'js>,
+              jar: usize,
+              url: String,
+              name: String,
+              value: String,
+              attributes: String| {
+            let (server, path) = place_of(&own, &url).map_err(|why| throw(&ctx, &why))?;
+            let line = format!("{name}={}{attributes}", cookie_value(&value));
+            if let Some(jar) = own.jars.borrow_mut().get_mut(jar) {
+                let origins = own.origins.borrow();
+                jar.take(line.as_bytes(), (server, &path), &origins, own.realtime_ns());
+            }
+            Result::Ok(())
         }
-        Result::Ok(())
-    });
+    );
     let own = Rc::clone(shared);
     native!(ctx, knee, "cookies", move |ctx: Ctx<'js>, jar: usize, url: String| {
         let (server, path) = place_of(&own, &url).map_err(|why| throw(&ctx, &why))?;
@@ -316,22 +358,16 @@ fn cookies<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
         Result::Ok(texts.map(|t| String::from_utf8_lossy(t).into_owned()).collect::<Vec<_>>())
     });
     let own = Rc::clone(shared);
-    // Without a name: all.
-    native!(
-        ctx,
-        knee,
-        "drop_cookies",
-        move |ctx: Ctx<'js>, jar: usize, url: String, name: Option<String>| {
-            let (server, _) = place_of(&own, &url).map_err(|why| throw(&ctx, &why))?;
-            if let Some(jar) = own.jars.borrow_mut().get_mut(jar) {
-                match name {
-                    Some(name) => jar.remove(name.as_bytes(), server),
-                    None => jar.remove_all(server),
-                }
-            }
-            Result::Ok(())
+    native!(ctx, knee, "drop_cookie", move |ctx: Ctx<'js>,
+                                            jar: usize,
+                                            url: String,
+                                            name: String| {
+        let (server, _) = place_of(&own, &url).map_err(|why| throw(&ctx, &why))?;
+        if let Some(jar) = own.jars.borrow_mut().get_mut(jar) {
+            jar.remove(name.as_bytes(), server);
         }
-    );
+        Result::Ok(())
+    });
     Ok(())
 }
 
@@ -362,7 +398,9 @@ fn records<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
         let left = own.groups.borrow_mut().pop();
         if let Some((_, since)) = left {
             let number = own.name(path.trim_start_matches(':'));
-            own.record(Record::Group(number, own.now() - since));
+            let time = own.now() - since;
+            own.record(Record::Group(number, time));
+            own.record_own(Some(path), &[("group_duration", time.0 as f64 / 1e6)]);
         }
     });
     let own = Rc::clone(shared);
@@ -397,7 +435,18 @@ fn records<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
         *own.aborts.borrow_mut() = Some(reason);
         Err(uncatchable(&ctx, "the script ended the test"))
     });
+    let own = Rc::clone(shared);
+    native!(ctx, knee, "mark", move |reason: String| {
+        own.marks.borrow_mut().get_or_insert(reason);
+    });
     Ok(())
+}
+
+/// The file of the module that calls a function: paths are from there.
+fn caller(ctx: &Ctx<'_>, shared: &Shared) -> String {
+    let callers = (1..8).filter_map(|level| ctx.script_or_module_name(level)?.to_string().ok());
+    let mut callers = callers.filter(|name| !is_built_in(name));
+    callers.next().unwrap_or_else(|| shared.setup.script.plan().main.clone())
 }
 
 fn data<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<()> {
@@ -407,16 +456,29 @@ fn data<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<
         if own.is_running.get() {
             return Err(fail("files are opened in the init code".to_owned()));
         }
-        // Paths are those of the module that calls it.
-        let callers = (1..8).filter_map(|level| ctx.script_or_module_name(level)?.to_string().ok());
-        let mut callers = callers.filter(|name| !modules::is_built_in(name));
-        let base = callers.next().unwrap_or_else(|| own.setup.script.plan().main.clone());
+        let base = caller(&ctx, &own);
         let found = modules::below(&base, &path).map_err(fail)?;
         let bytes = own.file(&found).map_err(fail)?;
         if binary {
             return ArrayBuffer::new(ctx.clone(), bytes)?.into_js(&ctx);
         }
         String::from_utf8_lossy(&bytes).into_owned().into_js(&ctx)
+    });
+    let own = Rc::clone(shared);
+    native!(ctx, knee, "require", move |ctx: Ctx<'js>, base: Option<String>, name: String| {
+        let base = base.unwrap_or_else(|| caller(&ctx, &own));
+        modules::require(&ctx, &own, &base, &name)
+    });
+    let own = Rc::clone(shared);
+    // The function that a CommonJS module is.
+    native!(ctx, knee, "wrap", move |ctx: Ctx<'js>, name: String| -> Result<Function<'js>> {
+        let source = own.file(&name).map_err(|why| throw(&ctx, &why))?;
+        let source = String::from_utf8_lossy(&source);
+        let mut options = EvalOptions::default();
+        options.strict = false;
+        options.filename = Some(name);
+        let wrapped = format!("(function (module, exports, require) {{{source}\n}})");
+        ctx.eval_with_options(wrapped, options)
     });
     let own = Rc::clone(shared);
     // The number of elements of a shared array, if it is there.
@@ -434,24 +496,6 @@ fn data<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<
             Some(json) => ctx.json_parse(json.as_str()),
             None => Ok(Value::new_undefined(ctx)),
         }
-    });
-    native!(ctx, knee, "select", move |ctx: Ctx<'js>, html: String, selector: String| {
-        let elements = select_elements(html.as_bytes(), &selector);
-        let elements = elements.map_err(|why| throw(&ctx, &why.to_string()))?;
-        let all = Array::new(ctx.clone())?;
-        for (at, element) in elements.into_iter().enumerate() {
-            let made = Object::new(ctx.clone())?;
-            made.set("name", element.name)?;
-            made.set(
-                "attributes",
-                element.attributes.into_iter().flat_map(|(n, v)| [n, v]).collect::<Vec<_>>(),
-            )?;
-            made.set("text", element.text)?;
-            made.set("inner", element.inner)?;
-            made.set("outer", element.outer)?;
-            all.set(at, made)?;
-        }
-        Result::Ok(all)
     });
     native!(ctx, knee, "text", move |ctx: Ctx<'js>, bytes: Value<'js>| {
         let bytes = bytes_of(&bytes).ok_or_else(|| throw(&ctx, "no bytes"))?;
@@ -527,7 +571,8 @@ fn digests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
         Result::Ok(engine(&name).encode(data))
     });
     native!(ctx, knee, "b64decode", move |ctx: Ctx<'js>, text: String, name: String| {
-        let bytes = engine(&name).decode(text.as_bytes());
+        // As in Go, line breaks count for nothing.
+        let bytes = engine(&name).decode(text.replace(['\r', '\n'], ""));
         let bytes = bytes.map_err(|why| throw(&ctx, &format!("no base64: {why}")))?;
         ArrayBuffer::new(ctx, bytes)
     });
@@ -547,6 +592,10 @@ fn state<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result
     globals.set("__ENV", env)?;
     globals.set("__VU", shared.setup.number)?;
     globals.set("__ITER", 0)?;
+    native!(ctx, knee, "duration", |ctx: Ctx<'js>, text: String| {
+        let time = crate::options::time(&text).map_err(|why| throw(&ctx, &why))?;
+        Result::Ok(time.0 as f64 / 1e6)
+    });
     let own = Rc::clone(shared);
     native!(ctx, knee, "iteration", move |ctx: Ctx<'js>| {
         let iteration = own.iteration.borrow();
@@ -558,6 +607,12 @@ fn state<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result
         made.set("executor", iteration.scenario.1.as_str())?;
         made.set("began_ms", iteration.realtime_origin_ns as f64 / 1e6)?;
         Result::Ok(made)
+    });
+    let own = Rc::clone(shared);
+    // Users that were made and that have an iteration, and iterations that ended and that failed.
+    native!(ctx, knee, "counts", move || {
+        let counts = &own.setup.script.counts;
+        counts.each_ref().map(|count| count.load(Relaxed) as f64).to_vec()
     });
     Ok(())
 }

@@ -13,6 +13,8 @@ pub struct ScriptOptions {
     pub scenarios: Vec<ScriptScenario>,
     /// Metrics and the expressions that they have to meet, in their order.
     pub thresholds: Vec<(String, String)>,
+    /// A threshold asks to end the run early.
+    pub aborts_on_fail: bool,
     /// Settings of requests and connections.
     pub settings: ScriptSettings,
 }
@@ -89,6 +91,8 @@ pub struct ScriptScenario {
     pub load: ScriptLoad,
     /// When it begins, after the begin of the load.
     pub start: Nanos,
+    /// How long an iteration under way at its end goes on.
+    pub graceful_stop: Nanos,
     /// Environment variables of its own.
     pub env: BTreeMap<String, String>,
 }
@@ -116,8 +120,6 @@ pub enum ScriptLoad {
         users: u32,
         /// Iterations of all users.
         iterations: u64,
-        /// Iterations of each user, where each has as many.
-        each: Option<u64>,
         /// The time after which none begins.
         at_most: Nanos,
     },
@@ -159,7 +161,22 @@ impl ScriptOptions {
         let wrong = |why: String| format!("options: {why}");
         let all: Map<String, Value> =
             serde_json::from_str(json).map_err(|_| wrong("expected an object".to_owned()))?;
-        let is_known = |name: &str| KNOWN.contains(&name) || WITHOUT_MEANING.contains(&name);
+        for (name, value) in all.iter().filter(|(_, value)| !value.is_null()) {
+            let alone = Value::Object([(name.clone(), value.clone())].into_iter().collect());
+            let settings = serde_json::from_value::<ScriptSettings>(alone);
+            let settings = settings.map_err(|why| wrong(format!("{name}: {why}")))?;
+            if settings.batch == Some(0) || settings.batch_per_host == Some(0) {
+                return Err(wrong(format!("{name}: expected at least 1")));
+            }
+            if name == "stages" && !value.is_array() {
+                return Err(wrong("stages: expected a list".to_owned()));
+            }
+        }
+        let is_known = |name: &str| {
+            KNOWN.contains(&name)
+                || WITHOUT_MEANING.contains(&name)
+                || REFUSED.iter().any(|(refused, _)| *refused == name)
+        };
         if let Some(unknown) = all.keys().find(|name| !is_known(name)) {
             return Err(wrong(format!("'{unknown}' is not supported by knee: leave it out")));
         }
@@ -172,13 +189,16 @@ impl ScriptOptions {
         Ok(ScriptOptions {
             scenarios: scenarios(&all).map_err(wrong)?,
             thresholds: thresholds(&all).map_err(wrong)?,
+            aborts_on_fail: all
+                .get("thresholds")
+                .is_some_and(|of| of.to_string().contains("\"abortOnFail\":true")),
             settings: ScriptSettings::read(json).map_err(|why| wrong(why.to_string()))?,
         })
     }
 }
 
 /// Options that knee follows.
-const KNOWN: [&str; 27] = [
+const KNOWN: [&str; 23] = [
     "vus",
     "duration",
     "iterations",
@@ -202,10 +222,6 @@ const KNOWN: [&str; 27] = [
     "noThresholds",
     "noSetup",
     "noTeardown",
-    "noVUConnectionReuse",
-    "tlsAuth",
-    "paused",
-    "rps",
 ];
 
 /// Options that are refused unless they are off, and what to do instead.
@@ -256,7 +272,8 @@ type Fields = Map<String, Value>;
 
 fn scenarios(all: &Fields) -> Result<Vec<ScriptScenario>, String> {
     let Some(named) = all.get("scenarios").filter(|value| !value.is_null()) else {
-        let executor = if all.contains_key("stages") {
+        let has_stages = all.get("stages").and_then(Value::as_array).is_some_and(|s| !s.is_empty());
+        let executor = if has_stages {
             "ramping-vus"
         } else if all.contains_key("iterations") {
             "shared-iterations"
@@ -284,7 +301,11 @@ fn scenarios(all: &Fields) -> Result<Vec<ScriptScenario>, String> {
 
 fn scenario(name: &str, executor: &str, of: &Fields) -> Result<ScriptScenario, String> {
     let users = whole(of, "vus")?.map(|users| users as u32);
-    let time = |field: &str| of.get(field).filter(|v| !v.is_null()).map(duration).transpose();
+    let time = |field: &str| {
+        let given = of.get(field).filter(|value| !value.is_null());
+        let read = given.map(duration).transpose();
+        read.map_err(|why| format!("{field}: {why}"))
+    };
     let max_users = whole(of, "maxVUs")?.map(|u| u as u32);
     let max_users = max_users.max(whole(of, "preAllocatedVUs")?.map(|u| u as u32));
     let unit = time("timeUnit")?.unwrap_or(Nanos::from_secs(1)).as_secs_f64();
@@ -298,17 +319,19 @@ fn scenario(name: &str, executor: &str, of: &Fields) -> Result<ScriptScenario, S
             from: number(of, "startVUs")?.or(users.map(f64::from)).unwrap_or(1.0),
             stages: stages(of, 1.0)?,
         },
-        "shared-iterations" => ScriptLoad::Iterations {
-            users: users.unwrap_or(1),
-            iterations: whole(of, "iterations")?.unwrap_or(1),
-            each: None,
-            at_most: time("duration")?.unwrap_or(at_most),
-        },
+        "shared-iterations" => {
+            let (users, iterations) = (users.unwrap_or(1), whole(of, "iterations")?.unwrap_or(1));
+            ScriptLoad::Iterations {
+                users,
+                iterations,
+                at_most: time("duration")?.unwrap_or(at_most),
+            }
+        }
         "per-vu-iterations" => {
             let users = users.unwrap_or(1);
             let each = whole(of, "iterations")?.unwrap_or(1);
             let iterations = each.saturating_mul(u64::from(users));
-            ScriptLoad::Iterations { users, iterations, each: Some(each), at_most }
+            ScriptLoad::Iterations { users, iterations, at_most }
         }
         "constant-arrival-rate" => ScriptLoad::Rate {
             per_s: number(of, "rate")?.ok_or_else(|| needed("rate"))? / unit,
@@ -335,6 +358,7 @@ fn scenario(name: &str, executor: &str, of: &Fields) -> Result<ScriptScenario, S
         function: of.get("exec").and_then(Value::as_str).unwrap_or("default").to_owned(),
         load,
         start: time("startTime")?.unwrap_or(Nanos::ZERO),
+        graceful_stop: time("gracefulStop")?.unwrap_or(Nanos::from_secs(30)),
         env: env
             .into_iter()
             .map(|(name, value)| (name, value.as_str().map_or(value.to_string(), str::to_owned)))
@@ -350,7 +374,11 @@ fn stages(of: &Fields, unit: f64) -> Result<Vec<ScriptStage>, String> {
         let length = fields.get("duration").ok_or("stages: 'duration' is missing")?;
         Ok::<_, String>(ScriptStage { to: to / unit, duration: duration(length)? })
     });
-    each.collect()
+    let stages: Vec<_> = each.collect::<Result<_, _>>()?;
+    if stages.iter().all(|stage| stage.duration == Nanos::ZERO) {
+        return Err("stages: expected at least one with a duration".to_owned());
+    }
+    Ok(stages)
 }
 
 fn number(of: &Fields, field: &str) -> Result<Option<f64>, String> {
@@ -429,8 +457,7 @@ fn thresholds(all: &Fields) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     for (metric, value) in metrics {
         let wrong = || format!("thresholds.{metric}: expected a list of expressions");
-        for one in value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice) {
-            let text = one.as_str().or_else(|| one.get("threshold")?.as_str());
+        for text in crate::thresholds::expressions(value) {
             found.push((metric.clone(), text.ok_or_else(wrong)?.to_owned()));
         }
     }
@@ -452,7 +479,9 @@ mod tests {
             load(r#"{"vus":3,"duration":"1m30s"}"#),
             ScriptLoad::Users { users: 3, duration: Some(Nanos::from_secs(90)) }
         );
-        assert_eq!(load("{}"), ScriptLoad::Users { users: 1, duration: None });
+        for none in ["{}", r#"{"stages":[]}"#] {
+            assert_eq!(load(none), ScriptLoad::Users { users: 1, duration: None });
+        }
         let stages = vec![ScriptStage { to: 5.0, duration: second }];
         assert_eq!(
             load(r#"{"stages":[{"target":5,"duration":"1s"}]}"#),
@@ -470,7 +499,7 @@ mod tests {
                 r#"{"scenarios":{"a":{"executor":"per-vu-iterations","vus":2,"iterations":3,
                 "maxDuration":"1s"}}}"#
             ),
-            ScriptLoad::Iterations { users: 2, iterations: 6, each: Some(3), at_most: second }
+            ScriptLoad::Iterations { users: 2, iterations: 6, at_most: second }
         );
     }
 
@@ -483,11 +512,18 @@ mod tests {
             ),
             (r#"{"scenarios":{"a":{}}}"#, "'executor' is missing"),
             (r#"{"vus":"x"}"#, "invalid vus"),
-            (r#"{"duration":"1x"}"#, "invalid time"),
+            (r#"{"duration":"1x"}"#, "duration: invalid time"),
             (r#"{"dns":{"ttl":0}}"#, "'dns' is not supported"),
             (r#"{"rps":5}"#, "rps: requests wait for no limit"),
             (r#"{"noVUConnectionReuse":true}"#, "noVUConnectionReuse: users keep"),
-            (r#"{"setupTimeout":"x"}"#, "invalid time 'x'"),
+            (r#"{"setupTimeout":"x"}"#, "setupTimeout: invalid time 'x'"),
+            (r#"{"maxRedirects":-1}"#, "maxRedirects: invalid value"),
+            (r#"{"batch":0}"#, "batch: expected at least 1"),
+            (r#"{"stages":5}"#, "stages: expected a list"),
+            (
+                r#"{"scenarios":{"a":{"executor":"ramping-vus","stages":[]}}}"#,
+                "scenarios.a: stages: expected at least one",
+            ),
             (
                 r#"{"scenarios":{"a":{"executor":"constant-vus","options":{}}}}"#,
                 "scenarios.a: 'options' is not supported",

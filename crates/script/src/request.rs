@@ -1,72 +1,14 @@
 //! Requests of a script: from what it calls to what goes out, redirections, and back.
 
-use crate::shared::Shared;
+use crate::message::{Operation, RawResponse, Reads, ScriptRequest, ScriptResponse, Statuses};
+use crate::shared::{Record, Shared};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use knee_load::session::{MadeRequest, Origin, encode_path, remove_dot_segments};
 use knee_load::spec::Url;
 use knee_load::time::Nanos;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::rc::Rc;
-
-/// Ranges of statuses, both ends included.
-pub(crate) type Statuses = Rc<[(u16, u16)]>;
-
-/// A request that goes out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScriptRequest {
-    /// The request.
-    pub made: MadeRequest,
-    /// Its row in the report.
-    pub row: u32,
-    /// When the script called it, by the user's time; [`Nanos::MAX`] where it follows a redirection.
-    pub called_at: Nanos,
-    /// Its time limit; `None`: that of the run.
-    pub timeout: Option<Nanos>,
-    /// Statuses that are no failure, both ends included; `None`: those below 400.
-    pub expects: Option<Rc<[(u16, u16)]>>,
-}
-
-/// What came for a request.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ScriptResponse {
-    /// The status; 0 without a response.
-    pub status: u16,
-    /// The header lines, each with CR LF at its end.
-    pub head: Vec<u8>,
-    /// The body, transfer codings undone.
-    pub body: Vec<u8>,
-    /// Why there is no response, and k6's number for that.
-    pub error: Option<(String, u16)>,
-    /// Where the time went.
-    pub timings: ScriptTimings,
-    /// `HTTP/1.1` or `HTTP/2.0`.
-    pub version: &'static str,
-}
-
-/// Where the time of a request went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScriptTimings {
-    /// Until a connection was free for it.
-    pub blocked: Nanos,
-    /// Until that was established.
-    pub connecting: Nanos,
-    /// Until that was secured.
-    pub tls_handshaking: Nanos,
-    /// Until the kernel had the request.
-    pub sending: Nanos,
-    /// Until the first byte of the response.
-    pub waiting: Nanos,
-    /// Until the last one.
-    pub receiving: Nanos,
-}
-
-/// What a script reads of a response's body.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Reads {
-    Nothing,
-    Bytes,
-    #[default]
-    Text,
-}
 
 /// What a script asks for.
 #[derive(Default)]
@@ -86,31 +28,8 @@ pub(crate) struct Asked {
     pub(crate) reads: Reads,
     /// Its tags; none where no threshold asks for any.
     pub(crate) tags: BTreeMap<String, String>,
-}
-
-/// A request under way, with the redirections that it follows.
-pub(crate) struct Operation {
-    sent: ScriptRequest,
-    url: String,
-    headers: Vec<(String, String)>,
-    cookies: Vec<(String, String, bool)>,
-    redirects_left: u32,
-    jar: usize,
-    reads: Reads,
-    asked: String,
-    tags: BTreeMap<String, String>,
-}
-
-/// A response for the script.
-pub(crate) struct RawResponse {
-    pub(crate) response: ScriptResponse,
-    /// The URL that it came from.
-    pub(crate) url: String,
-    /// The URL that was asked for.
-    pub(crate) asked: String,
-    /// The request that it answers.
-    pub(crate) sent: MadeRequest,
-    pub(crate) reads: Reads,
+    /// Why k6 sends no such request, where it does not.
+    pub(crate) refused: Option<String>,
 }
 
 /// A URL, taken apart.
@@ -188,23 +107,54 @@ fn unknown(host: &str) -> String {
     )
 }
 
-/// Sends a request. The number of its operation.
-pub(crate) fn send(shared: &Shared, asked: Asked) -> Result<u32, String> {
-    let mut parts = UrlParts::parse(&asked.url)?;
-    let server = shared.server(&parts.origin()).ok_or_else(|| unknown(&parts.authority))?;
-    for (name, value) in &asked.headers {
-        let is_bad = |text: &str| text.bytes().any(|b| b.is_ascii_control() && b != b'\t');
-        if !knee_load::spec::is_token(name) || is_bad(value) {
-            return Err(format!("invalid header '{}'", name.escape_debug()));
-        }
+/// Sends a request. The number of its operation. Where k6 sends no such request, its response has
+/// status 0 and an error.
+///
+/// # Errors
+/// Its server was not known before the load, or too many requests are under way.
+pub(crate) fn send(shared: &Shared, mut asked: Asked) -> Result<u32, String> {
+    if shared.operations.borrow().len() + shared.arrived.borrow().len() >= UNDER_WAY_MAX {
+        return Err(format!("more than {UNDER_WAY_MAX} requests of a user under way"));
     }
+    let number = shared.next_operation.get();
+    shared.next_operation.set(number.wrapping_add(1));
+    shared.reset_computed();
+    let (url, reads) = (asked.url.clone(), asked.reads);
+    let parts = asked.refused.take().map_or_else(|| UrlParts::parse(&url), Err);
+    let sent = match parts {
+        Ok(parts) => {
+            let mut operation = operation(shared, asked, parts)?;
+            let sent = operation.go_out(shared, number);
+            sent.map(|()| drop(shared.operations.borrow_mut().insert(number, operation)))
+        }
+        Err(why) => Err(why),
+    };
+    if let Err(why) = sent {
+        shared.warn(&format!("no request was sent: {why}"));
+        let response =
+            ScriptResponse { error: Some((why, INVALID_REQUEST)), ..ScriptResponse::default() };
+        let raw =
+            RawResponse { response, asked: url.clone(), url, sent: MadeRequest::default(), reads };
+        shared.arrived.borrow_mut().insert(number, raw);
+    }
+    Ok(number)
+}
+
+/// Requests that a user may have under way at once, with those that nobody has asked for yet.
+const UNDER_WAY_MAX: usize = 10_000;
+
+/// k6's number for a request that cannot be sent.
+const INVALID_REQUEST: u16 = 1000;
+
+/// The operation of a request to this URL.
+fn operation(shared: &Shared, asked: Asked, mut parts: UrlParts) -> Result<Operation, String> {
+    let server = shared.server(&parts.origin()).ok_or_else(|| unknown(&parts.authority))?;
     let mut headers = asked.headers;
     if let Some(user) = parts.user.take()
         && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
     {
         let user = percent_encoding::percent_decode_str(&user).collect::<Vec<u8>>();
-        headers
-            .push(("Authorization".to_owned(), format!("Basic {}", crate::natives::base64(&user))));
+        headers.push(("Authorization".to_owned(), format!("Basic {}", STANDARD.encode(&user))));
     }
     let path_end = parts.path.iter().position(|b| *b == b'?').unwrap_or(parts.path.len());
     let mut tags = BTreeMap::new();
@@ -233,9 +183,7 @@ pub(crate) fn send(shared: &Shared, asked: Asked) -> Result<u32, String> {
         timeout: asked.timeout,
         expects: asked.expects,
     };
-    let number = shared.next_operation.get();
-    shared.next_operation.set(number.wrapping_add(1));
-    let mut operation = Operation {
+    Ok(Operation {
         sent,
         url,
         headers,
@@ -245,16 +193,39 @@ pub(crate) fn send(shared: &Shared, asked: Asked) -> Result<u32, String> {
         reads: asked.reads,
         asked: asked.url,
         tags,
-    };
-    operation.go_out(shared, number);
-    shared.operations.borrow_mut().insert(number, operation);
-    shared.reset_computed();
-    Ok(number)
+    })
+}
+
+/// Whether a request line and headers can be made of these: no part ends its line or begins another.
+fn check_head(made: &MadeRequest) -> Result<(), String> {
+    let is_bad = |text: &str| text.bytes().any(|b| b.is_ascii_control() && b != b'\t');
+    if !knee_load::spec::is_token(&made.method) {
+        return Err(format!("invalid method '{}'", made.method.escape_debug()));
+    }
+    let bad = |(name, value): &&(String, String)| !knee_load::spec::is_token(name) || is_bad(value);
+    match made.headers.iter().find(bad) {
+        Some((name, _)) => Err(format!("invalid header '{}'", name.escape_debug())),
+        None => Ok(()),
+    }
+}
+
+/// A cookie as Go's client writes it, which k6 sends with: without what would end it, and in quotes
+/// where its value has a blank or a comma.
+pub(crate) fn cookie_pair(name: &str, value: &str) -> String {
+    let name = name.replace(['\n', '\r'], "-");
+    let value = cookie_value(value);
+    let quote = if value.contains([' ', ',']) { "\"" } else { "" };
+    format!("{name}={quote}{value}{quote}")
+}
+
+/// A text without what the value of a cookie cannot have.
+pub(crate) fn cookie_value(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, ' '..='~') && !['"', ';', '\\'].contains(c)).collect()
 }
 
 impl Operation {
-    /// Hands the request out, with the cookies that it has now.
-    fn go_out(&mut self, shared: &Shared, number: u32) {
+    /// Hands the request out, with the cookies that it has now, unless its head cannot be sent.
+    fn go_out(&mut self, shared: &Shared, number: u32) -> Result<(), String> {
         let made = &mut self.sent.made;
         made.headers.clone_from(&self.headers);
         let jars = shared.jars.borrow();
@@ -264,19 +235,10 @@ impl Operation {
             self.cookies.iter().any(|(own, _, replaces)| *replaces && own.as_bytes() == name)
         };
         let kept = of_jar.into_iter().flatten().filter(|(name, _)| !is_replaced(name));
-        let mut line = String::new();
-        let mut put = |name: &str, value: &str| {
-            if !line.is_empty() {
-                line.push_str("; ");
-            }
-            line.push_str(name);
-            line.push('=');
-            line.push_str(value);
-        };
-        self.cookies.iter().for_each(|(name, value, _)| put(name, value));
-        for (name, value) in kept {
-            put(&String::from_utf8_lossy(name), &String::from_utf8_lossy(value));
-        }
+        let own = self.cookies.iter().map(|(name, value, _)| cookie_pair(name, value));
+        let text = String::from_utf8_lossy;
+        let pairs = own.chain(kept.map(|(name, value)| cookie_pair(&text(name), &text(value))));
+        let line = pairs.collect::<Vec<_>>().join("; ");
         if !line.is_empty() {
             match made.headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
                 Some((_, own)) => *own = format!("{own}; {line}"),
@@ -284,7 +246,9 @@ impl Operation {
             }
         }
         drop(jars);
+        check_head(made)?;
         shared.out.borrow_mut().push_back((number, self.sent.clone()));
+        Ok(())
     }
 
     /// Records the response in the metrics of thresholds that ask for its tags.
@@ -322,19 +286,28 @@ impl Operation {
         });
     }
 
-    /// Where a response redirects to, if that is followed (RFC 9110 §15.4).
-    fn redirected(&mut self, shared: &Shared, response: &ScriptResponse) -> Option<()> {
+    /// Whether a response redirects, and that is followed (RFC 9110 §15.4): the operation is then
+    /// that of the next request.
+    ///
+    /// # Errors
+    /// It redirects to what no request goes to.
+    fn redirected(&mut self, shared: &Shared, response: &ScriptResponse) -> Result<bool, String> {
         let keeps = match response.status {
             301..=303 => false,
             307 | 308 => true,
-            _ => return None,
+            _ => return Ok(false),
         };
-        let location = header(&response.head, "location")?;
-        if self.redirects_left == 0 {
-            return None;
+        let location = header(&response.head, "location").unwrap_or_default();
+        if self.redirects_left == 0 || location.is_empty() {
+            return Ok(false);
         }
-        let to = UrlParts::parse(&join(&self.url, location)).ok()?;
-        let server = shared.server(&to.origin())?;
+        let url = join(&self.url, &location);
+        let not = |why: String| format!("a redirection to {url} was not followed: {why}");
+        if location.contains(char::REPLACEMENT_CHARACTER) {
+            return Err(not("it is not UTF-8".to_owned()));
+        }
+        let to = UrlParts::parse(&url).map_err(not)?;
+        let server = shared.server(&to.origin()).ok_or_else(|| not(unknown(&to.authority)))?;
         self.redirects_left -= 1;
         let before = self.url.clone();
         let made = &mut self.sent.made;
@@ -358,12 +331,13 @@ impl Operation {
         self.url = to.text();
         (made.server, made.is_secure, made.authority, made.path) =
             (server, to.is_secure, to.authority, to.path);
-        Some(())
+        self.sent.called_at = Nanos::MAX;
+        Ok(true)
     }
 }
 
 /// See [`crate::User::respond`].
-pub(crate) fn respond(shared: &Shared, number: u32, response: ScriptResponse) -> bool {
+pub(crate) fn respond(shared: &Shared, number: u32, mut response: ScriptResponse) -> bool {
     let Some(mut operation) = shared.operations.borrow_mut().remove(&number) else {
         return false;
     };
@@ -376,11 +350,23 @@ pub(crate) fn respond(shared: &Shared, number: u32, response: ScriptResponse) ->
         }
     }
     operation.record(shared, &response);
-    if operation.redirected(shared, &response).is_some() {
-        operation.sent.called_at = Nanos::MAX;
-        operation.go_out(shared, number);
-        shared.operations.borrow_mut().insert(number, operation);
-        return false;
+    let led = operation.redirected(shared, &response).and_then(|leads| {
+        if leads {
+            operation.go_out(shared, number)?;
+        }
+        Ok(leads)
+    });
+    match led {
+        Ok(true) => {
+            shared.operations.borrow_mut().insert(number, operation);
+            return false;
+        }
+        Ok(false) => {}
+        Err(why) => {
+            shared.warn(&why);
+            shared.record(Record::LedAway);
+            response.error = Some((why, INVALID_REQUEST));
+        }
     }
     let Operation { sent, url, reads, asked, .. } = operation;
     let raw = RawResponse { response, url, asked, sent: sent.made, reads };
@@ -389,16 +375,16 @@ pub(crate) fn respond(shared: &Shared, number: u32, response: ScriptResponse) ->
 }
 
 /// The value of the first header of this name.
-pub(crate) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(head: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     all_of(head, name).next()
 }
 
 /// The values of all headers of this name.
-pub(crate) fn all_of<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = &'a str> {
+pub(crate) fn all_of<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = Cow<'a, str>> {
     head.split(|byte| *byte == b'\n').filter_map(move |line| {
-        let line = std::str::from_utf8(line).ok()?.trim_end_matches('\r');
-        let (own, value) = line.split_once(':')?;
-        own.eq_ignore_ascii_case(name).then_some(value.trim())
+        let at = line.iter().position(|byte| *byte == b':')?;
+        let is_it = line[..at].eq_ignore_ascii_case(name.as_bytes());
+        is_it.then(|| String::from_utf8_lossy(line[at + 1..].trim_ascii()))
     })
 }
 

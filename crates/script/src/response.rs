@@ -1,21 +1,22 @@
 //! Responses, as scripts have them: their parts are made when they are read.
 
-use crate::natives::throw;
-use crate::request::{RawResponse, Reads, all_of, header};
-use crate::shared::Shared;
+use crate::failure::throw;
+use crate::message::{RawResponse, Reads};
+use crate::request::{all_of, header};
+use crate::shared::{Held, Shared};
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use rquickjs::Result as Made;
 use rquickjs::class::{JsClass, Readable, Trace, Tracer};
 use rquickjs::function::{Constructor, Opt};
-use rquickjs::{ArrayBuffer, Class, Ctx, Function, IntoJs, JsLifetime, Object, Value};
-use serde::Deserializer;
-use serde::de::{Deserialize as _, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value as Json;
+use rquickjs::{ArrayBuffer, Class, Ctx, Error, Function, IntoJs, JsLifetime, Object, Value};
+use serde::de::IgnoredAny;
 use std::borrow::Cow;
-use std::fmt;
 use std::io::Read as _;
 use std::rc::Rc;
 use std::result::Result;
+
+/// Longest path of JSON, in bytes. Bounds the recursion.
+const PATH_BYTES_MAX: usize = 256;
 
 /// Most bytes of an inflated body.
 const INFLATED_BYTES_MAX: u64 = 64 << 20;
@@ -23,9 +24,7 @@ const INFLATED_BYTES_MAX: u64 = 64 << 20;
 /// A response. The parts that scripts read are properties of its prototype, see `js/http.js`.
 pub(crate) struct Response {
     raw: RawResponse,
-    /// Bytes that it holds, of those that the user may.
-    held: usize,
-    shared: Rc<Shared>,
+    _held: Held,
 }
 
 impl Response {
@@ -36,13 +35,7 @@ impl Response {
 
     fn has_body(&self) -> bool {
         self.raw.reads != Reads::Nothing
-            && (self.raw.response.status != 0 || !self.body().is_empty())
-    }
-}
-
-impl Drop for Response {
-    fn drop(&mut self) {
-        self.shared.held.set(self.shared.held.get() - self.held);
+            && (![0, 204, 304].contains(&self.raw.response.status) || !self.body().is_empty())
     }
 }
 
@@ -75,7 +68,7 @@ pub(crate) fn new<'js>(
 ) -> Made<Class<'js, Response>> {
     let response = &mut raw.response;
     let coding = header(&response.head, "content-encoding");
-    match inflated(coding, std::mem::take(&mut response.body)) {
+    match inflated(coding.as_deref(), std::mem::take(&mut response.body)) {
         Ok(body) => response.body = body,
         Err(why) => drop(response.error.get_or_insert((why, 1701))),
     }
@@ -86,13 +79,8 @@ pub(crate) fn new<'js>(
     {
         return Err(throw(ctx, error));
     }
-    let held = response.body.len() + response.head.len();
-    let all = shared.held.get() + held;
-    if all as u64 > shared.setup.memory_max {
-        return Err(throw(ctx, "out of memory"));
-    }
-    shared.held.set(all);
-    let made = Class::instance(ctx.clone(), Response { raw, held, shared: Rc::clone(shared) })?;
+    let held = Held::new(ctx, shared, response.body.len() + response.head.len())?;
+    let made = Class::instance(ctx.clone(), Response { raw, _held: held })?;
     made.set("status", status)?;
     Ok(made)
 }
@@ -124,79 +112,9 @@ fn canonical(name: &str) -> String {
     cased.collect()
 }
 
-/// Follows a path in JSON, and makes nothing of what lies beside it.
-struct Seek<'a>(&'a [&'a str]);
-
-impl<'de> DeserializeSeed<'de> for Seek<'_> {
-    type Value = Option<Json>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Json>, D::Error> {
-        if self.0.is_empty() {
-            Json::deserialize(from).map(Some)
-        } else {
-            from.deserialize_any(self)
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for Seek<'_> {
-    type Value = Option<Json>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Option<Json>, A::Error> {
-        let mut found = None;
-        while let Some(name) = all.next_key::<Cow<'de, str>>()? {
-            if found.is_none() && name == self.0[0] {
-                found = all.next_value_seed(Seek(&self.0[1..]))?;
-            } else {
-                all.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Option<Json>, A::Error> {
-        let wanted: Option<usize> = self.0[0].parse().ok();
-        let (mut found, mut at) = (None, 0);
-        loop {
-            if wanted == Some(at) {
-                found = match all.next_element_seed(Seek(&self.0[1..]))? {
-                    Some(value) => value,
-                    None => return Ok(found),
-                };
-            } else if all.next_element::<IgnoredAny>()?.is_none() {
-                return Ok(found);
-            }
-            at += 1;
-        }
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Option<Json>, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Option<Json>, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Option<Json>, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Option<Json>, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Option<Json>, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E>(self) -> Result<Option<Json>, E> {
-        Ok(None)
-    }
+fn no_json(ctx: &Ctx<'_>, response: &Response) -> Error {
+    let why = response.raw.response.error.as_ref().map_or("it was not read", |(why, _)| why);
+    throw(ctx, &format!("the body is null: it is no JSON ({why})"))
 }
 
 /// The functions that give parts of responses.
@@ -215,26 +133,26 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, knee: &Object<'js>) -> Made<()> {
     let json = |ctx: Ctx<'js>, of: This<'js>| {
         let of = of.borrow();
         if !of.has_body() {
-            let why = of.raw.response.error.as_ref().map_or("it was not read", |(why, _)| why);
-            return Err(throw(&ctx, &format!("the body is null: it is no JSON ({why})")));
+            return Err(no_json(&ctx, &of));
         }
         ctx.json_parse(of.body())
     };
     knee.set("json", Function::new(ctx.clone(), json)?)?;
-    // The value at a path of names and numbers; what is not that simple is another's.
-    let seek = |ctx: Ctx<'js>, of: This<'js>, path: String, search: Function<'js>| {
-        let has_body = of.borrow().has_body();
-        let is_simple = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"._- ".contains(&b));
-        let names: Vec<&str> = path.split('.').collect();
-        let found = of.borrow();
-        let mut json = serde_json::Deserializer::from_slice(found.body());
-        match Seek(&names).deserialize(&mut json) {
-            Ok(found) if has_body && is_simple && json.end().is_ok() => match found {
-                None => Ok(Value::new_undefined(ctx)),
-                Some(Json::String(text)) => text.into_js(&ctx),
-                Some(value) => ctx.json_parse(value.to_string()),
-            },
-            _ => search.call((of.clone(), path)),
+    // The value at a path of GJSON; undefined where there is none, or no JSON.
+    let seek = |ctx: Ctx<'js>, of: This<'js>, path: String| {
+        let of = of.borrow();
+        if !of.has_body() {
+            return Err(no_json(&ctx, &of));
+        }
+        if path.len() > PATH_BYTES_MAX {
+            return Err(throw(&ctx, "json: the path is too long"));
+        }
+        let text = String::from_utf8_lossy(of.body());
+        let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+        let value = is_json.then(|| gjson::get(&text, &path));
+        match value.filter(gjson::Value::exists) {
+            Some(value) => ctx.json_parse(value.json()),
+            None => Ok(Value::new_undefined(ctx)),
         }
     };
     knee.set("seek", Function::new(ctx.clone(), seek)?)?;
@@ -242,7 +160,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, knee: &Object<'js>) -> Made<()> {
     let headers = |ctx: Ctx<'js>, of: This<'js>, name: Opt<String>| -> Made<Value<'js>> {
         let head = &of.borrow().raw.response.head;
         if let Some(name) = &*name {
-            return all_of(head, name).collect::<Vec<_>>().into_js(&ctx);
+            return all_of(head, name).map(Cow::into_owned).collect::<Vec<_>>().into_js(&ctx);
         }
         let made = Object::new(ctx.clone())?;
         for line in String::from_utf8_lossy(head).lines() {
@@ -265,7 +183,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, knee: &Object<'js>) -> Made<()> {
         let status = raw.response.status;
         made.set("error", error)?;
         made.set("error_code", if code == 0 && status >= 400 { 1000 + status } else { code })?;
-        made.set("proto", raw.response.version)?;
+        made.set("proto", if status == 0 { "" } else { raw.response.version })?;
         let t = raw.response.timings;
         let all = [t.blocked, t.connecting, t.tls_handshaking, t.sending, t.waiting, t.receiving];
         made.set("times", all.map(|time| time.0 as f64 / 1e6).to_vec())?;

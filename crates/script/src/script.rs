@@ -1,39 +1,24 @@
 //! A script, as all users of a process share it.
 
+use crate::metric::{MetricKind, MetricName};
 use crate::options::ScriptSettings;
 use crate::thresholds;
 use knee_load::session::{SCRIPT_ROWS, ScriptPlan};
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Names that a script may make up: checks, groups and metrics, each.
-const NAMES_MAX: usize = 1_000;
+/// Names of checks and groups, together; the last one is for all further names.
+pub(crate) const NAMES_MAX: usize = 200;
 
-/// A kind of metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MetricKind {
-    /// A sum.
-    Counter,
-    /// The last value.
-    Gauge,
-    /// The share of values that are not 0.
-    Rate,
-    /// A distribution.
-    Trend,
-}
+/// Metrics that a script may make.
+const METRICS_MAX: usize = 1_000;
 
-/// A metric that a script made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MetricName {
-    /// Its name.
-    pub name: String,
-    /// Its kind.
-    pub kind: MetricKind,
-    /// Its values are times, in milliseconds.
-    pub is_time: bool,
-}
+/// Lines that the console shows of a trial.
+const CONSOLE_LINES_MAX: usize = 1_000;
+
+/// Lines of which a script is warned once.
+const WARNINGS_MAX: usize = 100;
 
 /// What thresholds are of that have tags: a metric of those values alone.
 #[derive(Debug)]
@@ -60,6 +45,22 @@ pub struct Script {
     modules: Mutex<HashMap<String, Arc<[u8]>>>,
     metrics: Mutex<Vec<MetricName>>,
     arrays: Mutex<HashMap<String, Arc<[String]>>>,
+    warnings: Mutex<HashSet<String>>,
+    console: Mutex<Console>,
+    /// Users that were made and that have an iteration, and iterations that ended and that failed,
+    /// in this process.
+    pub(crate) counts: [AtomicU64; 4],
+    /// A user has ended the trial, for the users of all workers.
+    pub has_ended: AtomicBool,
+}
+
+/// Lines that a script wrote to the console and that were not shown yet.
+#[derive(Debug, Default)]
+struct Console {
+    lines: Vec<String>,
+    /// Lines so far that are shown, and that are not.
+    shown: usize,
+    left_out: u64,
 }
 
 #[derive(Debug, Default)]
@@ -79,8 +80,9 @@ impl Script {
         let names = Names { rows: plan.rows.clone(), ..Names::default() };
         // Options are checked before the load; while a script is read there are none.
         let settings = ScriptSettings::read(&plan.options).unwrap_or_default();
-        let metrics = settings.thresholds.keys();
-        let tagged = metrics.filter(|name| thresholds::is_tagged(name)).map(|name| {
+        let metrics = settings.thresholds.iter();
+        let tagged = metrics.filter(|(name, of)| thresholds::is_recorded(name, of));
+        let tagged = tagged.map(|(name, _)| {
             let (metric, tags) = thresholds::parts(name);
             let (metric, tags) = (metric.to_owned(), tags.into_iter().collect());
             Tagged { name: name.clone(), metric, tags, number: OnceLock::new() }
@@ -94,6 +96,10 @@ impl Script {
             modules: Mutex::default(),
             metrics: Mutex::default(),
             arrays: Mutex::default(),
+            warnings: Mutex::default(),
+            console: Mutex::default(),
+            counts: Default::default(),
+            has_ended: AtomicBool::default(),
         };
         for metric in &script.tagged {
             if let Some(kind) = thresholds::kind_of(&metric.metric) {
@@ -152,10 +158,11 @@ impl Script {
         if let Some(number) = names.numbers.get(name) {
             return *number;
         }
-        if names.all.len() >= NAMES_MAX {
-            return NAMES_MAX as u32 - 1;
+        let number = names.all.len().min(NAMES_MAX - 1) as u32;
+        if number + 1 == NAMES_MAX as u32 {
+            names.all.resize(NAMES_MAX, "others".to_owned());
+            return number;
         }
-        let number = names.all.len() as u32;
         names.all.push(name.to_owned());
         names.numbers.insert(name.to_owned(), number);
         number
@@ -202,8 +209,8 @@ impl Script {
             let line = || format!("metric '{}' is there already, of another kind", metric.name);
             return if is_same { Ok(at as u32) } else { Err(line()) };
         }
-        if metrics.len() >= NAMES_MAX {
-            return Err(format!("more than {NAMES_MAX} metrics"));
+        if metrics.len() >= METRICS_MAX {
+            return Err(format!("more than {METRICS_MAX} metrics"));
         }
         metrics.push(metric.clone());
         let number = metrics.len() as u32 - 1;
@@ -216,6 +223,44 @@ impl Script {
     /// The metrics that it made so far, by their numbers.
     pub fn metrics(&self) -> Vec<MetricName> {
         lock(&self.metrics).clone()
+    }
+
+    /// Adds what a user wrote to the console, a line each. Lines of `console.debug` are not shown,
+    /// as in k6.
+    pub fn add_console(&self, lines: &str) {
+        let mut console = lock(&self.console);
+        for line in lines.lines().filter(|line| !line.starts_with("debug: ")) {
+            if console.shown < CONSOLE_LINES_MAX {
+                console.shown += 1;
+                // A terminal obeys control characters.
+                let line = line.chars().map(|c| if c.is_control() { ' ' } else { c });
+                console.lines.push(line.collect());
+            } else {
+                console.left_out += 1;
+            }
+        }
+    }
+
+    /// Counts a line that no console has room for.
+    pub(crate) fn leave_out_line(&self) {
+        lock(&self.console).left_out += 1;
+    }
+
+    /// The lines for the console since the last call; at the end also how many there were beyond
+    /// those that are shown.
+    pub fn take_console(&self, is_end: bool) -> Vec<String> {
+        let mut console = lock(&self.console);
+        let mut lines = std::mem::take(&mut console.lines);
+        if is_end && console.left_out > 0 {
+            lines.push(format!("console: {} further lines are not shown", console.left_out));
+        }
+        lines
+    }
+
+    /// Whether nobody was warned of this yet.
+    pub(crate) fn is_news(&self, line: &str) -> bool {
+        let mut warnings = lock(&self.warnings);
+        warnings.len() < WARNINGS_MAX && warnings.insert(line.to_owned())
     }
 
     pub(crate) fn array(&self, name: &str) -> Option<Arc<[String]>> {

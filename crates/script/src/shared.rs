@@ -1,13 +1,13 @@
 //! State of a user that its stack and its conductor share.
 
 use crate::failure::Failure;
-use crate::request::{Operation, RawResponse, ScriptRequest, Statuses};
-use crate::script::Script;
+use crate::message::{Operation, RawResponse, ScriptRequest, Statuses};
+use crate::script::{NAMES_MAX, Script};
 use corosensei::Yielder;
 use knee_load::rng::Rng;
 use knee_load::session::{Jar, Origin};
 use knee_load::time::Nanos;
-use rquickjs::{Ctx, Error, Value, qjs};
+use rquickjs::{Ctx, Error, Exception, Value, qjs};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
@@ -42,6 +42,8 @@ pub struct UserSetup {
     pub rng: Rng,
     /// The clock of the run.
     pub clock: Clock,
+    /// Processor time of the calling thread.
+    pub processor: Clock,
     /// Origins of the target's servers. Where it is empty, every request goes out.
     pub origins: Rc<[Origin]>,
     /// Most memory, in bytes.
@@ -55,6 +57,8 @@ pub struct UserSetup {
 pub struct Iteration {
     /// The exported function.
     pub function: String,
+    /// The number of its scenario.
+    pub kind: usize,
     /// Name and executor of its scenario.
     pub scenario: (String, String),
     /// Its number among those of the user, from 0 on (`__ITER`).
@@ -91,6 +95,33 @@ pub enum Record {
     Group(u32, Nanos),
     /// A value of a metric, by its number.
     Metric(u32, f64),
+    /// A redirection was not followed: no request goes where it leads.
+    LedAway,
+}
+
+/// Bytes that a user holds outside of its runtime, until this is dropped.
+pub(crate) struct Held {
+    shared: Rc<Shared>,
+    bytes: usize,
+}
+
+impl Held {
+    /// # Errors
+    /// The user holds more than it may.
+    pub(crate) fn new(ctx: &Ctx<'_>, shared: &Rc<Shared>, bytes: usize) -> Result<Held, Error> {
+        let all = shared.held.get() + bytes;
+        if all as u64 > shared.setup.memory_max {
+            return Err(Exception::throw_message(ctx, "out of memory"));
+        }
+        shared.held.set(all);
+        Ok(Held { shared: Rc::clone(shared), bytes })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shared.held.set(self.shared.held.get() - self.bytes);
+    }
 }
 
 /// The state.
@@ -109,6 +140,8 @@ pub(crate) struct Shared {
     pub(crate) stops: Cell<bool>,
     /// Time by the user when it was resumed, and by the clock.
     resumed: Cell<(Nanos, Nanos)>,
+    /// Processor time of the thread when the user was resumed.
+    resumed_processor: Cell<Nanos>,
     /// The user's time at which it was suspended while it computed.
     pub(crate) paused: Cell<Option<Nanos>>,
     /// Processor time since its last request, up to the last suspension.
@@ -117,6 +150,8 @@ pub(crate) struct Shared {
     pub(crate) is_out_of_time: Cell<bool>,
     /// The script ended the test, because of this.
     pub(crate) aborts: RefCell<Option<String>>,
+    /// The script marked the test as failed, because of this.
+    pub(crate) marks: RefCell<Option<String>>,
     /// Requests to be taken.
     pub(crate) out: RefCell<VecDeque<(u32, ScriptRequest)>>,
     pub(crate) operations: RefCell<HashMap<u32, Operation>>,
@@ -136,8 +171,8 @@ pub(crate) struct Shared {
     pub(crate) expects: RefCell<Option<Statuses>>,
     /// Promises that were rejected and that nothing handles: where they are, and why.
     pub(crate) rejected: RefCell<Vec<(usize, Failure)>>,
-    /// Bytes of the responses that the script has.
-    pub(crate) held: Cell<usize>,
+    /// Bytes of the responses and pages that the script has.
+    held: Cell<usize>,
     /// The groups that the user is in.
     pub(crate) groups: RefCell<Vec<(String, Nanos)>>,
     pub(crate) log: RefCell<String>,
@@ -160,10 +195,12 @@ impl Shared {
             is_running: Cell::new(false),
             stops: Cell::new(false),
             resumed: Cell::new((Nanos::ZERO, (setup.clock)())),
+            resumed_processor: Cell::new((setup.processor)()),
             paused: Cell::new(None),
             computed: Cell::new(Nanos::ZERO),
             is_out_of_time: Cell::new(false),
             aborts: RefCell::default(),
+            marks: RefCell::default(),
             out: RefCell::default(),
             operations: RefCell::default(),
             next_operation: Cell::new(0),
@@ -198,20 +235,19 @@ impl Shared {
 
     /// Processor time since the last request.
     pub(crate) fn computed(&self) -> Nanos {
-        self.computed.get() + ((self.setup.clock)() - self.resumed.get().1)
+        self.computed.get() + ((self.setup.processor)() - self.resumed_processor.get())
     }
 
     /// Begins to count processor time anew.
     pub(crate) fn reset_computed(&self) {
         self.computed.set(Nanos::ZERO);
-        let (due, _) = self.resumed.get();
-        let clock = (self.setup.clock)();
-        self.resumed.set((due + (clock - self.resumed.get().1), clock));
+        self.resumed_processor.set((self.setup.processor)());
     }
 
     /// The user is resumed for what was due at a time.
     pub(crate) fn resume_at(&self, due: Nanos) {
         self.resumed.set((due, (self.setup.clock)()));
+        self.resumed_processor.set((self.setup.processor)());
     }
 
     /// Suspends the user's stack.
@@ -295,13 +331,25 @@ impl Shared {
         }
     }
 
+    /// Records values of metrics of k6, in the group of this path, where a threshold asks for them.
+    pub(crate) fn record_own(&self, group: Option<String>, values: &[(&str, f64)]) {
+        if self.setup.script.has_tagged() {
+            let group = group.map(|path| ("group".to_owned(), path));
+            let tags = self.tags(group.into_iter().collect());
+            let value = |metric: &str| values.iter().find(|(of, _)| *of == metric);
+            self.record_tagged(&tags, |metric| value(metric).map(|(_, value)| *value));
+        }
+    }
+
     /// The number of a name of a check or a group.
     pub(crate) fn name(&self, name: &str) -> u32 {
         if let Some(number) = self.names.borrow().get(name) {
             return *number;
         }
         let number = self.setup.script.name(name);
-        self.names.borrow_mut().insert(name.to_owned(), number);
+        if number + 1 < NAMES_MAX as u32 {
+            self.names.borrow_mut().insert(name.to_owned(), number);
+        }
         number
     }
 
@@ -322,6 +370,13 @@ impl Shared {
         self.groups.borrow().iter().map(|(name, _)| format!("::{name}")).collect()
     }
 
+    /// Warns of something on the console, once in a process.
+    pub(crate) fn warn(&self, line: &str) {
+        if self.setup.script.is_news(line) {
+            self.log("warn", line);
+        }
+    }
+
     pub(crate) fn log(&self, level: &str, text: &str) {
         let mut log = self.log.borrow_mut();
         if log.len() + text.len() < LOG_BYTES_MAX {
@@ -329,6 +384,16 @@ impl Shared {
             log.push_str(": ");
             log.push_str(text);
             log.push('\n');
+        } else {
+            self.setup.script.leave_out_line();
+        }
+    }
+
+    /// All files that were read.
+    pub(crate) fn all_files(&self) -> BTreeMap<String, Vec<u8>> {
+        match &self.setup.read {
+            None => self.setup.script.plan().files.clone(),
+            Some(_) => self.files.borrow().clone(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Thresholds: k6 says what has to hold, `--fail-if` when a run fails.
 
-use crate::script::{MetricKind, MetricName};
+use crate::metric::{MetricKind, MetricName};
+use serde_json::Value;
 
 /// The condition under which a run fails, as `--fail-if` has it.
 ///
@@ -9,90 +10,118 @@ use crate::script::{MetricKind, MetricName};
 pub(crate) fn fail_if(
     metric: &str,
     expression: &str,
-    scenarios: &[String],
     own: &[MetricName],
 ) -> Result<String, String> {
-    let full = metric;
-    let (metric, tags) = parts(metric);
-    // A metric of its own stands for what has tags that no figure of the report has.
-    let mut of = if is_tagged(full) { None } else { scope(metric, &tags, scenarios)? };
-    let metric = if is_tagged(full) { full } else { metric };
-    let expression: String = expression.chars().filter(|c| !c.is_whitespace()).collect();
-    let signs = ["<=", ">=", "===", "==", "!=", "<", ">"];
-    let found = signs.iter().filter_map(|sign| Some((expression.find(sign)?, *sign)));
-    let Some((at, sign)) = found.min_by_key(|(at, sign)| (*at, 3 - sign.len().min(3))) else {
-        return Err("it compares nothing".to_owned());
+    if let Some(text) = of_report(metric, expression) {
+        return Ok(text);
+    }
+    let (of, tags) = parts(metric);
+    if !tags.is_empty() && OF_REPORT.contains(&of) && !RECORDED.contains(&of) {
+        return Err("knee has this metric without tags alone".to_owned());
+    }
+    let Comparison { figure, sign, value } = Comparison::parse(expression)?;
+    let found = own.iter().find(|known| known.name == metric).map(|known| known.kind);
+    let Some(kind) = found.or_else(|| kind_of(metric)) else {
+        return Err("knee has no such metric: leave it out, or give --fail-if".to_owned());
     };
-    let (of_what, value) = (&expression[..at], &expression[at + sign.len()..]);
-    let value: f64 = value.parse().map_err(|_| "its value is no number".to_owned())?;
-    let inverse = |sign: &str| match sign {
-        "<" => Ok(">="),
-        "<=" => Ok(">"),
-        ">" => Ok("<="),
-        ">=" => Ok("<"),
-        _ => Err("--fail-if compares with < and > only".to_owned()),
+    let percentile = figure.strip_prefix("p(").and_then(|rest| rest.strip_suffix(')'));
+    let percentile = percentile.and_then(|of| of.parse::<f64>().ok());
+    let is_percentile = percentile.is_some_and(|of| (0.0..=100.0).contains(&of));
+    let (is_known, figures) = match kind {
+        MetricKind::Counter => (["count", "rate"].contains(&&*figure), "count and rate"),
+        MetricKind::Gauge => (figure == "value", "value"),
+        MetricKind::Rate => (figure == "rate", "rate"),
+        MetricKind::Trend => (
+            is_percentile || ["avg", "min", "max", "med"].contains(&&*figure),
+            "avg, min, max, med and p(N)",
+        ),
     };
-    let text = match metric {
-        "http_req_duration" => {
-            let statistic = statistic(of_what)?;
-            format!("{statistic}{}{}ms", inverse(sign)?, value)
-        }
-        "http_req_failed" if of_what == "rate" => {
-            let percent = percent(value);
-            match sign {
-                "==" | "===" if value == 0.0 => "errors>0%".to_owned(),
-                sign => format!("errors{}{percent}%", inverse(sign)?),
-            }
-        }
-        "checks" if of_what == "rate" => {
-            let percent = percent(1.0 - value);
-            let sign = match sign {
-                ">" => ">=",
-                ">=" => ">",
-                "==" | "===" if value == 1.0 => ">",
-                _ => return Err("checks have a least rate: rate>0.9".to_owned()),
-            };
-            format!("{} errors{sign}{percent}%", of.take().unwrap_or_else(|| "checks".to_owned()))
-        }
-        "group_duration" if of.is_some() => {
-            format!("{}{}{}ms", statistic(of_what)?, inverse(sign)?, value)
-        }
-        "http_reqs" if of_what == "rate" => {
-            format!("throughput{}{}/s", inverse(sign)?, value)
-        }
-        name => match own.iter().find(|metric| metric.name == name).map(|metric| metric.kind) {
-            Some(MetricKind::Trend) => {
-                format!("{name} {}{}{value}ms", statistic(of_what)?, inverse(sign)?)
-            }
-            Some(MetricKind::Rate) if of_what == "rate" => {
-                format!("{name} errors{}{}%", inverse(sign)?, percent(value))
-            }
-            Some(MetricKind::Counter) if of_what == "count" => {
-                format!("{name} errors{}{value}", inverse(sign)?)
-            }
-            _ => return Err("knee has no such threshold: leave it out, or give --fail-if".into()),
-        },
-    };
-    Ok(scoped(of, &text))
+    if !is_known {
+        return Err(format!("this metric has {figures}"));
+    }
+    Ok(format!("metric {metric} {figure}{}{value}", inverse(sign)))
 }
 
-fn percent(share: f64) -> f64 {
-    (share * 1e8).round() / 1e6
+/// What a threshold compares.
+struct Comparison {
+    figure: String,
+    sign: &'static str,
+    value: f64,
 }
 
-fn scoped(of: Option<String>, text: &str) -> String {
-    match of {
-        Some(of) => format!("{of} {text}"),
-        None => text.to_owned(),
+impl Comparison {
+    fn parse(expression: &str) -> Result<Comparison, String> {
+        let expression: String = expression.chars().filter(|c| !c.is_whitespace()).collect();
+        let signs = ["<=", ">=", "===", "==", "!=", "<", ">"];
+        let found = signs.iter().filter_map(|sign| Some((expression.find(sign)?, *sign)));
+        let Some((at, sign)) = found.min_by_key(|(at, sign)| (*at, 3 - sign.len().min(3))) else {
+            return Err("it compares nothing".to_owned());
+        };
+        let (figure, value) = (expression[..at].to_owned(), &expression[at + sign.len()..]);
+        let value = value.parse().map_err(|_| "its value is no number".to_owned())?;
+        Ok(Comparison { figure, sign, value })
     }
 }
 
-/// The kind of a metric of k6 that knee fills for thresholds with tags.
+/// The sign of the opposite.
+fn inverse(sign: &str) -> &'static str {
+    match sign {
+        "<" => ">=",
+        "<=" => ">",
+        ">" => "<=",
+        ">=" => "<",
+        "!=" => "==",
+        _ => "!=",
+    }
+}
+
+/// The condition, where figures of the report have what a threshold is of: all requests, or those of
+/// a name.
+fn of_report(metric: &str, expression: &str) -> Option<String> {
+    let (metric, tags) = parts(metric);
+    // A row has method and path, where k6 has the URL.
+    let of = match &tags[..] {
+        [] => String::new(),
+        [(tag, name)] if tag == "name" && !name.contains("://") => format!("{name} "),
+        _ => return None,
+    };
+    let Comparison { figure, sign, value } = Comparison::parse(expression).ok()?;
+    let (sign, is_range) = (inverse(sign), !["==", "===", "!="].contains(&sign));
+    let percent = (value * 1e8).round() / 1e6;
+    let text = match (metric, &*figure) {
+        ("http_req_duration", figure) if is_range => {
+            let statistic = match figure {
+                "avg" => "mean",
+                "min" => "min",
+                "max" => "max",
+                "med" | "p(50)" => "p50",
+                "p(75)" => "p75",
+                "p(90)" => "p90",
+                "p(95)" => "p95",
+                "p(99)" => "p99",
+                "p(99.9)" => "p999",
+                _ => return None,
+            };
+            format!("{statistic}{sign}{value}ms")
+        }
+        ("http_req_failed", "rate") if is_range => format!("errors{sign}{percent}%"),
+        ("http_req_failed", "rate") if sign == "!=" && value == 0.0 => "errors>0%".to_owned(),
+        ("http_reqs", "rate") if is_range => format!("throughput{sign}{value}/s"),
+        _ => return None,
+    };
+    Some(of + &text)
+}
+
+/// The kind of a metric of k6 that knee has figures of: those that users record for thresholds, and
+/// those of the report.
 pub(crate) fn kind_of(metric: &str) -> Option<MetricKind> {
     Some(match metric {
         "http_req_failed" | "checks" => MetricKind::Rate,
-        "http_reqs" => MetricKind::Counter,
-        "http_req_duration" => MetricKind::Trend,
+        "http_reqs" | "iterations" | "dropped_iterations" | "data_sent" | "data_received" => {
+            MetricKind::Counter
+        }
+        "vus" | "vus_max" => MetricKind::Gauge,
+        "http_req_duration" | "group_duration" | "iteration_duration" => MetricKind::Trend,
         metric if PARTS.contains(&metric) => MetricKind::Trend,
         _ => return None,
     })
@@ -108,6 +137,21 @@ pub(crate) const PARTS: [&str; 6] = [
     "http_req_receiving",
 ];
 
+/// Metrics that the report has without tags.
+const OF_REPORT: [&str; 8] = [
+    "checks",
+    "http_reqs",
+    "iterations",
+    "dropped_iterations",
+    "data_sent",
+    "data_received",
+    "vus",
+    "vus_max",
+];
+
+/// Those among them that users record, where they have tags.
+const RECORDED: [&str; 3] = ["checks", "http_reqs", "iterations"];
+
 /// The metric that a threshold is of, and the tags that it asks for: `metric{name:value,…}`.
 pub(crate) fn parts(text: &str) -> (&str, Vec<(String, String)>) {
     let Some((metric, tags)) = text.split_once('{') else { return (text.trim(), Vec::new()) };
@@ -119,67 +163,19 @@ pub(crate) fn parts(text: &str) -> (&str, Vec<(String, String)>) {
     (metric.trim(), tags.collect())
 }
 
-/// Whether a threshold is of what no figure of the report has, and a metric of its own stands for.
-pub(crate) fn is_tagged(text: &str) -> bool {
-    let (metric, tags) = parts(text);
-    let is_row = |(name, value): &(String, String)| match &**name {
-        // A row has method and path, where k6 has the URL.
-        "name" => !value.contains("://"),
-        "scenario" => true,
-        "group" => metric == "group_duration",
-        "check" => metric == "checks",
-        _ => false,
-    };
-    PARTS.contains(&metric) || !tags.iter().all(is_row)
+/// Whether users record what thresholds are of, as no figure of the report has it.
+pub(crate) fn is_recorded(name: &str, expressions: &Value) -> bool {
+    let (metric, tags) = parts(name);
+    let is_of_report = |text: &str| of_report(name, text).is_some();
+    let all_are = self::expressions(expressions).all(|text| text.is_some_and(is_of_report));
+    let is_here = tags.is_empty() && (OF_REPORT.contains(&metric) || kind_of(metric).is_none());
+    !all_are && !is_here
 }
 
-/// The step or session that tags name.
-fn scope(
-    metric: &str,
-    tags: &[(String, String)],
-    scenarios: &[String],
-) -> Result<Option<String>, String> {
-    let mut of = None;
-    for (name, value) in tags {
-        match &**name {
-            // `group:::items`
-            "group" if of.is_none() && metric == "group_duration" => {
-                of = value.rsplit("::").next().map(str::to_owned);
-            }
-            "name" if of.is_none() => of = Some(value.clone()),
-            "scenario" if of.is_none() => {
-                // Without any there is one kind of session alone.
-                if scenarios.len() > 1 {
-                    of = Some(value.clone());
-                }
-            }
-            "check" if of.is_none() && metric == "checks" => of = Some(value.clone()),
-            other => {
-                return Err(format!(
-                    "knee has no figures by the tag '{other}': expected name, group, scenario or \
-                     check"
-                ));
-            }
-        }
-    }
-    Ok(of)
-}
-
-fn statistic(of_what: &str) -> Result<&'static str, String> {
-    Ok(match of_what {
-        "avg" => "mean",
-        "min" => "min",
-        "max" => "max",
-        "med" | "p(50)" => "p50",
-        "p(75)" => "p75",
-        "p(90)" => "p90",
-        "p(95)" => "p95",
-        "p(99)" => "p99",
-        "p(99.9)" => "p999",
-        _ => {
-            return Err("--fail-if has min, mean, p50, p75, p90, p95, p99, p999 and max".to_owned());
-        }
-    })
+/// The expressions of a metric: a text, an object with one, or a list of these.
+pub(crate) fn expressions(of: &Value) -> impl Iterator<Item = Option<&str>> {
+    let all = of.as_array().map_or(std::slice::from_ref(of), Vec::as_slice);
+    all.iter().map(|one| one.as_str().or_else(|| one.get("threshold")?.as_str()))
 }
 
 #[cfg(test)]
@@ -193,35 +189,67 @@ mod tests {
             metric("waits", MetricKind::Trend),
             metric("bad", MetricKind::Rate),
             metric("orders", MetricKind::Counter),
+            metric("level", MetricKind::Gauge),
             metric("http_req_duration{expected_response:true}", MetricKind::Trend),
             metric("http_req_failed{kind:css}", MetricKind::Rate),
-            metric("http_req_waiting", MetricKind::Trend),
+            metric("checks{check:is 200}", MetricKind::Rate),
         ];
         for (metric, expression, want) in [
             ("http_req_duration", "p(95)<500", "p95>=500ms"),
+            ("http_req_duration", "p(97)<500", "metric http_req_duration p(97)>=500"),
             ("http_req_duration{name:login}", "avg <= 10.5", "login mean>10.5ms"),
             ("http_req_failed", "rate<0.01", "errors>=1%"),
+            ("http_req_failed", "rate==0", "errors>0%"),
             ("http_reqs", "rate>100", "throughput<=100/s"),
+            ("http_reqs", "count>0", "metric http_reqs count<=0"),
             (
                 "http_req_duration{expected_response:true}",
                 "max<9",
-                "http_req_duration{expected_response:true} max>=9ms",
+                "metric http_req_duration{expected_response:true} max>=9",
             ),
-            ("http_req_failed{kind:css}", "rate<0.1", "http_req_failed{kind:css} errors>=10%"),
-            ("http_req_waiting", "p(95)<5", "http_req_waiting p95>=5ms"),
-            ("checks", "rate>0.9", "checks errors>=10%"),
-            ("checks{check:is 200}", "rate==1", "is 200 errors>0%"),
-            ("group_duration{group:::cart}", "med<1000", "cart p50>=1000ms"),
-            ("waits", "p(99)<3", "waits p99>=3ms"),
-            ("bad", "rate<0.1", "bad errors>=10%"),
-            ("orders", "count<100", "orders errors>=100"),
+            ("http_req_failed{kind:css}", "rate<0.1", "metric http_req_failed{kind:css} rate>=0.1"),
+            ("http_req_waiting", "p(95)<5", "metric http_req_waiting p(95)>=5"),
+            ("checks", "rate>0.9", "metric checks rate<=0.9"),
+            ("checks{check:is 200}", "rate==1", "metric checks{check:is 200} rate!=1"),
+            ("group_duration", "med<1000", "metric group_duration med>=1000"),
+            ("waits", "p(99)<3", "metric waits p(99)>=3"),
+            ("waits", "avg==3", "metric waits avg!=3"),
+            ("bad", "rate!=0.1", "metric bad rate==0.1"),
+            ("orders", "count<100", "metric orders count>=100"),
+            ("orders", "rate>1", "metric orders rate<=1"),
+            ("level", "value<100", "metric level value>=100"),
+            ("iterations", "count===10", "metric iterations count!=10"),
         ] {
-            assert_eq!(fail_if(metric, expression, &[], &own).as_deref(), Ok(want), "{metric}");
+            assert_eq!(fail_if(metric, expression, &own).as_deref(), Ok(want), "{metric}");
         }
-        for (metric, expression) in
-            [("http_req_duration{a:b}", "p(95)<5"), ("vus", "value>1"), ("http_reqs", "count>1")]
-        {
-            assert!(fail_if(metric, expression, &[], &own).is_err(), "{metric}");
+        for (metric, expression) in [
+            ("nothing", "p(95)<5"),
+            ("waits", "rate<5"),
+            ("orders", "p(95)<5"),
+            ("orders", "count"),
+            ("waits", "p(101)<5"),
+            ("orders", "count<x"),
+            ("data_sent{name:a}", "count<1"),
+        ] {
+            assert!(fail_if(metric, expression, &own).is_err(), "{metric} {expression}");
+        }
+    }
+
+    #[test]
+    fn users_record_what_the_report_has_not() {
+        for (name, expressions, want) in [
+            ("http_req_duration", r#"["p(95)<1", {"threshold": "max<2"}]"#, false),
+            ("http_req_duration", r#"["p(95)<1", "p(97)<2"]"#, true),
+            ("http_req_duration{name:a}", r#""p(95)<1""#, false),
+            ("http_req_duration{kind:a}", r#""p(95)<1""#, true),
+            ("http_reqs", r#"["count>1"]"#, false),
+            ("http_reqs{status:200}", r#"["count>1"]"#, true),
+            ("group_duration", r#"["avg<1"]"#, true),
+            ("orders", r#"["count>1"]"#, false),
+            ("orders{kind:a}", r#"["count>1"]"#, true),
+        ] {
+            let of = serde_json::from_str(expressions).unwrap();
+            assert_eq!(is_recorded(name, &of), want, "{name} {expressions}");
         }
     }
 }

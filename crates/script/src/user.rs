@@ -1,16 +1,18 @@
 //! One user: a runtime of JavaScript on a stack of its own.
 
+use crate::built_in::CORE;
 use crate::failure::{Failure, FailureKind};
+use crate::message::{ScriptRequest, ScriptResponse};
 use crate::modules;
 use crate::natives;
-use crate::request::{ScriptRequest, ScriptResponse};
-use crate::shared::{Iteration, Next, Record, Shared, UserSetup};
+use crate::shared::{Iteration, Next, Record, Shared, UserSetup, uncatchable};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use knee_load::time::Nanos;
 use rquickjs::promise::PromiseState;
-use rquickjs::{Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value};
+use rquickjs::{Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value, qjs};
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Size of a user's stack. Pages that are never used take no memory.
 const STACK_BYTES: usize = 512 << 10;
@@ -100,6 +102,11 @@ impl User {
         std::mem::take(&mut *self.shared.log.borrow_mut())
     }
 
+    /// Why the script marked the test as failed, if it did so since the last call.
+    pub fn take_mark(&mut self) -> Option<String> {
+        self.shared.marks.borrow_mut().take()
+    }
+
     /// The user's time at which it let others go on while it computed; `None` where it waits.
     pub fn paused_at(&self) -> Option<Nanos> {
         self.shared.paused.get()
@@ -174,11 +181,12 @@ fn over(shared: &Shared, ended: Result<Option<String>, Failure>) {
 /// Runs the init code, then iterations.
 fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
     natives::install(ctx, shared)?;
+    // What every script has is there before its first file is looked at.
+    let first = Module::declare(ctx.clone(), modules::FIRST, format!("import '{CORE}';"));
+    first?.eval()?.1.finish::<()>()?;
     let main = serde_json::Value::from(&*shared.setup.script.plan().main);
-    let all = format!(
-        "export {{ default as settle }} from '{CORE}'; export * as script from {main};",
-        CORE = modules::CORE
-    );
+    let all =
+        format!("export {{ default as settle }} from '{CORE}'; export * as script from {main};");
     let (all, promise) = Module::declare(ctx.clone(), modules::ALL, all)?.eval()?;
     promise.finish::<()>()?;
     let all = all.namespace()?;
@@ -186,6 +194,7 @@ fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
     if shared.setup.number == 0 {
         shared.iteration.borrow_mut().function = describe(ctx, &exports)?;
     }
+    shared.setup.script.counts[0].fetch_add(1, Relaxed);
     over(shared, Ok(None));
     let mut data: (std::sync::Arc<str>, Value<'js>) =
         ("".into(), Value::new_undefined(ctx.clone()));
@@ -210,6 +219,8 @@ fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
             data = (iteration.data.clone(), value);
         }
         let (name, began) = (iteration.function.clone(), shared.now());
+        let counts = &shared.setup.script.counts;
+        counts[1].fetch_add(1, Relaxed);
         let returned = exports.get::<_, Function<'js>>(&*name).and_then(|function| {
             let argument = data.1.clone();
             let returned = function.call::<_, Value<'js>>((argument,))?;
@@ -226,9 +237,18 @@ fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
             if !iteration.wants_result || value.is_undefined() {
                 return Ok(None);
             }
-            ctx.json_stringify(value)?.map(|text| text.to_string()).transpose()
+            let kind = value.type_name();
+            let Some(json) = ctx.json_stringify(value)? else {
+                let line = format!("the function returns a value of type {kind}, which is no JSON");
+                return Err(rquickjs::Exception::throw_message(ctx, &line));
+            };
+            json.to_string().map(Some)
         });
         let ended = ended.map_err(|error| failure_of(ctx, shared, error));
+        let ms = (shared.now() - began).0 as f64 / 1e6;
+        shared.record_own(None, &[("iterations", 1.0), ("iteration_duration", ms)]);
+        counts[1].fetch_sub(1, Relaxed);
+        counts[2 + usize::from(ended.is_err())].fetch_add(1, Relaxed);
         shared.rejected.borrow_mut().clear();
         shared.groups.borrow_mut().clear();
         shared.out.borrow_mut().clear();
@@ -242,6 +262,13 @@ fn follow<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<(), Error> {
 /// a script may have changed all that is there.
 fn describe<'js>(ctx: &Ctx<'js>, exports: &Object<'js>) -> Result<String, Error> {
     let options: Value<'js> = exports.get("options")?;
+    for option in options.as_object().into_iter().flat_map(Object::props::<String, Value<'js>>) {
+        let (name, value) = option?;
+        if value.as_number().is_some_and(f64::is_nan) {
+            let line = format!("options: invalid {name}: it is no number");
+            return Err(rquickjs::Exception::throw_message(ctx, &line));
+        }
+    }
     let json = ctx.json_stringify(options)?.map(|json| json.to_string()).transpose()?;
     let options: serde_json::Value =
         json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
@@ -259,6 +286,15 @@ fn describe<'js>(ctx: &Ctx<'js>, exports: &Object<'js>) -> Result<String, Error>
 fn begin(ctx: &Ctx<'_>, shared: &Rc<Shared>, iteration: &Iteration) -> Result<(), Error> {
     let globals = ctx.globals();
     globals.set("__ITER", iteration.number)?;
+    let plan = shared.setup.script.plan();
+    if plan.envs.iter().any(|env| !env.is_empty()) {
+        let env = Object::new(ctx.clone())?;
+        let own = plan.envs.get(iteration.kind).into_iter().flatten();
+        for (name, value) in plan.env.iter().chain(own) {
+            env.set(&**name, &**value)?;
+        }
+        globals.set("__ENV", env)?;
+    }
     if !iteration.keeps_cookies
         && let Some(jar) = shared.jars.borrow_mut().first_mut()
     {
@@ -271,6 +307,16 @@ fn begin(ctx: &Ctx<'_>, shared: &Rc<Shared>, iteration: &Iteration) -> Result<()
     Ok(())
 }
 
+/// Runs a job that waits. Returns whether there was one.
+fn run_job(ctx: &Ctx<'_>) -> Result<bool, Error> {
+    let mut of = std::ptr::null_mut();
+    // SAFETY: the runtime is that of this context, the only one there.
+    let ran = unsafe {
+        qjs::JS_ExecutePendingJob(qjs::JS_GetRuntime(ctx.as_raw().as_ptr()), &raw mut of)
+    };
+    if ran < 0 { Err(Error::Exception) } else { Ok(ran > 0) }
+}
+
 /// Waits until what a function began has ended: its promise, timers and requests.
 fn finish<'js>(
     ctx: &Ctx<'js>,
@@ -280,7 +326,12 @@ fn finish<'js>(
 ) -> Result<Value<'js>, Error> {
     let promise = Promise::from_value(returned.clone()).ok();
     loop {
-        while ctx.execute_pending_job() {}
+        while run_job(ctx)? {
+            // Who is ended in a job has that in a promise, which nobody may look at.
+            if shared.is_out_of_time.get() || shared.stops.get() {
+                return Err(uncatchable(ctx, "the iteration was ended"));
+            }
+        }
         if let Some(promise) = &promise
             && promise.state() == PromiseState::Rejected
         {
@@ -329,10 +380,11 @@ fn failure_of(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> Failure {
         && let Some((name, _)) = rest.split_once('\'')
     {
         // An export that is not there: the first import of its module.
-        let main = &shared.setup.script.plan().main;
-        let source = shared.file(main).unwrap_or_default();
-        let at = modules::position_of(&source, name);
-        return Failure { at: at.map(|(line, column)| (main.clone(), line, column)), ..failure };
+        let found = shared.all_files().into_iter().find_map(|(file, source)| {
+            let (line, column) = modules::import_of(&source, name)?;
+            Some((file, line, column))
+        });
+        return Failure { at: found, ..failure };
     }
     if let Some(reason) = shared.aborts.borrow_mut().take() {
         return Failure { kind: FailureKind::Abort, at: failure.at, ..Failure::new(reason) };

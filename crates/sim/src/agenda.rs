@@ -1,6 +1,6 @@
 //! What happens next in virtual time.
 
-use super::generator::{RequestFate, SimulatedRequest};
+use super::request::{RequestFate, SimulatedRequest};
 use knee_load::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -3,6 +3,7 @@
 
 use super::World;
 use super::agenda::{Agenda, SimulatedEvent};
+use super::request::{RequestFate, SimulatedRequest, Ticket};
 use crate::station::StallSchedule;
 use knee_load::driver::{Action, AnyDriver, Driver};
 use knee_load::measure::Op;
@@ -12,56 +13,10 @@ use knee_load::sentinel::Sentinels;
 use knee_load::spec::{Load, Share, TrialSpec};
 use knee_load::time::Nanos;
 
-/// A request under way. The answer to one whose operation has ended meanwhile is of no use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SimulatedRequest {
-    ticket: Ticket,
-    /// When it comes to the station.
-    pub(super) arrives: Nanos,
-    /// The number of its connection, from 1 on in the order of opening.
-    pub(super) connection: u64,
-}
-
-/// What becomes of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum RequestFate {
-    /// A response with a status below 400.
-    Served,
-    /// A response with a status of 500 or more.
-    Rejected,
-    /// The connection is refused.
-    Refused,
-    /// The connection is reset.
-    Reset,
-}
-
-impl RequestFate {
-    fn outcome(self) -> Outcome {
-        match self {
-            RequestFate::Served => Outcome::Ok,
-            RequestFate::Rejected => Outcome::HTTP_5XX,
-            RequestFate::Refused => Outcome::Refused,
-            RequestFate::Reset => Outcome::Reset,
-        }
-    }
-}
-
-/// One use of a slot: tells whether an operation is still the one that it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Ticket {
-    slot: u32,
-    generation: u32,
-}
-
-impl Ticket {
-    /// The slot of all sentinels; their generation is their number.
-    const SENTINEL: u32 = u32::MAX;
-}
-
-/// Maximum starts that are kept for the gap statistics.
+/// Maximum number of starts kept for the gap statistics.
 const STARTS_MAX: usize = 1 << 20;
 
-/// All operations of a trial, those that wait for a connection included.
+/// All operations of a trial, including those that wait for a connection.
 #[derive(Debug)]
 pub(super) struct Generator {
     driver: AnyDriver,
@@ -72,7 +27,7 @@ pub(super) struct Generator {
     timeout: Nanos,
     operations_max: Option<u64>,
     window_end: Nanos,
-    /// What the driver wants next, after all that was due.
+    /// The next action of the driver.
     next: Action,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -94,8 +49,8 @@ struct Slot {
     connection: u64,
     generation: u32,
     occupied: bool,
-    /// When its time will be looked at; kept when the operation ends, for the next one.
-    deadline_look: Option<Nanos>,
+    /// Time of the pending check of its deadline; kept for the next operation in this slot.
+    deadline_check: Option<Nanos>,
 }
 
 impl Generator {
@@ -104,7 +59,7 @@ impl Generator {
         let connections_max = match &spec.load {
             Load::Open(load) => load.connections_max,
             Load::Closed { vusers, .. } => *vusers,
-            // Its stations take every connection in at once, so none of them waits.
+            // Its stations accept every connection at once, so none waits.
             Load::Overload(load) => load.scheme.connecting_max(),
         };
         Generator {
@@ -142,12 +97,12 @@ impl Generator {
         self.pump(self.stalls.after(Nanos::ZERO), agenda);
     }
 
-    /// Nothing will start any more, and nothing is in flight.
+    /// Whether no operation will start and none is in flight.
     pub(super) fn is_over(&self) -> bool {
         self.next == Action::Done && self.in_flight == 0
     }
 
-    /// When it does something unless an event comes first.
+    /// Time of its next action unless an event comes first.
     pub(super) fn wakes_at(&self) -> Nanos {
         match self.next {
             Action::WaitUntil(moment) => self.stalls.after(moment),
@@ -155,7 +110,7 @@ impl Generator {
         }
     }
 
-    /// Starts what it has waited for.
+    /// Starts the operations that are due.
     pub(super) fn wake(&mut self, agenda: &mut Agenda) {
         let now = self.wakes_at();
         if let Action::WaitUntil(moment) = self.next {
@@ -176,8 +131,8 @@ impl Generator {
         agenda.add(noticed, SimulatedEvent::Answer { request, answer });
     }
 
-    /// The same of a server that fails: after a time of its own, or never.
-    pub(super) fn answer_after(
+    /// Sends the answer of a failing server after its delay, if there is one.
+    pub(super) fn answer_if_any(
         &mut self,
         request: SimulatedRequest,
         fault: Option<(RequestFate, Nanos)>,
@@ -204,14 +159,14 @@ impl Generator {
         }
     }
 
-    /// A sentinel begins. Returns whether they have shown enough.
+    /// Starts a sentinel. Returns whether the sentinels have shown enough.
     pub(super) fn on_sentinel(&mut self, now: Nanos, agenda: &mut Agenda) -> bool {
         let Some(sentinels) = &mut self.sentinels else {
             return false;
         };
         let op = sentinels.begin(now);
         let arrives = now + self.transport;
-        // Nobody else has a connection with this number.
+        // No other connection has this number.
         let connection = u64::MAX - u64::from(op.lane);
         let ticket = Ticket { slot: Ticket::SENTINEL, generation: op.lane };
         let request = SimulatedRequest { ticket, arrives, connection };
@@ -222,7 +177,7 @@ impl Generator {
         sentinels.have_shown_enough(now)
     }
 
-    /// An answer has come back.
+    /// Handles an answer that has come back.
     pub(super) fn on_answer(
         &mut self,
         request: SimulatedRequest,
@@ -242,13 +197,13 @@ impl Generator {
         }
     }
 
-    /// The time of the operation in this slot, or of an earlier one in it, may be over.
+    /// Checks the deadline of the operation in this slot.
     pub(super) fn on_deadline(&mut self, slot: u32, now: Nanos, agenda: &mut Agenda) {
         let state = &mut self.slots[slot as usize];
-        if state.deadline_look != Some(now) {
+        if state.deadline_check != Some(now) {
             return;
         }
-        state.deadline_look = None;
+        state.deadline_check = None;
         if !state.occupied {
             return;
         }
@@ -260,7 +215,7 @@ impl Generator {
         self.pump(now, agenda);
     }
 
-    /// Ends everything at once: what is under way stays unfinished, and the window ends here.
+    /// Ends the trial at once: operations in flight stay unfinished, and the window ends.
     pub(super) fn interrupt(&mut self, now: Nanos) {
         self.window_end = self.window_end.min(now);
         for state in self.slots.iter_mut().filter(|s| s.occupied) {
@@ -271,19 +226,20 @@ impl Generator {
         }
     }
 
-    /// Closes the books.
+    /// Returns the measurement.
     pub(super) fn finish(self) -> Measurement {
-        let all_made = self.operations_max.is_some_and(|max| self.made >= max);
-        let end = if all_made { self.last_end } else { self.window_end };
+        let is_complete = self.operations_max.is_some_and(|max| self.made >= max);
+        let end = if is_complete { self.last_end } else { self.window_end };
         let mut measurement = self.recorder.finish(end);
         measurement.attempts = self.driver.finish(end);
-        measurement.sentinels = self.sentinels.map_or(Vec::new(), |all| all.finish(end));
+        measurement.sentinels =
+            self.sentinels.map_or(Vec::new(), |sentinels| sentinels.finish(end));
         measurement.connections_opened = self.connections.opened;
         measurement.connections_max = self.connections.open_max;
         measurement
     }
 
-    /// Does what the driver wants until it wants to wait.
+    /// Carries out the driver's actions until it waits.
     fn pump(&mut self, now: Nanos, agenda: &mut Agenda) {
         loop {
             self.next = self.driver.poll(now);
@@ -325,25 +281,25 @@ impl Generator {
             connection: 0,
             generation: 0,
             occupied: true,
-            deadline_look: None,
+            deadline_check: None,
         };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(fresh);
             self.slots.len() as u32 - 1
         });
         let state = &mut self.slots[slot as usize];
-        let (generation, deadline_look) = (state.generation.wrapping_add(1), state.deadline_look);
-        *state = Slot { generation, deadline_look, ..fresh };
+        let (generation, deadline_check) = (state.generation.wrapping_add(1), state.deadline_check);
+        *state = Slot { generation, deadline_check, ..fresh };
         Ticket { slot, generation: state.generation }
     }
 
-    /// Sees to it that the slot's deadline is looked at in time. A look left from an earlier
-    /// operation will do: it comes first, and then asks for another; so looks do not pile up.
+    /// Schedules a check of the slot's deadline. A pending check of an earlier operation in the
+    /// slot is sufficient: it schedules the next one. So checks do not pile up.
     fn watch(&mut self, slot: u32, now: Nanos, agenda: &mut Agenda) {
         let state = &mut self.slots[slot as usize];
         let deadline = self.stalls.after(now.max(state.op.intended + self.timeout));
-        if state.deadline_look.is_none_or(|look| look > deadline) {
-            state.deadline_look = Some(deadline);
+        if state.deadline_check.is_none_or(|check| check > deadline) {
+            state.deadline_check = Some(deadline);
             agenda.add(deadline, SimulatedEvent::Deadline(slot));
         }
     }
@@ -387,7 +343,7 @@ impl Generator {
     }
 
     fn send_waiting(&mut self, now: Nanos, agenda: &mut Agenda) {
-        // Their deadlines end them.
+        // Expired operations are ended by their deadlines.
         while self.waiting.expire(now).is_some() {}
         while self.connections.has_room()
             && let Some(ticket) = self.waiting.take(now)
@@ -402,7 +358,7 @@ impl Generator {
     }
 }
 
-/// The status that a response has.
+/// Status of a response.
 fn status_of(outcome: Outcome) -> u16 {
     match outcome {
         Outcome::Ok | Outcome::Served => 200,
@@ -424,12 +380,12 @@ struct Connections {
 }
 
 impl Connections {
-    /// Whether there is one to be had.
+    /// Whether a connection is available.
     fn has_room(&self) -> bool {
         self.in_use < self.max
     }
 
-    /// Takes an idle one or opens one; `None` if there is none to be had.
+    /// Takes an idle connection or opens one; `None` at the limit.
     fn acquire(&mut self) -> Option<u64> {
         if !self.has_room() {
             return None;
@@ -443,7 +399,7 @@ impl Connections {
         Some(idle.unwrap_or(self.opened))
     }
 
-    /// Gives one back. What ended without an answer has lost its connection.
+    /// Returns a connection. It is closed if its operation ended without an answer.
     fn release(&mut self, connection: u64, outcome: Outcome) {
         self.in_use -= 1;
         if self.keep_alive && outcome.is_response() {

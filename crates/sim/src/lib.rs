@@ -1,15 +1,18 @@
-//! Simulated servers in virtual time: what takes the engine's place in tests of everything that is
-//! decided in core.
+//! Simulated servers in virtual time. They take the engine's place in tests of the core.
 //!
 //! The load comes from the real drivers and is recorded by the real recorder. Only the network, the
 //! server and the clock are simulated. The same spec and world give the same trial, to the
 //! nanosecond.
+//!
+//! `path` simulates a path that flows fill. The crate knows `knee-load` alone, so that tests of any
+//! crate above can use it.
 #![forbid(unsafe_code)]
 
 mod agenda;
 pub mod fixture;
 mod generator;
 mod path;
+mod request;
 pub mod series;
 mod station;
 pub mod theory;
@@ -19,41 +22,43 @@ pub use path::{Path, simulate_flows};
 
 use crate::station::FaultState;
 use agenda::{Agenda, SimulatedEvent};
-use generator::{Generator, RequestFate};
+use generator::Generator;
 use knee_load::law::Law;
 use knee_load::measure::{GeneratorUse, Histogram, Trial};
 use knee_load::spec::TrialSpec;
 use knee_load::time::Nanos;
+use request::RequestFate;
 use station::{Admission, StationState};
 use std::collections::BTreeMap;
 
-/// What the load meets.
+/// The simulated server and path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
-    /// How many operations are served at once; `None`: as many as come.
+    /// Operations served at once; `None`: no limit.
     pub workers: Option<u32>,
-    /// How long one is served; a nanosecond at least, so that time passes.
+    /// Order of service.
+    pub order: ServiceOrder,
+    /// Service time; at least a nanosecond, so that virtual time advances.
     pub service: Law,
-    /// The most operations at the station, in service or waiting (K in Kendall's notation); one
-    /// that comes beyond it is refused. `None`: no limit.
+    /// Maximum operations at the station, in service or waiting (K in Kendall's notation); further
+    /// ones are refused. `None`: no limit.
     pub capacity: Option<u32>,
     /// Time from the generator to the station, and the same back.
     pub transport: Nanos,
-    /// When the station is stalled: it neither starts nor goes on nor finishes.
+    /// Stalls of the station, in which it makes no progress.
     pub server_stalls: Vec<Stall>,
-    /// When the generator is stalled: it neither starts nor notices anything.
+    /// Stalls of the generator, in which it neither starts nor notices anything.
     pub client_stalls: Vec<Stall>,
-    /// The station is slower at first.
+    /// Slower service at first.
     pub slow_start: Option<SlowStart>,
-    /// The station slows down all the time: service times grow by this share of the first one per
-    /// second. 0: it does not.
+    /// Growth of service times per second, as a share of the first one.
     pub drift_per_s: f64,
-    /// Each operation at the station beyond the first lengthens the service that begins then by
-    /// this share: with more load than workers throughput falls. 0: it does not.
+    /// Share by which each further operation at the station lengthens a service. With more load
+    /// than workers throughput falls.
     pub contention: f64,
-    /// How the server fails.
+    /// Faults of the server.
     pub faults: Faults,
-    /// When the user interrupts the trial, in run time; `None`: it runs to its end.
+    /// Time at which the user interrupts the trial; `None`: it runs to its end.
     pub interrupted_at: Option<Nanos>,
 }
 
@@ -63,6 +68,7 @@ impl World {
     pub fn station(workers: impl Into<Option<u32>>, service: Law) -> World {
         World {
             workers: workers.into(),
+            order: ServiceOrder::FirstCome,
             service,
             capacity: None,
             transport: Nanos::ZERO,
@@ -77,12 +83,25 @@ impl World {
     }
 }
 
-/// A time in which something is stalled.
+/// The waiting operation that a free worker serves next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceOrder {
+    /// The one that came first.
+    FirstCome,
+    /// The one that came last.
+    LastCome,
+    /// Any.
+    Random,
+    /// That of every fourth connection before all others.
+    Favourites,
+}
+
+/// A stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// When it begins, in run time.
+    /// Begin, in run time.
     pub at: Nanos,
-    /// How long it takes.
+    /// Length.
     pub length: Nanos,
 }
 
@@ -99,16 +118,16 @@ impl Stall {
 /// Service that is slower at first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowStart {
-    /// How many times as long service takes at the beginning of the run, at least 1.
+    /// Factor of service times at the beginning of the run, at least 1.
     pub factor: f64,
-    /// The time over which this falls linearly to 1.
+    /// Time over which the factor falls linearly to 1.
     pub over: Nanos,
 }
 
-/// What a simulation yields.
+/// Result of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    /// What the generator measured.
+    /// The trial as measured by the generator.
     pub trial: Trial,
     /// Response times as the station logged them itself, from arrival to the end of service. They
     /// are of the operations that came to it within the window and were served before the trial
@@ -140,8 +159,8 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
             continue;
         };
         match event {
-            SimulatedEvent::Arrive(request) => match faults.meets(&request, now) {
-                Some(fault) => generator.answer_after(request, fault, now, &mut agenda),
+            SimulatedEvent::Arrive(request) => match faults.fault_of(&request, now) {
+                Some(fault) => generator.answer_if_any(request, fault, now, &mut agenda),
                 None => match station.arrive(request, now) {
                     Admission::Begun { ends } => agenda.add(ends, SimulatedEvent::Finish(request)),
                     Admission::Queued => {}

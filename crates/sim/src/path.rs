@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// A path, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// What its bottleneck lets pass, in bytes per second, at least 1.
+    /// Rate of the bottleneck in bytes per second, at least 1.
     pub bytes_per_s: u64,
     /// A segment that would have to wait for longer than this is dropped.
     pub queue: Nanos,
@@ -25,7 +25,7 @@ pub struct Path {
 
 /// Payload of a segment.
 const SEGMENT_BYTES: u64 = 1_448;
-/// What a flow begins with (RFC 6928), in segments.
+/// Initial window in segments (RFC 6928).
 const WINDOW: f64 = 10.0;
 /// After a loss a window shrinks to this share (cubic's, RFC 9438).
 const SHRINK: f64 = 0.7;
@@ -41,16 +41,16 @@ pub fn simulate_flows(spec: &LatencyTrialSpec, path: &Path) -> LatencyTrial {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A segment comes to the receiver of this flow; it was sent then.
+    /// A segment arrives at the receiver of this flow. With the time at which it was sent.
     Deliver(usize, Nanos),
-    /// The sender of this flow learns that a segment came, or that it was dropped.
+    /// The sender of this flow learns that a segment arrived or was dropped.
     Learn {
         flow: usize,
         came: bool,
     },
     /// The next ping is due.
     Ping,
-    /// The service has this ping.
+    /// This ping arrives at the service.
     Turn(usize),
     /// This ping is back.
     Back(usize),
@@ -63,7 +63,7 @@ struct Sender {
     window: f64,
     threshold: f64,
     in_flight: u64,
-    /// Until then losses are of the same window.
+    /// Time until which losses belong to the same window.
     recovering: Nanos,
     last_received: Nanos,
 }
@@ -71,11 +71,11 @@ struct Sender {
 struct Run<'a> {
     spec: &'a LatencyTrialSpec,
     path: Path,
-    /// When the bottleneck of each direction has sent all that it holds.
+    /// Time at which the bottleneck of each direction becomes free.
     free: [Nanos; 2],
     senders: Vec<Sender>,
     pings: Vec<Probe>,
-    /// When the service had the pings that are on their way back.
+    /// Time at which the service received each ping that is on its way back.
     turned: BTreeMap<usize, Nanos>,
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     added: u64,
@@ -119,15 +119,15 @@ impl<'a> Run<'a> {
             if now >= limit {
                 break;
             }
-            if self.on(event, now) {
+            if self.handle(event, now) {
                 return (ScenarioEnded::Settled, now);
             }
         }
         (ScenarioEnded::Forced, limit)
     }
 
-    /// Whether it has settled.
-    fn on(&mut self, event: Event, now: Nanos) -> bool {
+    /// Handles an event. Returns whether the scenario has settled.
+    fn handle(&mut self, event: Event, now: Nanos) -> bool {
         match event {
             Event::Deliver(flow, sent) => self.deliver(flow, sent, now),
             Event::Learn { flow, came } => {
@@ -164,12 +164,12 @@ impl<'a> Run<'a> {
                 self.senders.iter_mut().for_each(|s| s.sample(now));
                 self.add(now + self.spec.interval.max(Nanos(1)), Event::Sample);
             }
-            Event::Window => return self.window(now),
+            Event::Window => return self.end_window(now),
         }
         false
     }
 
-    fn window(&mut self, now: Nanos) -> bool {
+    fn end_window(&mut self, now: Nanos) -> bool {
         let received: Vec<u64> = self.senders.iter().map(|s| s.measured.received_bytes).collect();
         let mut pings = PingsSoFar::default();
         let back = self.pings.iter().filter_map(|ping| ping.back);
@@ -184,12 +184,12 @@ impl<'a> Run<'a> {
         settled
     }
 
-    /// How long something that comes now waits for the bottleneck.
+    /// Wait for the bottleneck of a segment that arrives now.
     fn wait(&self, direction: Direction, now: Nanos) -> Nanos {
         self.free[direction as usize] - now
     }
 
-    /// All that the window of this flow permits.
+    /// Sends the segments that the window of this flow permits.
     fn send(&mut self, flow: usize, now: Nanos) {
         let direction = self.senders[flow].measured.direction;
         let on_wire = Nanos(SEGMENT_BYTES * 1_000_000_000 / self.path.bytes_per_s.max(1));
@@ -235,7 +235,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The longest that a ping has taken or been waited for, and when it was sent.
+    /// Longest time of a ping, finished or pending, and when it was sent.
     fn longest(&self, now: Nanos) -> (Nanos, Nanos) {
         let times = self.pings.iter().map(|p| {
             let time = p.back.map_or(now - p.sent, |back| back.round_trip);
@@ -307,21 +307,21 @@ impl Sender {
     }
 
     fn receive(&mut self, sent: Nanos, now: Nanos, interval: usize) {
-        self.gap(now);
+        self.note_gap(now);
         self.last_received = now;
-        let of = &mut self.measured;
-        of.received_bytes += SEGMENT_BYTES;
-        of.inside.record(now - sent);
-        if of.by_interval.len() <= interval {
-            of.by_interval.resize(interval + 1, 0);
-            of.inside_max_by_interval.resize(interval + 1, Nanos::ZERO);
+        let flow = &mut self.measured;
+        flow.received_bytes += SEGMENT_BYTES;
+        flow.inside.record(now - sent);
+        if flow.by_interval.len() <= interval {
+            flow.by_interval.resize(interval + 1, 0);
+            flow.inside_max_by_interval.resize(interval + 1, Nanos::ZERO);
         }
-        of.by_interval[interval] += SEGMENT_BYTES;
-        let longest = &mut of.inside_max_by_interval[interval];
+        flow.by_interval[interval] += SEGMENT_BYTES;
+        let longest = &mut flow.inside_max_by_interval[interval];
         *longest = (*longest).max(now - sent);
     }
 
-    fn gap(&mut self, now: Nanos) {
+    fn note_gap(&mut self, now: Nanos) {
         let gap = now - self.last_received;
         if gap > self.measured.gap_max {
             self.measured.gap_max = gap;
@@ -340,7 +340,7 @@ impl Sender {
     }
 
     fn finish(mut self, end: Nanos) -> FlowMeasured {
-        self.gap(end);
+        self.note_gap(end);
         self.measured.ended = end;
         self.measured
     }

@@ -1,9 +1,8 @@
-//! The station: workers behind one queue, first come, first served, and how it stalls and fails.
+//! The station: workers behind one queue, its stalls and its faults.
 
-use super::generator::SimulatedRequest;
-use super::{SlowStart, World};
+use super::request::{RequestFate, SimulatedRequest};
+use super::{ServiceOrder, SlowStart, World};
 use crate::Stall;
-use crate::generator::RequestFate;
 use knee_load::law::Law;
 use knee_load::measure::{Histogram, Window};
 use knee_load::rng::{self, Rng};
@@ -11,10 +10,10 @@ use knee_load::spec::TrialSpec;
 use knee_load::time::Nanos;
 use std::collections::VecDeque;
 
-/// What becomes of a request that comes to the station.
+/// Admission of a request that arrives at the station.
 #[derive(Debug)]
 pub(super) enum Admission {
-    /// It is being served until then.
+    /// It is served until this time.
     Begun { ends: Nanos },
     /// It waits.
     Queued,
@@ -29,6 +28,7 @@ pub(super) struct StationState {
     capacity: usize,
     busy: usize,
     queue: VecDeque<SimulatedRequest>,
+    order: ServiceOrder,
     service: Law,
     rng: Rng,
     stalls: StallSchedule,
@@ -46,6 +46,7 @@ impl StationState {
             capacity: world.capacity.map_or(usize::MAX, |n| n as usize),
             busy: 0,
             queue: VecDeque::new(),
+            order: world.order,
             service: world.service,
             rng: rng::stream(spec.seed, rng::SERVICE),
             stalls: StallSchedule::new(&world.server_stalls),
@@ -69,7 +70,7 @@ impl StationState {
         Admission::Begun { ends: self.serve(now) }
     }
 
-    /// Ends the service of a request; the one that is served next, and until when.
+    /// Ends the service of a request. Returns the next one and the end of its service.
     pub(super) fn finish(
         &mut self,
         request: SimulatedRequest,
@@ -78,11 +79,28 @@ impl StationState {
         if self.window.contains(request.arrives) {
             self.log.record(now - request.arrives);
         }
-        let Some(next) = self.queue.pop_front() else {
+        let Some(next) = self.next() else {
             self.busy -= 1;
             return None;
         };
         Some((next, self.serve(now)))
+    }
+
+    fn next(&mut self) -> Option<SimulatedRequest> {
+        match self.order {
+            ServiceOrder::FirstCome => self.queue.pop_front(),
+            ServiceOrder::LastCome => self.queue.pop_back(),
+            ServiceOrder::Random => {
+                let any = (rng::unit(&mut self.rng) * self.queue.len() as f64) as usize;
+                self.queue.remove(any)
+            }
+            ServiceOrder::Favourites => {
+                let is_favourite =
+                    |request: &SimulatedRequest| request.connection.is_multiple_of(4);
+                let first = self.queue.iter().position(is_favourite).unwrap_or(0);
+                self.queue.remove(first)
+            }
+        }
     }
 
     pub(super) fn into_log(self) -> Histogram {
@@ -96,16 +114,16 @@ impl StationState {
     }
 
     fn slowness(&self, t: Nanos) -> f64 {
-        let at_first = self.slow_start.map_or(1.0, |slow| {
+        let slow_start = self.slow_start.map_or(1.0, |slow| {
             let left = 1.0 - t.as_secs_f64() / slow.over.as_secs_f64();
             1.0 + (slow.factor - 1.0) * left.max(0.0)
         });
         let others = (self.busy + self.queue.len()).saturating_sub(1) as f64;
-        at_first * (1.0 + self.drift_per_s * t.as_secs_f64()) * (1.0 + self.contention * others)
+        slow_start * (1.0 + self.drift_per_s * t.as_secs_f64()) * (1.0 + self.contention * others)
     }
 }
 
-/// Stalls in order, none touching another: begin and end of each.
+/// Begin and end of stalls, ascending and disjoint.
 #[derive(Debug)]
 pub(super) struct StallSchedule(Vec<(Nanos, Nanos)>);
 
@@ -138,7 +156,7 @@ impl StallSchedule {
         at.map_or(Nanos::ZERO, |at| t - self.0[at].0)
     }
 
-    /// When work of this length that begins at `t` is done: stalls interrupt it.
+    /// End of work of this length that begins at `t` and is interrupted by stalls.
     pub(super) fn work(&self, t: Nanos, length: Nanos) -> Nanos {
         let mut done = self.after(t) + length;
         let next = self.0.partition_point(|&(begin, _)| begin <= t);
@@ -155,14 +173,14 @@ impl StallSchedule {
 /// The faults of a server; the default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// Every so-manieth connection never gets an answer (4: the 4th, 8th, …). 0: all do.
+    /// Every n-th connection never gets an answer (4: the 4th, 8th, …); 0: all do.
     pub hangs_every: u64,
-    /// It answers with a status of 503 what exceeds a rate.
+    /// Requests above a rate are answered with status 503.
     pub rejects: Option<RejectAbove>,
     /// The share of operations that are served in full and then answered with a status of 500, 0 to
     /// 1.
     pub errors: f64,
-    /// Its process dies at this time of the run: connections are reset, further ones refused.
+    /// Time at which the process crashes: connections are reset, further ones refused.
     pub crash_at: Option<Nanos>,
 }
 
@@ -173,11 +191,11 @@ pub struct RejectAbove {
     pub per_s: f64,
     /// Requests that may pass at once after a time without any.
     pub burst: f64,
-    /// How long a rejection takes, so that time passes.
+    /// Time of a rejection; above 0, so that virtual time advances.
     pub takes: Nanos,
 }
 
-/// Least time of a refused connection, so that time passes.
+/// Time of a refused connection; above 0, so that virtual time advances.
 const REFUSAL: Nanos = Nanos::from_micros(20);
 
 /// The faults of one trial as they happen.
@@ -199,9 +217,9 @@ impl FaultState {
         }
     }
 
-    /// What a request meets instead of the station: an answer after a time, or `Some(None)` where
-    /// it never gets one. `None`: the station.
-    pub(super) fn meets(
+    /// The fault that a request meets instead of the station: an answer after a time, or
+    /// `Some(None)` for no answer at all. `None`: it goes to the station.
+    pub(super) fn fault_of(
         &mut self,
         request: &SimulatedRequest,
         now: Nanos,
@@ -224,7 +242,7 @@ impl FaultState {
         Some(Some((RequestFate::Rejected, limit.takes)))
     }
 
-    /// What one that was served is answered with.
+    /// Draws the answer to a request that was served.
     pub(super) fn answer(&mut self) -> RequestFate {
         if self.faults.errors > 0.0 && rng::unit(&mut self.rng) < self.faults.errors {
             return RequestFate::Rejected;

@@ -1,4 +1,4 @@
-//! Queueing stations whose behaviour is known in closed form: what measurements are held against.
+//! Queueing stations whose behaviour is known in closed form, for comparison with measurements.
 //!
 //! Names after Kendall: arrivals / service / servers, where M is exponential and D is fixed. Rates
 //! are per second and per server, times are in seconds, queues are endless and first come, first
@@ -76,7 +76,7 @@ pub fn dm1_response_quantile_s(arrivals_per_s: f64, service_per_s: f64, q: f64) 
     -(1.0 - q).ln() * dm1_response_mean_s(arrivals_per_s, service_per_s)
 }
 
-/// Quadratic convergence needs six or so; close to saturation the way there takes more.
+/// Newton's steps. Usually six suffice; close to saturation more are needed.
 const NEWTON_STEPS: u32 = 40;
 
 /// The share of arrivals that M/D/1/K loses, with `load` = λ/μ, which may be above 1. It has room
@@ -123,7 +123,7 @@ pub fn md1k_loss(load: f64, places: u64) -> f64 {
 
 /// A load beyond which a service without an arrival meanwhile has a probability below 10^−43.
 const LOAD_HIGH: f64 = 100.0;
-/// What no sum here notices.
+/// Share of a sum that is negligible.
 const SMALLEST: f64 = 1e-30;
 
 /// P(A > 0), P(A > 1), … of a Poisson number A, as far as they matter.

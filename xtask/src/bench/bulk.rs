@@ -1,63 +1,31 @@
 //! Bulk transfer: one flow and 32, knee beside iperf3 and bare loops, with what a GiB costs.
 
-use super::contender::{BenchProgram, LineValues};
+use super::contender::{BenchProgram, Contender, ContenderReport, LineValues, bare, knee, peer};
 use super::lab::Lab;
-use super::process;
+use super::process::{self, BenchServer};
 use super::reader::{json, number};
-use super::round::{MarkdownTable, command_lines, ratios, spread};
-use serde_json::Value;
+use super::round::{Contest, Turn, column, ratio};
 
 /// Short turns, as the host may change its speed from second to second; iperf3 takes whole seconds.
 const TURN_S: f64 = 1.0;
-/// Who carries flows: the two ends, each a program and its command line.
-struct Contender {
-    name: &'static str,
-    receiver: (BenchProgram, &'static str),
-    sender: (BenchProgram, &'static str),
-    /// Reads what the sender and the receiver printed.
-    read: fn(&Value, &str, u32) -> Result<ServedTurn, String>,
-}
 
 /// `{iperf3_cc}` and its like are the congestion control after the option that names it.
-const CONTENDERS: &[Contender] = &[
-    Contender {
-        name: "bare loop",
-        receiver: (BenchProgram::Bare("bulk_receive"), "0 discard"),
-        sender: (BenchProgram::Bare("bulk_send"), "{port} {seconds}{bare_cc}"),
-        read: read_bare,
-    },
-    Contender {
-        name: "bare loop, copying",
-        receiver: (BenchProgram::Bare("bulk_receive"), "0 copy"),
-        sender: (BenchProgram::Bare("bulk_send"), "{port} {seconds}{bare_cc}"),
-        read: read_bare,
-    },
-    Contender {
-        name: "iperf3",
-        receiver: (IPERF3, "-s -1 --forceflush -p {port}"),
-        sender: (IPERF3, "-c 127.0.0.1 -p {port} -P {flows} -t {whole} -J{iperf3_cc}"),
-        read: read_iperf3,
-    },
-    Contender {
-        name: "knee",
-        receiver: (BenchProgram::Knee, "serve latency --listen 127.0.0.1:0 --threads 1"),
-        sender: (
-            BenchProgram::Knee,
-            "latency 127.0.0.1:{port} --scenarios {flows}/0 -d {seconds}s --threads 1 --json - \
-             --quiet{knee_cc}",
-        ),
-        read: read_knee,
-    },
-];
-const IPERF3: BenchProgram = BenchProgram::Peer("iperf3");
-
-/// One turn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct ServedTurn {
-    gbit_per_s: f64,
-    /// Processor time of both ends per GiB received, in seconds.
-    cpu_s_per_gib: f64,
-}
+const BARE: Contender =
+    Contender { read: read_bare, ..bare("bare loop", "bulk_send", "{port} {seconds}{bare_cc}") };
+const BARE_COPYING: Contender = Contender { name: "bare loop, copying", ..BARE };
+const IPERF3: Contender =
+    peer("iperf3", "-c 127.0.0.1 -p {port} -P {flows} -t {whole} -J{iperf3_cc}", read_iperf3);
+const KNEE: Contender = Contender {
+    read: read_knee,
+    ..knee(
+        "knee",
+        "latency 127.0.0.1:{port} --scenarios {flows}/0 -d {seconds}s --threads 1 --json - \
+         --quiet{knee_cc}",
+    )
+};
+/// The bare loops carry one flow.
+const ONE_FLOW: &[Contender] = &[BARE, BARE_COPYING, IPERF3, KNEE];
+const FLOWS: &[Contender] = &[IPERF3, KNEE];
 
 /// Throughput and its cost, with one flow and with 32.
 ///
@@ -68,53 +36,47 @@ pub fn run(lab: &Lab) -> Result<String, String> {
          The receiver has one core, the sender the other, each end one thread (iperf3 too). The \
          bare loop writes 512 KiB at a time to a blocking socket; its receiver throws away what \
          comes (MSG_TRUNC), as knee's does, or copies it, as iperf3's does. CPU s per GiB is of \
-         both ends together. Ratios are of the same round, to the first row.\n\n"
+         both ends together: as the kernel accounts it to their processes, and of knee as it says \
+         itself, since its trial without flows comes before. Ratios are of the same round, to the \
+         first row.\n\n"
         .to_string();
-    for (flows, control) in [(1, "cubic"), (32, "cubic"), (1, ""), (32, "")] {
-        text += &table(lab, flows, control)?;
+    for (contenders, flows, control) in
+        [(ONE_FLOW, 1, "cubic"), (FLOWS, 32, "cubic"), (ONE_FLOW, 1, ""), (FLOWS, 32, "")]
+    {
+        let shown = if control.is_empty() { "the host's congestion control" } else { control };
+        let who = format!("{flows} flow{}, {shown}", if flows == 1 { "" } else { "s" });
+        let values = values(lab.seconds(TURN_S), flows, control);
+        let first = contenders.iter().find(|c| lab.program(c.program).is_some());
+        let first = first.map_or(KNEE.name, |contender| contender.name);
+        let speed = |t: &Turn<()>| Some(t.per_s() * f64::from(1 << 30) * 8.0 / 1e9);
+        let cost = |t: &Turn<()>| {
+            Some(t.sample.cpu_s.unwrap_or(t.cpu_s() + t.cpu_server_s) / t.sample.requests)
+        };
+        let columns = [
+            column("Gbit/s", 1, speed),
+            ratio("ratio", speed, first),
+            column("CPU s per GiB", 3, cost),
+            ratio("ratio of CPU", cost, first),
+        ];
+        let contest = Contest { who: &who, contenders, values, factor: 1 };
+        text += &contest.run(lab, &|sender| receiver(lab, sender), &columns)?;
     }
     Ok(text)
 }
 
-/// Lets them take turns.
-fn table(lab: &Lab, flows: u32, control: &str) -> Result<String, String> {
-    // The bare loops carry one flow.
-    let is_able = |c: &&Contender| {
-        let is_bare = matches!(c.sender.0, BenchProgram::Bare(_));
-        lab.program(c.sender.0).is_some() && (flows == 1 || !is_bare)
-    };
-    let all: Vec<&Contender> = CONTENDERS.iter().filter(is_able).collect();
-    let values = values(lab.seconds(TURN_S), flows, control);
-    let mut turns: Vec<Vec<ServedTurn>> = all.iter().map(|_| Vec::new()).collect();
-    for _ in 0..lab.rounds {
-        for (contender, turns) in all.iter().zip(&mut turns) {
-            let turn = contender.turn(lab, &values, flows);
-            turns.push(turn.map_err(|e| format!("{}: {e}", contender.name))?);
-        }
+/// The receiver for a sender. Those of others end with their flows.
+fn receiver(lab: &Lab, sender: &Contender) -> Result<BenchServer, String> {
+    if sender.name == KNEE.name {
+        return lab.serve_knee("latency --listen 127.0.0.1:0 --threads 1");
     }
-    let control = if control.is_empty() { "the host's congestion control" } else { control };
-    let plural = if flows == 1 { "" } else { "s" };
-    let title = format!("{flows} flow{plural}, {control}");
-    let mut table =
-        MarkdownTable::new(&[&title, "Gbit/s", "ratio", "CPU s per GiB", "ratio of CPU"]);
-    let speeds = |t: &[ServedTurn]| t.iter().map(|t| t.gbit_per_s).collect::<Vec<f64>>();
-    let costs = |t: &[ServedTurn]| t.iter().map(|t| t.cpu_s_per_gib).collect::<Vec<f64>>();
-    let (first_speeds, first_costs) = (speeds(&turns[0]), costs(&turns[0]));
-    for (contender, turns) in all.iter().zip(&turns) {
-        table.row(&[
-            contender.name.to_owned(),
-            spread(&speeds(turns), 1),
-            spread(&ratios(&speeds(turns), &first_speeds), 2),
-            spread(&costs(turns), 3),
-            spread(&ratios(&costs(turns), &first_costs), 2),
-        ]);
-    }
-    let shown = values.with("port", "PORT");
-    let line = |(program, line): (BenchProgram, &str)| {
-        Ok(format!("{} {}", program.name(), shown.fill(line)?))
+    let receiver = if sender.name == IPERF3.name {
+        let line = format!("-s -1 --forceflush -p {}", process::free_port()?);
+        lab.serve(IPERF3.program, &line)?
+    } else {
+        let taken = if sender.name == BARE_COPYING.name { "copy" } else { "discard" };
+        lab.serve(BenchProgram::Bare("bulk_receive"), &format!("0 {taken}"))?
     };
-    let lines = all.iter().flat_map(|c| [line(c.receiver), line(c.sender)]);
-    Ok(table.finish() + &command_lines(lines)?)
+    Ok(receiver.once())
 }
 
 fn values(seconds: f64, flows: u32, control: &str) -> LineValues {
@@ -129,90 +91,64 @@ fn values(seconds: f64, flows: u32, control: &str) -> LineValues {
         .with("knee_cc", option(" --cc "))
 }
 
-impl Contender {
-    fn turn(&self, lab: &Lab, values: &LineValues, flows: u32) -> Result<ServedTurn, String> {
-        let own_port = values.clone().with("port", process::free_port()?);
-        let server = lab.serve(self.receiver.0, &own_port.fill(self.receiver.1)?)?;
-        let send = |port| {
-            let values = values.clone().with("port", port);
-            lab.run(self.sender.0, &values.fill(self.sender.1)?).map(|run| run.ended)
-        };
-        // Other receivers end with their flows.
-        let (sent, received) = match self.receiver.0 {
-            BenchProgram::Knee => (server.serve(send)?, String::new()),
-            _ => server.serve_once(send)?,
-        };
-        sent.read(|out| (self.read)(&json(out)?, &received, flows))
-    }
+/// GiB in the place of requests.
+fn transfer(bytes: f64, seconds: f64) -> ContenderReport {
+    ContenderReport::new(bytes / f64::from(1 << 30), seconds, 0.0)
 }
 
-fn read_bare(sent: &Value, received: &str, _: u32) -> Result<ServedTurn, String> {
-    let received = json(received)?;
-    let bytes = number(&received, "/bytes")?;
-    let cpu_s = number(&received, "/cpu_s")? + number(sent, "/cpu_s")?;
-    Ok(turn(bytes, number(&received, "/seconds")?, cpu_s))
+fn read_bare(out: &str) -> Result<ContenderReport, String> {
+    let line = json(out)?;
+    Ok(transfer(number(&line, "/bytes")?, number(&line, "/seconds")?))
 }
 
 /// The report's trial with flows; an idle one comes before it.
-fn read_knee(report: &Value, _: &str, flows: u32) -> Result<ServedTurn, String> {
-    let trials = report["trials"].as_array().ok_or("no trials")?;
-    let wanted =
-        |t: &&Value| t.pointer("/flows/up/flows").and_then(Value::as_u64) == Some(flows.into());
-    let trial = trials.iter().find(wanted).ok_or("no trial with flows")?;
-    let kib_per_s = number(trial, "/flows/up/total_kib_per_s")?;
-    Ok(ServedTurn {
-        gbit_per_s: kib_per_s * 1024.0 * 8.0 / 1e9,
-        cpu_s_per_gib: number(trial, "/flows/cpu_s_per_gib")?,
-    })
+fn read_knee(out: &str) -> Result<ContenderReport, String> {
+    let value = json(out)?;
+    let trials = value["trials"].as_array().ok_or("no trials")?;
+    let trial = trials.iter().find(|t| t.pointer("/flows/up/flows").is_some_and(|n| n.is_u64()));
+    let trial = trial.ok_or("no trial with flows")?;
+    let seconds = number(trial, "/duration_ns")? / 1e9;
+    let bytes = number(trial, "/flows/up/total_kib_per_s")? * 1024.0 * seconds;
+    let report = transfer(bytes, seconds);
+    let cpu_s = number(trial, "/flows/cpu_s_per_gib")? * report.requests;
+    let valid = Some(value["verdict"] == "valid");
+    Ok(ContenderReport { valid, cpu_s: Some(cpu_s), ..report })
 }
 
-/// `-J`; its processor time is in percent of a core over the run.
-fn read_iperf3(report: &Value, _: &str, _: u32) -> Result<ServedTurn, String> {
-    let at = |path: &str| number(report, &format!("/end/{path}"));
-    let seconds = at("sum_received/seconds")?;
-    let percent =
-        at("cpu_utilization_percent/host_total")? + at("cpu_utilization_percent/remote_total")?;
-    let cpu_s = percent / 100.0 * seconds;
-    Ok(turn(at("sum_received/bytes")?, seconds, cpu_s))
-}
-
-fn turn(bytes: f64, seconds: f64, cpu_s: f64) -> ServedTurn {
-    ServedTurn {
-        gbit_per_s: bytes * 8.0 / seconds / 1e9,
-        cpu_s_per_gib: cpu_s / (bytes / f64::from(1 << 30)),
-    }
+/// `-J`.
+fn read_iperf3(out: &str) -> Result<ContenderReport, String> {
+    let report = json(out)?;
+    let received = |name: &str| number(&report, &format!("/end/sum_received/{name}"));
+    Ok(transfer(received("bytes")?, received("seconds")?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
-    fn what_the_peers_say_is_read() {
-        let knee = json!({"trials": [
-            {"flows": {"up": null, "cpu_s_per_gib": null}},
-            {"flows": {"up": {"flows": 32, "total_kib_per_s": 1e6}, "cpu_s_per_gib": 0.1}},
-        ]});
-        let read = read_knee(&knee, "", 32).unwrap();
-        assert_eq!((read.gbit_per_s, read.cpu_s_per_gib), (8.192, 0.1));
-        assert!(read_knee(&knee, "", 1).is_err());
-        let iperf3 = json!({"end": {
-            "sum_received": {"bytes": 2_147_483_648_u64, "seconds": 2.0},
-            "cpu_utilization_percent": {"host_total": 100.0, "remote_total": 50.0},
-        }});
-        let read = read_iperf3(&iperf3, "", 1).unwrap();
-        assert_eq!(read.cpu_s_per_gib, 1.5);
-        assert_eq!(read.gbit_per_s, 8.589_934_592);
+    fn what_the_ends_say_is_read() {
+        let knee = r#"{"trials": [
+            {"duration_ns": 1000000000, "flows": {"up": null, "cpu_s_per_gib": null}},
+            {"duration_ns": 1000000000,
+             "flows": {"up": {"flows": 32, "total_kib_per_s": 1048576}, "cpu_s_per_gib": 0.1}}
+        ]}"#;
+        let read = read_knee(knee).unwrap();
+        assert_eq!((read.requests, read.seconds, read.cpu_s), (1.0, 1.0, Some(0.1)));
+        assert!(read_knee(r#"{"trials": []}"#).is_err());
+        let iperf3 = r#"{"end": {"sum_received": {"bytes": 2147483648, "seconds": 2.0}}}"#;
+        let bare = r#"{"bytes": 2147483648, "seconds": 2.0, "cpu_s": 1.0}"#;
+        for read in [read_iperf3(iperf3).unwrap(), read_bare(bare).unwrap()] {
+            assert_eq!((read.requests, read.seconds), (2.0, 2.0));
+        }
     }
 
     #[test]
     fn all_command_lines_are_filled() {
         for control in ["", "cubic"] {
             let values = values(1.0, 32, control).with("port", 7);
-            for contender in CONTENDERS {
-                values.fill(contender.receiver.1).unwrap();
-                let line = values.fill(contender.sender.1).unwrap();
+            for contender in ONE_FLOW {
+                let line = contender.arguments(&values).unwrap();
                 assert_eq!(line.contains("cubic"), !control.is_empty(), "{line}");
             }
         }

@@ -5,9 +5,9 @@ use super::contender::{
     BenchProgram, Contender, KNEE_EPOLL, KNEE_EPOLL_UNSTAMPED, KNEE_URING, LineValues, bare, knee,
     peer,
 };
-use super::lab::{Lab, Measured};
+use super::lab::Lab;
 use super::reader;
-use super::round::{self, ServedTurn, column, command_lines, contender_table, ratio};
+use super::round::{Contest, MarkdownTable, column, cost, rate, ratio, spread};
 
 const CONNECTIONS: usize = 64;
 /// The host may change its speed from second to second: short turns, and three times the rounds,
@@ -57,17 +57,16 @@ const CONTENDERS: &[Contender] = &[
 /// # Errors
 /// A contender or the server fails.
 pub fn run(lab: &Lab) -> Result<String, String> {
-    let contenders = lab.present(CONTENDERS);
-    let values = LineValues::of(lab.seconds(TURN_S)).with("connections", CONNECTIONS);
-    let rounds = round::alternate(lab, ROUNDS_FACTOR, &contenders, |contender| {
-        lab.measure_at(lab.serve_lean(None)?, contender, &values)
-    })?;
-    let shown = values.with("port", 8080);
-    let cost = |m: &Measured| Some(m.cpu_s_per_million());
+    let contest = Contest {
+        who: "generator",
+        contenders: CONTENDERS,
+        values: LineValues::of(lab.seconds(TURN_S)).with("connections", CONNECTIONS),
+        factor: ROUNDS_FACTOR,
+    };
     let columns = [
-        column("requests/s", 0, |m: &Measured| Some(m.per_s())),
+        column("requests/s", 0, rate),
         column("CPU s per million", 2, cost),
-        column("of it user", 2, |m| Some(m.cpu_user_s / m.sample.requests * 1e6)),
+        column("of it user", 2, |t| Some(t.cpu_user_s / t.sample.requests * 1e6)),
         ratio("CPU against wrk", cost, WRK.name),
         ratio("CPU against bare epoll", cost, BARE_EPOLL.name),
     ];
@@ -75,10 +74,8 @@ pub fn run(lab: &Lab) -> Result<String, String> {
         "## Closed loop: what a request costs\n\n\
          {CONNECTIONS} keep-alive connections; `bench/server_epoll.c` answers with 1,294 bytes. \
          Every generator's core is full here, so that what it costs is what it reaches; knee says \
-         so of itself, and calls such a run INVALID as a measurement of the server.\n\n\
-         {}{}",
-        contender_table("generator", &columns, &[], &rounds),
-        command_lines(contenders.iter().map(|c| c.shown(&shown)))?
+         so of itself, and calls such a run INVALID as a measurement of the server.\n\n{}",
+        contest.run(lab, &|_| lab.serve_lean(), &columns)?
     ))
 }
 
@@ -90,28 +87,26 @@ const FEW: usize = 10;
 /// # Errors
 /// A contender or the server fails.
 pub fn run_connections(lab: &Lab) -> Result<String, String> {
-    let many = if lab.small { 200 } else { 10_000 };
-    let measure = |contender: &Contender, connections: usize| {
-        let values = LineValues::of(lab.seconds(5.0)).with("connections", connections);
-        lab.measure_at(lab.serve_lean(None)?, contender, &values)
-    };
-    let rss = |m: &Measured| m.sample.peak_rss_bytes.unwrap_or_default();
-    let rounds = round::alternate(lab, 1, &[KNEE_EPOLL, KNEE_URING], |contender| {
-        let few = measure(contender, FEW)?;
-        let measured = measure(contender, many)?;
-        let seen = (rss(&measured) - rss(&few)) / (many - FEW) as f64;
-        Ok(ServedTurn { measured, seen })
-    })?;
-    let columns = [
-        column("requests/s", 0, |t: &ServedTurn<f64>| Some(t.measured.per_s())),
-        column("failed", 0, |t| Some(t.measured.sample.errors)),
-        column("RSS bytes per connection", 0, |t| Some(t.seen)),
-    ];
+    let connections = if lab.small { 200 } else { 10_000 };
+    let values = |connections| LineValues::of(lab.seconds(5.0)).with("connections", connections);
+    let mut table = MarkdownTable::new(&["generator", "requests/s", "RSS bytes per connection"]);
+    for contender in [KNEE_EPOLL, KNEE_URING] {
+        let (mut rates, mut bytes) = (Vec::new(), Vec::new());
+        for _ in 0..lab.rounds {
+            let few = lab.measure_at(lab.serve_lean()?, &contender, &values(FEW))?;
+            let many = lab.measure_at(lab.serve_lean()?, &contender, &values(connections))?;
+            let [few_bytes, many_bytes] =
+                [&few, &many].map(|m| m.sample.peak_rss_bytes.unwrap_or_default());
+            rates.push(many.per_s());
+            bytes.push((many_bytes - few_bytes) / (connections - FEW) as f64);
+        }
+        table.row(&[contender.name.to_owned(), spread(&rates, 0), spread(&bytes, 0)]);
+    }
     Ok(format!(
-        "## {many} connections\n\n\
+        "## {connections} connections\n\n\
          Closed loop. Memory is peak RSS beyond that of a run with {FEW} connections, over the \
          connections more; what the kernel keeps per socket is not in it.\n\n{}",
-        contender_table("generator", &columns, &[], &rounds)
+        table.finish()
     ))
 }
 
@@ -177,33 +172,26 @@ pub fn run_overload(lab: &Lab) -> Result<String, String> {
          queue), each connect is given up after {PATIENCE_MS} ms. The others: {CONNECTIONS} at \
          once, each connects, asks, reads 1,294 bytes and closes. Ratios are to the bare loop of \
          the same round.\n\n{}{}{}",
-        table(lab, "silent", "never answered", FLOODING, &flood)?,
-        table(lab, "serve", "served, rst", SERVED, &served("rst"))?,
-        table(lab, "serve", "served, fin", SERVED, &served("fin"))?,
+        table(lab, "silent", "never answered", FLOODING, flood)?,
+        table(lab, "serve", "served, rst", SERVED, served("rst"))?,
+        table(lab, "serve", "served, fin", SERVED, served("fin"))?,
     ))
 }
 
-/// Lets them take turns against one server.
+/// Lets them take turns against `connect_server` in this mode.
 fn table(
     lab: &Lab,
     mode: &str,
     title: &str,
     contenders: &[Contender],
-    values: &LineValues,
+    values: LineValues,
 ) -> Result<String, String> {
-    let server = lab.serve(BenchProgram::Bare("connect_server"), &format!("0 {mode}"))?;
-    let contenders = lab.present(contenders);
-    let rounds = server.serve(|port| {
-        let at_port = values.clone().with("port", port);
-        round::alternate(lab, 1, &contenders, |c| lab.measure(c, &at_port))
-    })?;
-    let rate = |m: &Measured| Some(m.per_s());
+    let serve =
+        |_: &Contender| lab.serve(BenchProgram::Bare("connect_server"), &format!("0 {mode}"));
     let columns = [
-        column("connections/s", 0, rate as fn(&Measured) -> Option<f64>),
+        column("connections/s", 0, rate),
         ratio("against the bare loop", rate, BARE_LOOP),
-        column("CPU s per million", 2, |m| Some(m.cpu_s_per_million())),
+        column("CPU s per million", 2, cost),
     ];
-    let shown = values.clone().with("port", "PORT");
-    Ok(contender_table(title, &columns, &[], &rounds)
-        + &command_lines(contenders.iter().map(|c| c.shown(&shown)))?)
+    Contest { who: title, contenders, values, factor: 1 }.run(lab, &serve, &columns)
 }

@@ -24,7 +24,7 @@ pub type ReadReport = fn(&str) -> Result<ContenderReport, String>;
 pub enum BenchProgram {
     /// The binary under test.
     Knee,
-    /// The same against a server that serves nobody.
+    /// The same against a server without clients.
     KneeUnserved,
     /// A loop that makes only the system calls, of `bench/`.
     Bare(&'static str),
@@ -62,7 +62,7 @@ pub struct ContenderReport {
     pub seconds: f64,
     /// Requests that failed.
     pub errors: f64,
-    /// Its own verdict on the run, where it has one.
+    /// Its own verdict on the run, if any.
     pub valid: Option<bool>,
     pub response: Option<ResponseTimes>,
     pub peak_rss_bytes: Option<f64>,
@@ -70,6 +70,15 @@ pub struct ContenderReport {
     pub resumed: Option<f64>,
     /// Median and 99th percentile of the pacing error.
     pub pacing_us: Option<[f64; 2]>,
+    /// Processor time of both ends, where it accounts for that itself.
+    pub cpu_s: Option<f64>,
+}
+
+impl ContenderReport {
+    /// A report of these figures alone.
+    pub fn new(requests: f64, seconds: f64, errors: f64) -> ContenderReport {
+        ContenderReport { requests, seconds, errors, ..ContenderReport::default() }
+    }
 }
 
 /// Response times in microseconds.
@@ -126,9 +135,9 @@ impl LineValues {
     /// A placeholder has no value, so that such a load cannot be made, or no end.
     pub fn fill(&self, line: &str) -> Result<String, String> {
         // A closed loop has no arrivals.
-        let unless_given = [("url", "http://127.0.0.1:{port}/"), ("arrivals", "")];
-        let given = self.0.iter().map(|(key, value)| (*key, value.as_str()));
-        let values: Vec<(&str, &str)> = given.chain(unless_given).collect();
+        let defaults = [("url", "http://127.0.0.1:{port}/"), ("arrivals", "")];
+        let values = self.0.iter().map(|(key, value)| (*key, value.as_str()));
+        let values: Vec<(&str, &str)> = values.chain(defaults).collect();
         let mut pieces = line.split('{');
         let mut filled = pieces.next().unwrap_or_default().to_string();
         for piece in pieces {

@@ -6,7 +6,7 @@ use super::contender::{
 use super::process::{self, BenchServer, Run};
 use crate::repo::output;
 use crate::{repo, tools};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where and how everything is measured.
 pub struct Lab {
@@ -20,19 +20,21 @@ pub struct Lab {
     pub rounds: usize,
     /// The server's core.
     pub server_core: usize,
-    /// The generator's core; the same one where there is only one.
+    /// The generator's core; the same one if there is only one.
     pub generator_core: usize,
 }
 
 /// One measurement of one contender.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What the contender said.
+    /// Report of the contender.
     pub sample: ContenderReport,
     /// Processor time of its process in user mode.
     pub cpu_user_s: f64,
     /// Processor time of its process in the kernel.
     pub cpu_system_s: f64,
+    /// Processor time of its server.
+    pub cpu_server_s: f64,
 }
 
 impl Measured {
@@ -41,24 +43,29 @@ impl Measured {
         self.sample.requests / self.sample.seconds
     }
 
-    /// Response times; zeros where the contender does not tell them.
+    /// Response times; zeros if the contender does not report them.
     pub fn response(&self) -> ResponseTimes {
         self.sample.response.unwrap_or_default()
     }
 
+    /// Processor time of its process, in seconds.
+    pub fn cpu_s(&self) -> f64 {
+        self.cpu_user_s + self.cpu_system_s
+    }
+
     /// Processor time per million requests, in seconds.
     pub fn cpu_s_per_million(&self) -> f64 {
-        (self.cpu_user_s + self.cpu_system_s) / self.sample.requests * 1e6
+        self.cpu_s() / self.sample.requests * 1e6
     }
 
     /// Processor time over the run's length, in per cent.
     pub fn core_percent(&self) -> f64 {
-        (self.cpu_user_s + self.cpu_system_s) / self.sample.seconds * 100.0
+        self.cpu_s() / self.sample.seconds * 100.0
     }
 }
 
 impl Lab {
-    /// Looks at the machine and at the binary.
+    /// Checks the binary and assigns the cores.
     ///
     /// # Errors
     /// knee does not start.
@@ -67,7 +74,10 @@ impl Lab {
         if !version.starts_with("knee") {
             return Err(format!("{} --version says {version:?}", knee.display()));
         }
-        let cores = allowed_cores();
+        // The cores that this process may use, from the kernel's list such as `0-1,4`.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let cores = parse_cores(list.unwrap_or("0"));
         let server_core = cores.first().copied().unwrap_or(0);
         let generator_core = cores.get(1).copied().unwrap_or(server_core);
         let rounds = if small { 1 } else { rounds };
@@ -82,18 +92,6 @@ impl Lab {
     /// A file for a contender's or a server's output.
     pub fn scratch(&self, name: &str) -> PathBuf {
         repo::target().join("bench").join(name)
-    }
-
-    /// Those of `contenders` that are on this machine.
-    pub fn present(&self, contenders: &[Contender]) -> Vec<Contender> {
-        let is_present = |c: &&Contender| self.program(c.program).is_some();
-        contenders.iter().filter(is_present).copied().collect()
-    }
-
-    /// Says which of `contenders` are not on this machine.
-    pub fn left_out(&self, contenders: &[Contender]) -> String {
-        let missing = contenders.iter().filter(|c| self.program(c.program).is_none());
-        missing.map(|c| format!("Left out, as it is missing: {}.\n\n", c.name)).collect()
     }
 
     /// Where a program's binary is.
@@ -130,14 +128,12 @@ impl Lab {
         self.serve(BenchProgram::Knee, &format!("serve {line}"))
     }
 
-    /// Starts the lean epoll server. `stamps` are a file for arrival times and how many to keep.
+    /// Starts the lean epoll server.
     ///
     /// # Errors
     /// It does not start.
-    pub fn serve_lean(&self, stamps: Option<(&Path, usize)>) -> Result<BenchServer, String> {
-        let stamps =
-            stamps.map_or(String::new(), |(file, count)| format!("'{}' {count}", file.display()));
-        self.serve(BenchProgram::Bare("server_epoll"), &format!("0 {stamps}"))
+    pub fn serve_lean(&self) -> Result<BenchServer, String> {
+        self.serve(BenchProgram::Bare("server_epoll"), "0")
     }
 
     /// Runs a contender on its core.
@@ -150,6 +146,7 @@ impl Lab {
             sample: run.ended.read(contender.read)?,
             cpu_user_s: run.cpu_user_s,
             cpu_system_s: run.cpu_system_s,
+            cpu_server_s: 0.0,
         })
     }
 
@@ -163,7 +160,13 @@ impl Lab {
         contender: &Contender,
         values: &LineValues,
     ) -> Result<Measured, String> {
-        server.serve(|port| self.measure(contender, &values.clone().with("port", port)))
+        let before = process::children_cpu_s()?;
+        let mut measured =
+            server.serve(|port| self.measure(contender, &values.clone().with("port", port)))?;
+        let after = process::children_cpu_s()?;
+        measured.cpu_server_s =
+            after.0 + after.1 - before.0 - before.1 - measured.cpu_user_s - measured.cpu_system_s;
+        Ok(measured)
     }
 
     /// Runs a program on the generator's core.
@@ -206,13 +209,6 @@ pub fn heading(lab: &Lab, release: bool) -> Result<String, String> {
         lab.generator_core,
         lab.rounds,
     ))
-}
-
-/// The cores that this process may use, from the kernel's list such as `0-1,4`.
-fn allowed_cores() -> Vec<usize> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    parse_cores(list.unwrap_or("0"))
 }
 
 fn parse_cores(list: &str) -> Vec<usize> {

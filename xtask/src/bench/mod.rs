@@ -2,6 +2,8 @@
 //!
 //! Contenders take turns (A B C A B C …) against the same server; the server has one core, the
 //! generator another. What a generator costs is what the kernel accounts to its process.
+//!
+//! To add a contender: a row in the file of its bench, with name, program, command line and reader.
 
 mod bulk;
 mod closed;
@@ -16,7 +18,6 @@ mod reader;
 mod round;
 mod sessions;
 mod station;
-mod throttle;
 
 use crate::repo::{LINTED, cargo, copy, make, write};
 use crate::{repo, tools};
@@ -42,12 +43,10 @@ const BENCHES: &[(&str, Bench)] = &[
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
-    ("mm1", station::run_mm1),
     ("truth", station::run_truth),
     ("connections", closed::run_connections),
     ("stall", open::run_stall),
     ("overload", closed::run_overload),
-    ("throttle", throttle::run),
     ("udp", datagrams::run_udp),
     ("bulk", bulk::run),
     ("tls", protocols::run_tls),
@@ -147,9 +146,9 @@ fn build(release: bool) -> Result<PathBuf, String> {
     if release {
         let packages = ["--package", "knee", "--package", "knee-engine"];
         let targets = ["--bin", "knee", "--example", BARE_RUSTLS];
-        cargo(&[&["build", "--release"][..], &packages, &targets].concat(), &[])?;
+        cargo(&[&["build", "--release", "--all-features"][..], &packages, &targets].concat(), &[])?;
     } else {
-        cargo(&["test", "--workspace", "--no-run", "--quiet"], LINTED)?;
+        cargo(&["test", "--workspace", "--all-features", "--no-run", "--quiet"], LINTED)?;
     }
     let profile = if release { "release" } else { "debug" };
     Ok(repo::target().join(profile).join("knee"))

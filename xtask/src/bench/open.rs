@@ -2,13 +2,12 @@
 //! the server, and whether the waiting of requests that meet a stall is reported.
 
 use super::contender::{
-    BARE_SPIN, KNEE_EPOLL, KNEE_URING, LineValues, OHA_RATE, OPEN_LOOPS, OfferedRate,
-    ResponseTimes, WRK2,
+    BARE_SPIN, BenchProgram, Contender, KNEE_EPOLL, KNEE_URING, LineValues, OHA_RATE, OPEN_LOOPS,
+    OfferedRate, WRK2,
 };
-use super::lab::{Lab, Measured};
-use super::round::{
-    self, Column, ServedTurn, column, command_lines, contender_table, median, quantile,
-};
+use super::lab::Lab;
+use super::process::{self, BenchServer};
+use super::round::{Contest, Turn, column, median, quantile};
 use std::path::Path;
 
 const CONNECTIONS: usize = 64;
@@ -19,42 +18,64 @@ const RATES: [f64; 4] = [1_000.0, 10_000.0, 50_000.0, 100_000.0];
 /// # Errors
 /// A contender or the server fails.
 pub fn run(lab: &Lab) -> Result<String, String> {
-    let contenders = lab.present(OPEN_LOOPS);
     let rates = if lab.small { &RATES[..2] } else { &RATES };
     let mut text = format!(
         "## Open loop: whether each request leaves when it should\n\n\
          Constant rates over {CONNECTIONS} connections. Each arrival is stamped by the server; its \
          deviation is its distance from t₀ + k/rate, with the phase t₀ fitted by the median.\n\n"
     );
-    let values = |per_s| {
+    for &per_s in rates {
         let values = LineValues::of(lab.seconds(3.0)).with_rate(OfferedRate::Constant(per_s));
-        values.with("connections", CONNECTIONS)
-    };
-    let file = lab.scratch("stamps");
-    for &rate in rates {
-        let rounds = round::alternate(lab, 1, &contenders, |contender| {
-            let room = (rate * 8.0) as usize + 1_000;
-            let server = lab.serve_lean(Some((&file, room)))?;
-            let measured = lab.measure_at(server, contender, &values(rate))?;
-            let seen = compare(&read_stamps(&file)?, rate)?;
-            Ok(ServedTurn { measured, seen })
+        let contest = Contest {
+            who: "generator",
+            contenders: OPEN_LOOPS,
+            values: values.with("connections", CONNECTIONS),
+            factor: 1,
+        };
+        let stamps_max = (per_s * 8.0) as usize + 1_000;
+        let table = schedule(lab, &contest, per_s, |_, file| {
+            let line = format!("0 '{}' {stamps_max}", file.display());
+            lab.serve(BenchProgram::Bare("server_epoll"), &line)
         })?;
-        let table = contender_table("generator", &columns(), &[], &rounds);
-        text += &format!("### {rate}/s\n\n{table}");
+        text += &format!("### {per_s}/s\n\n{table}");
     }
-    let shown = values(RATES[0]).with("port", 8080);
-    Ok(text + &command_lines(contenders.iter().map(|c| c.shown(&shown)))?)
+    Ok(text)
 }
 
-/// What a table says of arrivals at a constant rate.
-pub fn columns() -> [Column<'static, ServedTurn<ScheduleFit>>; 5] {
-    [
-        column("achieved/s", 1, |t| Some(t.seen.rate_per_s)),
-        column("deviation p50 µs", 1, |t| Some(t.seen.deviation_p50_us)),
-        column("p99 µs", 1, |t| Some(t.seen.deviation_p99_us)),
-        column("CV of gaps", 3, |t| Some(t.seen.gap_cv)),
-        column("% of a core", 1, |t| Some(t.measured.core_percent())),
-    ]
+/// The schedule at a constant rate, from the arrivals that the servers write into a file, one per
+/// line in nanoseconds.
+///
+/// # Errors
+/// A contender or a server fails.
+pub fn schedule(
+    lab: &Lab,
+    contest: &Contest<'_>,
+    per_s: f64,
+    serve: impl Fn(&Contender, &Path) -> Result<BenchServer, String>,
+) -> Result<String, String> {
+    let file = lab.scratch("arrivals");
+    let serve = |contender: &Contender| serve(contender, &file);
+    let rounds = contest.measure(lab, &serve, || compare(&read_arrivals(&file)?, per_s))?;
+    let columns = [
+        column("achieved/s", 1, |t: &Turn<ScheduleFit>| Some(t.at_server.rate_per_s)),
+        column("deviation p50 µs", 1, |t| Some(t.at_server.deviation_p50_us)),
+        column("p99 µs", 1, |t| Some(t.at_server.deviation_p99_us)),
+        column("CV of gaps", 3, |t| Some(t.at_server.gap_cv)),
+        column("% of a core", 1, |t| Some(t.core_percent())),
+    ];
+    contest.show(lab, &columns, &[], &rounds)
+}
+
+/// The arrivals in a file, in their order.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_arrivals(file: &Path) -> Result<Vec<i64>, String> {
+    let text = process::read(file)?;
+    let number = |line: &str| line.parse().map_err(|_| format!("an arrival {line:?}"));
+    let mut arrivals: Vec<i64> = text.lines().map(number).collect::<Result<_, String>>()?;
+    arrivals.sort_unstable();
+    Ok(arrivals)
 }
 
 const STALLED_PER_S: f64 = 1_000.0;
@@ -65,30 +86,27 @@ const STALLED_PER_S: f64 = 1_000.0;
 /// A contender or the server fails.
 pub fn run_stall(lab: &Lab) -> Result<String, String> {
     let fault = if lab.small { "stall(100ms,100ms)" } else { "stall(4s,1s)" };
-    let contenders = lab.present(&[BARE_SPIN, KNEE_EPOLL, KNEE_URING, WRK2, OHA_RATE]);
+    let values = LineValues::of(lab.seconds(10.0)).with_rate(OfferedRate::Constant(STALLED_PER_S));
+    let contest = Contest {
+        who: "generator",
+        contenders: &[BARE_SPIN, KNEE_EPOLL, KNEE_URING, WRK2, OHA_RATE],
+        values: values.with("connections", 256),
+        factor: 1,
+    };
     let line = format!("http --listen 127.0.0.1:0 --size 1294 --fault {fault}");
-    let values = LineValues::of(lab.seconds(10.0))
-        .with_rate(OfferedRate::Constant(STALLED_PER_S))
-        .with("connections", 256);
-    let rounds = round::alternate(lab, 1, &contenders, |contender| {
-        lab.measure_at(lab.serve_knee(&line)?, contender, &values)
-    })?;
     let columns = [
-        column("mean ms", 1, |m: &Measured| Some(m.sample.response?.mean_us? / 1e3)),
-        column("p50 ms", 1, |m| ms(m, |r| r.p50_us)),
-        column("p90 ms", 1, |m| ms(m, |r| r.p90_us)),
-        column("p99 ms", 1, |m| ms(m, |r| r.p99_us)),
+        column("mean ms", 1, |t| Some(t.sample.response?.mean_us? / 1e3)),
+        column("p50 ms", 1, |t| Some(t.response().p50_us / 1e3)),
+        column("p90 ms", 1, |t| Some(t.response().p90_us / 1e3)),
+        column("p99 ms", 1, |t| Some(t.response().p99_us / 1e3)),
     ];
     let ideal = ["theory, stall of 1 s in 10 s", "50", "0", "0", "900"].map(String::from);
+    let rounds = contest.measure(lab, &|_| lab.serve_knee(&line), || Ok(()))?;
     Ok(format!(
         "## A server that stalls\n\n\
          Constant {STALLED_PER_S}/s at `knee serve http --fault '{fault}'`.\n\n{}",
-        contender_table("generator", &columns, &[ideal.to_vec()], &rounds)
+        contest.show(lab, &columns, &[ideal.to_vec()], &rounds)?
     ))
-}
-
-fn ms(measured: &Measured, of: fn(&ResponseTimes) -> f64) -> Option<f64> {
-    Some(of(&measured.response()) / 1e3)
 }
 
 /// Arrivals against an ideal constant schedule.
@@ -132,16 +150,6 @@ pub fn compare(stamps_ns: &[i64], rate_per_s: f64) -> Result<ScheduleFit, String
     })
 }
 
-/// Reads the stamps that the lean server wrote.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn read_stamps(file: &Path) -> Result<Vec<i64>, String> {
-    let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let stamp = |b: &[u8]| b.try_into().map(i64::from_ne_bytes).unwrap_or_default();
-    Ok(bytes.chunks_exact(8).map(stamp).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,25 +157,25 @@ mod tests {
     #[test]
     fn a_metronome_deviates_by_nothing_whatever_its_phase() {
         let stamps: Vec<i64> = (0..10_000).map(|k| 12_345 + k * 1_000_000).collect();
-        let kept = compare(&stamps, 1_000.0).unwrap();
-        assert!((kept.rate_per_s - 1_000.0).abs() < 1e-6);
-        assert!(kept.deviation_p99_us < 1e-3 && kept.gap_cv < 1e-6, "{kept:?}");
+        let fit = compare(&stamps, 1_000.0).unwrap();
+        assert!((fit.rate_per_s - 1_000.0).abs() < 1e-6);
+        assert!(fit.deviation_p99_us < 1e-3 && fit.gap_cv < 1e-6, "{fit:?}");
     }
 
     #[test]
     fn lateness_is_seen_in_microseconds() {
         let late = |k: i64| if k % 4 == 0 { 40_000 } else { 0 };
         let stamps: Vec<i64> = (0..10_000).map(|k| k * 1_000_000 + late(k)).collect();
-        let kept = compare(&stamps, 1_000.0).unwrap();
-        assert!(kept.deviation_p50_us < 1e-3, "{kept:?}");
-        assert!((kept.deviation_p99_us - 40.0).abs() < 1e-3, "{kept:?}");
+        let fit = compare(&stamps, 1_000.0).unwrap();
+        assert!(fit.deviation_p50_us < 1e-3, "{fit:?}");
+        assert!((fit.deviation_p99_us - 40.0).abs() < 1e-3, "{fit:?}");
     }
 
     #[test]
     fn a_slower_rate_is_not_hidden_and_nothing_is_refused() {
         let stamps: Vec<i64> = (0..1_000).map(|k| k * 2_000_000).collect();
-        let kept = compare(&stamps, 1_000.0).unwrap();
-        assert!((kept.rate_per_s - 500.0).abs() < 1e-6 && kept.deviation_p50_us > 1e5, "{kept:?}");
+        let fit = compare(&stamps, 1_000.0).unwrap();
+        assert!((fit.rate_per_s - 500.0).abs() < 1e-6 && fit.deviation_p50_us > 1e5, "{fit:?}");
         assert!(compare(&stamps[..5], 1_000.0).is_err());
     }
 }

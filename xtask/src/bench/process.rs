@@ -112,7 +112,7 @@ pub fn run_within(limit: Duration, mut command: Command) -> Result<Run, String> 
     Ok(Run { ended, cpu_user_s: after.0 - before.0, cpu_system_s: after.1 - before.1 })
 }
 
-/// Waits, and kills the process if that takes longer than `limit`; whether it was killed.
+/// Waits, and kills the process if that takes longer than `limit`. Returns whether it was killed.
 fn limited<T>(pid: Pid, limit: Duration, wait: impl FnOnce() -> T) -> (T, bool) {
     let (ended, watched) = mpsc::channel::<()>();
     let watchdog = thread::spawn(move || {
@@ -129,7 +129,10 @@ fn pid(child: &Child) -> Pid {
 }
 
 /// User and system time of the children waited for so far.
-fn children_cpu_s() -> Result<(f64, f64), String> {
+///
+/// # Errors
+/// The kernel does not say.
+pub fn children_cpu_s() -> Result<(f64, f64), String> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|e| format!("getrusage: {e}"))?;
     let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
     Ok((seconds(usage.user_time()), seconds(usage.system_time())))
@@ -144,8 +147,8 @@ pub fn log_columns<const N: usize>(log: &str, names: [&str; N]) -> Result<Vec<[i
     let heads: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
     let mut places = [0; N];
     for (place, name) in places.iter_mut().zip(names) {
-        let found = heads.iter().position(|head| *head == name);
-        *place = found.ok_or(format!("no {name} in {heads:?}"))?;
+        let column = heads.iter().position(|head| *head == name);
+        *place = column.ok_or(format!("no {name} in {heads:?}"))?;
     }
     let row = |line: &str| {
         let cells: Vec<&str> = line.split(',').collect();
@@ -163,7 +166,7 @@ pub fn read(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// A port that nobody listens on now.
+/// A free port.
 ///
 /// # Errors
 /// There is none.
@@ -179,10 +182,11 @@ pub struct BenchServer {
     child: Child,
     stdout: BufReader<ChildStdout>,
     stderr: Option<JoinHandle<Vec<u8>>>,
-    /// What it said in place of its first line.
-    said: String,
+    /// Output before its first line.
+    output: String,
     /// The port that it listens on.
     pub port: u16,
+    is_once: bool,
 }
 
 impl BenchServer {
@@ -194,16 +198,16 @@ impl BenchServer {
         let mut server = BenchServer::spawn(command, 0)?;
         let mut line = String::new();
         while server.stdout.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-            // knee's server says before where its certificate is, iperf3's draws a line.
+            // knee's server first prints the path of its certificate, iperf3's a line of dashes.
             let address = line.split_once("listening on ").map(|(_, rest)| rest);
             let address = address.and_then(|rest| rest.split_whitespace().next());
             let port = address.and_then(|address| address.rsplit(':').next()?.parse().ok());
             if let Some(port) = port {
                 server.port = port;
-                server.said.clear();
+                server.output.clear();
                 return Ok(server);
             }
-            server.said += &line;
+            server.output += &line;
             line.clear();
         }
         Err(server.failed("does not listen:"))
@@ -239,18 +243,19 @@ impl BenchServer {
         let mut stderr = child.stderr.take().ok_or("no standard error")?;
         // Read at once, as a full pipe would hold the server.
         let stderr = thread::spawn(move || {
-            let mut said = Vec::new();
-            // What came before an error is kept.
-            let _ = stderr.read_to_end(&mut said);
-            said
+            let mut text = Vec::new();
+            // Output before an error is kept.
+            let _ = stderr.read_to_end(&mut text);
+            text
         });
         Ok(BenchServer {
             command: shown,
             child,
             stdout,
             stderr: Some(stderr),
-            said: String::new(),
+            output: String::new(),
             port,
+            is_once: false,
         })
     }
 
@@ -266,46 +271,35 @@ impl BenchServer {
         Ok(Ended {
             command: std::mem::take(&mut self.command),
             status,
-            stdout: std::mem::take(&mut self.said) + &String::from_utf8_lossy(&stdout),
+            stdout: std::mem::take(&mut self.output) + &String::from_utf8_lossy(&stdout),
             stderr: String::from_utf8_lossy(&stderr).into_owned(),
         })
     }
 
-    /// Does work with its port, and ends it with SIGTERM.
+    /// The same server, which ends by itself after its first client.
+    pub fn once(mut self) -> Self {
+        self.is_once = true;
+        self
+    }
+
+    /// Does work with its port, and ends it with SIGTERM unless it ends by itself.
     ///
     /// # Errors
     /// The work fails, with what the server said, or the server does.
     pub fn serve<T>(self, work: impl FnOnce(u16) -> Result<T, String>) -> Result<T, String> {
-        match work(self.port) {
-            Ok(done) => {
-                let ended = self.terminated()?;
-                // Programs without a handler end by the signal.
-                let is_stopped = ended.status.signal() == Some(Signal::SIGTERM as i32);
-                if !is_stopped {
-                    ended.succeeded()?;
-                }
-                Ok(done)
-            }
-            Err(why) => Err(self.failed(format!("{why}\nServer:"))),
+        let done = match work(self.port) {
+            Ok(done) => done,
+            Err(why) => return Err(self.failed(format!("{why}\nServer:"))),
+        };
+        let ended = if self.is_once { self.ended()? } else { self.terminated()? };
+        // Programs without a handler end by the signal.
+        if ended.status.signal() != Some(Signal::SIGTERM as i32) {
+            ended.succeeded()?;
         }
+        Ok(done)
     }
 
-    /// Does work with the port of a server that ends by itself afterwards; what the server said
-    /// after its first line too.
-    ///
-    /// # Errors
-    /// As [`BenchServer::serve`].
-    pub fn serve_once<T>(
-        self,
-        work: impl FnOnce(u16) -> Result<T, String>,
-    ) -> Result<(T, String), String> {
-        match work(self.port) {
-            Ok(done) => Ok((done, self.ended()?.succeeded()?)),
-            Err(why) => Err(self.failed(format!("{why}\nServer:"))),
-        }
-    }
-
-    /// Ends it; an error that shows what it was and said beside what went wrong.
+    /// Ends the program and returns an error with its command, its output and the reason.
     pub fn failed(self, why: impl Display) -> String {
         match self.terminated() {
             Ok(ended) => ended.failed(why),
@@ -357,8 +351,7 @@ mod tests {
         let server = BenchServer::start(shell(script)).unwrap();
         assert_eq!(server.serve(Ok).unwrap(), 81);
         let table = BenchServer::start(shell("echo ---; echo Server listening on 82 '(test #1)'"));
-        let table = table.unwrap();
-        assert_eq!(table.serve_once(Ok).unwrap(), (82, String::new()));
+        assert_eq!(table.unwrap().once().serve(Ok).unwrap(), 82);
     }
 
     #[test]
@@ -372,7 +365,7 @@ mod tests {
         // Deaf to the signal that ends it, which may come before it has failed.
         let script = "trap '' TERM; echo lost >&2; echo listening on 83; exit 5";
         let fails = || start(script).unwrap();
-        shows(fails().serve_once(Ok).unwrap_err(), &["exit status: 5", "error:\nlost"]);
+        shows(fails().once().serve(Ok).unwrap_err(), &["exit status: 5", "error:\nlost"]);
         shows(fails().serve(Ok).unwrap_err(), &["exit status: 5", "error:\nlost"]);
         let well = start("echo mine >&2; echo listening on 84; exec sleep 60").unwrap();
         let beside = well.serve(|_| Err::<(), _>("the contender failed".into()));

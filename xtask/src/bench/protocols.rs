@@ -1,14 +1,14 @@
 //! TLS, HTTP/2 and gRPC against other people's servers, and the schedule over one connection.
 
 use super::contender::{Contender, LineValues, OfferedRate, bare, knee_on_both, peer, split};
-use super::lab::{Lab, Measured};
-use super::open::{columns, compare};
+use super::lab::Lab;
+use super::open::schedule;
 use super::process::{self, BenchServer};
 use super::reader;
-use super::round::{self, ServedTurn, column, command_lines, contender_table, ratio};
+use super::round::{Contest, column, cost, rate, ratio};
 use crate::repo::{make, write};
 use crate::tools;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Short turns and more rounds, as in the closed loop.
@@ -19,19 +19,21 @@ const STREAMS: usize = 32;
 const BODY_BYTES: usize = 1_294;
 const RATE_PER_S: f64 = 10_000.0;
 
-/// Who serves.
+/// What nginx speaks.
 #[derive(Clone, Copy)]
-enum Host {
-    /// nginx with TLS 1.3, HTTP/1.1 and HTTP/2.
-    NginxTls,
+enum NginxSite {
+    /// TLS 1.3, HTTP/1.1 and HTTP/2.
+    Tls,
     /// The same, with nothing to resume.
-    NginxNoTickets,
-    /// nginx with HTTP/2 in cleartext.
-    NginxClear,
-    /// nghttpd with HTTP/2 in cleartext.
-    Nghttpd,
-    /// nghttpd with HTTP/2 over TLS 1.3.
-    NghttpdTls,
+    NoTickets,
+    /// HTTP/2 in cleartext.
+    Clear,
+}
+
+impl NginxSite {
+    fn is_tls(self) -> bool {
+        matches!(self, NginxSite::Tls | NginxSite::NoTickets)
+    }
 }
 
 /// knee over both backends with the options in `{knee}`.
@@ -50,7 +52,7 @@ const WRK_CLOSING: Contender = peer(
 /// A table: contenders against a server.
 struct Comparison {
     title: String,
-    host: Host,
+    host: NginxSite,
     peers: Vec<Contender>,
     /// The options of `knee run`.
     knee: String,
@@ -76,10 +78,10 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
         against: WRK.name,
         is_handshakes: options.contains("--no-keepalive"),
     };
-    let all = [
+    let comparisons = [
         comparison(
             "HTTP/1.1 over TLS 1.3 (goal: CPU ≤ 0.85 of wrk)",
-            Host::NginxTls,
+            NginxSite::Tls,
             "",
             &[
                 bare("bare rustls loop", "closed_rustls", "{port} {connections} {seconds}"),
@@ -93,13 +95,13 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
         ),
         comparison(
             "Full handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
-            Host::NginxNoTickets,
+            NginxSite::NoTickets,
             " --no-keepalive --tls-resume off",
             &[WRK_CLOSING],
         ),
         comparison(
             "Resumed handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
-            Host::NginxTls,
+            NginxSite::Tls,
             " --no-keepalive --tls-resume ticket",
             &[WRK_CLOSING],
         ),
@@ -113,7 +115,7 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
          not end with `Connection: close`. The bare rustls loop is rustls's buffered connections \
          over epoll and nothing else.\n\n"
     );
-    for comparison in &all {
+    for comparison in &comparisons {
         text += &compare_on(lab, comparison, "https")?;
     }
     Ok(text)
@@ -126,20 +128,17 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
 pub fn run_http2(lab: &Lab) -> Result<String, String> {
     let mut text = format!(
         "## HTTP/2: what a request costs\n\n\
-         {STREAMS} streams per connection; nginx and nghttpd, one process each, answer with \
-         1,294 bytes. The bare loop in C sends cached header blocks and counts the ends of \
-         streams: what no generator can do for less.\n\n"
+         {STREAMS} streams per connection; nginx, one process, answers with 1,294 bytes. The bare \
+         loop in C sends cached header blocks and counts the ends of streams: what no generator \
+         can do for less.\n\n"
     );
     let bare_streams =
         bare("bare HTTP/2 loop", "closed_h2", "{port} {connections} {streams} {seconds}");
     let clear = ("http", "--http2-prior-knowledge", "0.60");
     let tls = ("https", "--http2 --insecure", "0.75");
-    for (host, name, (scheme, options, goal)) in [
-        (Host::Nghttpd, "nghttpd, cleartext", clear),
-        (Host::NginxClear, "nginx, cleartext", clear),
-        (Host::NghttpdTls, "nghttpd, TLS 1.3", tls),
-        (Host::NginxTls, "nginx, TLS 1.3", tls),
-    ] {
+    for (host, name, (scheme, options, goal)) in
+        [(NginxSite::Clear, "cleartext", clear), (NginxSite::Tls, "TLS 1.3", tls)]
+    {
         for connections in [1, 16] {
             let users = connections * STREAMS;
             let comparison = Comparison {
@@ -170,132 +169,90 @@ fn values(lab: &Lab, knee: &str, connections: usize, scheme: &str) -> LineValues
 
 /// Lets them take turns.
 fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String, String> {
-    let Comparison { title, host, peers, .. } = comparison;
+    let Comparison { title, host, peers, against, .. } = comparison;
     let heading = format!("### {title}\n\n");
-    let server = match start(lab, *host)? {
-        Ok(server) => server,
-        Err(missing) => return Ok(format!("{heading}Not measured: without {missing}.\n\n")),
+    let needed: &[&str] = if host.is_tls() { &["nginx", "openssl"] } else { &["nginx"] };
+    if let Some(missing) = needed.iter().find(|name| tools::find(name).is_none()) {
+        return Ok(format!("{heading}Not measured: without {missing}.\n\n"));
+    }
+    let contest = Contest {
+        who: "generator",
+        contenders: &[&KNEE[..], &peers[..]].concat(),
+        values: values(lab, &comparison.knee, comparison.connections, scheme),
+        factor: ROUNDS_FACTOR,
     };
-    let contenders: Vec<Contender> = KNEE.iter().chain(peers).copied().collect();
-    let values = values(lab, &comparison.knee, comparison.connections, scheme);
-    let rounds = server.serve(|port| {
-        let at_port = values.clone().with("port", port);
-        round::alternate(lab, ROUNDS_FACTOR, &lab.present(&contenders), |contender| {
-            lab.measure(contender, &at_port)
-        })
-    })?;
-    let against = comparison.against;
     let (rate_title, cpu_title) =
         (format!("rate against {against}"), format!("CPU against {against}"));
-    let (rate, cost) = (|m: &Measured| Some(m.per_s()), |m: &Measured| Some(m.cpu_s_per_million()));
     let mut columns = vec![
-        column("requests/s", 0, rate as fn(&Measured) -> Option<f64>),
+        column("requests/s", 0, rate),
         ratio(&rate_title, rate, against),
         column("CPU s per million", 2, cost),
         ratio(&cpu_title, cost, against),
     ];
     if comparison.is_handshakes {
         columns
-            .push(column("% resumed", 0, |m| Some(m.sample.resumed? / m.sample.requests * 100.0)));
+            .push(column("% resumed", 0, |t| Some(t.sample.resumed? / t.sample.requests * 100.0)));
     }
-    let table = contender_table("generator", &columns, &[], &rounds);
-    Ok(heading + &table + &below(lab, &contenders, values)?)
-}
-
-/// Who is missing, and the command lines.
-///
-/// # Errors
-/// As [`LineValues::fill`].
-fn below(lab: &Lab, contenders: &[Contender], values: LineValues) -> Result<String, String> {
-    let shown = values.with("port", "PORT");
-    Ok(lab.left_out(contenders) + &command_lines(contenders.iter().map(|c| c.shown(&shown)))?)
+    Ok(heading + &contest.run(lab, &|_| start(lab, *host), &columns)?)
 }
 
 /// The schedule over one connection, as `knee serve http` saw it.
 fn open(lab: &Lab) -> Result<String, String> {
-    let contenders = [
-        KNEE[0],
-        KNEE[1],
-        peer("h2load", "-t1 -c1 -m{streams} --rps {rate} -D{whole} {target}", reader::h2load),
-    ];
     let knee = "{target} --http2-prior-knowledge{arrivals} -c 1";
-    let values = values(lab, knee, 1, "http").with_rate(OfferedRate::Constant(RATE_PER_S));
-    let file = lab.scratch("arrivals");
-    let serve = format!("http --listen 127.0.0.1:0 --arrivals {}", file.display());
-    let rounds = round::alternate(lab, ROUNDS_FACTOR, &lab.present(&contenders), |contender| {
-        let measured = lab.measure_at(lab.serve_knee(&serve)?, contender, &values)?;
-        let seen = compare(&read_arrivals(&file)?, RATE_PER_S)?;
-        Ok(ServedTurn { measured, seen })
+    let contest = Contest {
+        who: "generator",
+        contenders: &[
+            KNEE[0],
+            KNEE[1],
+            peer("h2load", "-t1 -c1 -m{streams} --rps {rate} -D{whole} {target}", reader::h2load),
+        ],
+        values: values(lab, knee, 1, "http").with_rate(OfferedRate::Constant(RATE_PER_S)),
+        factor: ROUNDS_FACTOR,
+    };
+    let table = schedule(lab, &contest, RATE_PER_S, |_, file| {
+        lab.serve_knee(&format!("http --listen 127.0.0.1:0 --arrivals {}", file.display()))
     })?;
     Ok(format!(
         "### Open loop, {RATE_PER_S}/s over one connection (goal: deviation p50 ≤ 3 µs)\n\n\
-         `knee serve http --arrivals` stamps each request; deviations as in the open loop.\n\n{}{}",
-        contender_table("generator", &columns(), &[], &rounds),
-        below(lab, &contenders, values)?
+         `knee serve http --arrivals` stamps each request; deviations as in the open loop.\n\n\
+         {table}"
     ))
 }
 
-/// Nanoseconds, one per line.
-fn read_arrivals(file: &Path) -> Result<Vec<i64>, String> {
-    let text = process::read(file)?;
-    let number = |line: &str| line.parse().map_err(|_| format!("an arrival {line:?}"));
-    text.lines().map(number).collect()
-}
-
-/// Starts a server on its core; within, what it is that is not installed.
-fn start(lab: &Lab, host: Host) -> Result<Result<BenchServer, &'static str>, String> {
-    let needed: &[&'static str] = match host {
-        Host::NginxTls | Host::NginxNoTickets => &["nginx", "openssl"],
-        Host::NginxClear => &["nginx"],
-        Host::Nghttpd => &["nghttpd"],
-        Host::NghttpdTls => &["nghttpd", "openssl"],
-    };
-    let mut missing = needed.iter().filter(|name| tools::find(name).is_none());
-    if let Some(missing) = missing.next() {
-        return Ok(Err(missing));
-    }
+/// Starts a server on its core.
+fn start(lab: &Lab, host: NginxSite) -> Result<BenchServer, String> {
     let site = lab.scratch("site");
     make(&site)?;
     write(&site.join("index.html"), "x".repeat(BODY_BYTES))?;
-    if matches!(host, Host::NginxTls | Host::NginxNoTickets | Host::NghttpdTls) {
+    if host.is_tls() {
         certify(&site)?;
     }
     let port = process::free_port()?;
     let folder = site.display();
-    let arguments = match host {
-        Host::Nghttpd => format!("--no-tls -a 127.0.0.1 -d {folder} {port}"),
-        Host::NghttpdTls => {
-            format!("-a 127.0.0.1 -d {folder} {port} {folder}/key.pem {folder}/cert.pem")
-        }
-        _ => {
-            write(&site.join("nginx.conf"), nginx(&site, host, port))?;
-            format!("-p {folder} -e error.log -c {folder}/nginx.conf")
-        }
-    };
-    let program: PathBuf = tools::find(needed[0]).ok_or("a server has gone")?;
+    write(&site.join("nginx.conf"), nginx(&site, host, port))?;
+    let arguments = format!("-p {folder} -e error.log -c {folder}/nginx.conf");
+    let program = tools::find("nginx").ok_or("nginx has gone")?;
     let command = process::pinned(lab.server_core, &program, &split(&arguments));
-    BenchServer::start_on(port, command).map(Ok)
+    BenchServer::start_on(port, command)
 }
 
-fn nginx(site: &Path, host: Host, port: u16) -> String {
+fn nginx(site: &Path, host: NginxSite, port: u16) -> String {
     let folder = site.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
         .concat();
-    let tickets = match host {
-        Host::NginxNoTickets => "off",
-        _ => "on",
-    };
-    let (listen, tls) = match host {
-        Host::NginxTls | Host::NginxNoTickets => (
+    let tickets = if matches!(host, NginxSite::NoTickets) { "off" } else { "on" };
+    let (listen, tls) = if host.is_tls() {
+        (
             "ssl http2",
             format!(
                 "ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;\n\
                  ssl_session_tickets {tickets}; ssl_protocols TLSv1.3;\n\
                  ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;\n"
             ),
-        ),
-        _ => ("http2", String::new()),
+        )
+    } else {
+        ("http2", String::new())
     };
     format!(
         "daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;\n\
@@ -338,24 +295,24 @@ const CONTENDERS: [Contender; 3] = [KNEE_GRPC[0], KNEE_GRPC[1], GHZ];
 /// # Errors
 /// A contender or the server fails.
 pub fn run_grpc(lab: &Lab) -> Result<String, String> {
-    let server = lab.serve_knee("grpc --listen 127.0.0.1:0")?;
-    let values = LineValues::of(lab.seconds(GRPC_TURN_S))
-        .with("port", server.port)
-        .with("message", r#"{"text":"hello"}"#)
-        .with("calls", CALLS);
-    let cost = |m: &Measured| Some(m.cpu_s_per_million());
+    let contest = Contest {
+        who: "generator",
+        contenders: &CONTENDERS,
+        values: LineValues::of(lab.seconds(GRPC_TURN_S))
+            .with("message", r#"{"text":"hello"}"#)
+            .with("calls", CALLS),
+        factor: GRPC_ROUNDS_FACTOR,
+    };
     let columns = [
-        column("calls/s", 0, |m: &Measured| Some(m.per_s())),
+        column("calls/s", 0, rate),
         column("CPU s per million", 2, cost),
         ratio("CPU against ghz", cost, GHZ.name),
     ];
-    let table = server.serve(|_| {
-        round::contest(lab, GRPC_ROUNDS_FACTOR, &CONTENDERS, &values, "generator", &columns)
-    })?;
     Ok(format!(
         "## gRPC: what a call costs\n\n\
          `knee serve grpc` echoes a message of 7 bytes; {CALLS} calls at once over one connection. \
-         Goal: CPU per call at most 0.25 of ghz's.\n\n{table}"
+         Goal: CPU per call at most 0.25 of ghz's.\n\n{}",
+        contest.run(lab, &|_| lab.serve_knee("grpc --listen 127.0.0.1:0"), &columns)?
     ))
 }
 
@@ -366,12 +323,12 @@ mod tests {
     #[test]
     fn nginx_is_told_what_to_speak() {
         let site = Path::new("/site");
-        let tls = nginx(site, Host::NginxTls, 81);
+        let tls = nginx(site, NginxSite::Tls, 81);
         assert!(tls.contains("listen 127.0.0.1:81 ssl http2;") && tls.contains("TLSv1.3"));
         assert!(tls.contains("ssl_session_tickets on;"));
-        let full = nginx(site, Host::NginxNoTickets, 81);
+        let full = nginx(site, NginxSite::NoTickets, 81);
         assert!(full.contains("ssl_session_tickets off;"));
-        let clear = nginx(site, Host::NginxClear, 81);
+        let clear = nginx(site, NginxSite::Clear, 81);
         assert!(clear.contains("listen 127.0.0.1:81 http2;") && !clear.contains("ssl"));
     }
 }

@@ -48,24 +48,15 @@ pub fn knee(out: &str) -> Result<ContenderReport, String> {
 pub fn k6(out: &str) -> Result<ContenderReport, String> {
     let summary = &json(out)?;
     let at = |name: &str| number(summary, &format!("/{name}"));
-    Ok(ContenderReport {
-        requests: at("requests")?,
-        seconds: at("seconds")?,
-        errors: at("errors")?,
-        ..ContenderReport::default()
-    })
+    Ok(ContenderReport::new(at("requests")?, at("seconds")?, at("errors")?))
 }
 
 /// A report of ghz, whose times are in nanoseconds.
 pub fn ghz(out: &str) -> Result<ContenderReport, String> {
     let report = &json(out)?;
     let requests = number(report, "/count")?;
-    Ok(ContenderReport {
-        requests,
-        seconds: number(report, "/total")? / 1e9,
-        errors: requests - number(report, "/statusCodeDistribution/OK")?,
-        ..ContenderReport::default()
-    })
+    let errors = requests - number(report, "/statusCodeDistribution/OK")?;
+    Ok(ContenderReport::new(requests, number(report, "/total")? / 1e9, errors))
 }
 
 /// The line of a bare loop.
@@ -77,12 +68,8 @@ pub fn bare(out: &str) -> Result<ContenderReport, String> {
         p90_us: number(line, "/response_p90_us").unwrap_or_default(),
         p99_us: number(line, "/response_p99_us").unwrap_or_default(),
     });
-    Ok(ContenderReport {
-        requests: number(line, "/requests")?,
-        seconds: number(line, "/seconds")?,
-        response,
-        ..ContenderReport::default()
-    })
+    let report = ContenderReport::new(number(line, "/requests")?, number(line, "/seconds")?, 0.0);
+    Ok(ContenderReport { response, ..report })
 }
 
 /// `  N requests in 1.00s, …`, `  Socket errors: connect 0, read 0, …`, `  Non-2xx …: N` and, with
@@ -118,13 +105,10 @@ pub fn wrk(out: &str) -> Result<ContenderReport, String> {
 
 /// `Complete requests:`, `Time taken for tests:` and `Failed requests:`.
 pub fn ab(out: &str) -> Result<ContenderReport, String> {
-    let after = |label: &str| number_after(out, label);
-    Ok(ContenderReport {
-        requests: after("Complete requests:")?,
-        seconds: after("Time taken for tests:")?,
-        errors: after("Failed requests:")?,
-        ..ContenderReport::default()
-    })
+    let [requests, seconds, errors] =
+        ["Complete requests:", "Time taken for tests:", "Failed requests:"]
+            .map(|label| number_after(out, label));
+    Ok(ContenderReport::new(requests?, seconds?, errors?))
 }
 
 /// `  Queries completed:    N (100.00%)`, `  Queries lost:`, `  Response codes:       NOERROR N (…`
@@ -134,12 +118,8 @@ pub fn dnsperf(out: &str) -> Result<ContenderReport, String> {
     let requests = after("Queries completed:")?;
     // Without any success the code is not listed.
     let ok = after("NOERROR").unwrap_or(0.0);
-    Ok(ContenderReport {
-        requests,
-        seconds: after("Run time (s):")?,
-        errors: after("Queries lost:")? + requests - ok,
-        ..ContenderReport::default()
-    })
+    let errors = after("Queries lost:")? + requests - ok;
+    Ok(ContenderReport::new(requests, after("Run time (s):")?, errors))
 }
 
 /// `finished in 1.00s, …` and `requests: N total, N started, N done, N succeeded, N failed, …`.
@@ -151,13 +131,7 @@ pub fn h2load(out: &str) -> Result<ContenderReport, String> {
         let part = requests.split(", ").find_map(|part| part.strip_suffix(what));
         part.and_then(|n| n.trim().parse::<f64>().ok()).ok_or(format!("no number {what}"))
     };
-    let errors = count("failed")?;
-    Ok(ContenderReport {
-        requests: count("succeeded")?,
-        seconds,
-        errors,
-        ..ContenderReport::default()
-    })
+    Ok(ContenderReport::new(count("succeeded")?, seconds, count("failed")?))
 }
 
 /// `--output-format json`.
@@ -189,12 +163,8 @@ pub fn oha(out: &str) -> Result<ContenderReport, String> {
 pub fn bombardier(out: &str) -> Result<ContenderReport, String> {
     let report = &json(out)?;
     let at = |name: &str| number(report, &format!("/result/{name}"));
-    Ok(ContenderReport {
-        requests: at("req2xx")?,
-        seconds: at("timeTakenSeconds")?,
-        errors: at("req4xx")? + at("req5xx")? + at("others")?,
-        ..ContenderReport::default()
-    })
+    let errors = at("req4xx")? + at("req5xx")? + at("others")?;
+    Ok(ContenderReport::new(at("req2xx")?, at("timeTakenSeconds")?, errors))
 }
 
 /// The datagrams of a report of `knee udp`.
@@ -204,23 +174,16 @@ pub fn knee_udp(out: &str) -> Result<ContenderReport, String> {
     let sent =
         trial("ledger/intended")? - trial("ledger/not_attempted")? - trial("ledger/send_errors")?;
     let pacing = |q: &str| trial(&format!("offered/pacing_error_ns/{q}")).map(|ns| ns / 1e3);
-    Ok(ContenderReport {
-        requests: sent,
-        seconds: trial("duration_ns")? / 1e9,
-        pacing_us: pacing("p50").and_then(|p50| Ok([p50, pacing("p99")?])).ok(),
-        ..ContenderReport::default()
-    })
+    let pacing_us = pacing("p50").and_then(|p50| Ok([p50, pacing("p99")?])).ok();
+    let report = ContenderReport::new(sent, trial("duration_ns")? / 1e9, 0.0);
+    Ok(ContenderReport { pacing_us, ..report })
 }
 
 /// The datagrams of `iperf3 -u -J`.
 pub fn iperf3_udp(out: &str) -> Result<ContenderReport, String> {
     let report = json(out)?;
     let stream = |name: &str| number(&report, &format!("/end/streams/0/udp/{name}"));
-    Ok(ContenderReport {
-        requests: stream("packets")?,
-        seconds: stream("seconds")?,
-        ..ContenderReport::default()
-    })
+    Ok(ContenderReport::new(stream("packets")?, stream("seconds")?, 0.0))
 }
 
 /// The connections that `knee overload` started.
@@ -236,11 +199,7 @@ pub fn knee_served(out: &str) -> Result<ContenderReport, String> {
 fn per_second(out: &str, path: &str) -> Result<ContenderReport, String> {
     let report = json(out)?;
     let seconds = number(&report, "/trials/0/duration_ns")? / 1e9;
-    Ok(ContenderReport {
-        requests: number(&report, path)? * seconds,
-        seconds,
-        ..ContenderReport::default()
-    })
+    Ok(ContenderReport::new(number(&report, path)? * seconds, seconds, 0.0))
 }
 
 fn line_with<'a>(out: &'a str, part: &str) -> Result<&'a str, String> {

@@ -3,33 +3,33 @@
 
 use super::contender::{Contender, LineValues};
 use super::lab::{Lab, Measured};
+use super::process::BenchServer;
 use crate::repo;
+use std::ops::Deref;
 
-/// A measurement is repeated where the host stole more than this share of the time,
+/// Share of stolen time above which a measurement is repeated.
 const STEAL_MAX: f64 = 0.05;
-/// at most so often.
+/// Maximum number of repeats.
 const REPEATS_MAX: usize = 2;
 
-/// All measurements of one contender, one per round.
-pub struct Rounds<T> {
+/// All turns of one contender, one per round.
+pub struct Rounds<S> {
     pub contender: Contender,
-    pub rounds: Vec<T>,
-    /// The largest share of time stolen in a measurement that was kept.
-    pub steal_max: f64,
+    pub turns: Vec<Turn<S>>,
+    /// The largest share of time stolen in a turn that was kept.
+    steal_max: f64,
 }
 
-impl<T> Rounds<T> {
-    /// A number of each round.
-    pub fn each(&self, of: impl Fn(&T) -> f64) -> Vec<f64> {
-        self.rounds.iter().map(of).collect()
+impl<S> Rounds<S> {
+    /// A number of each turn.
+    pub fn each(&self, figure: impl Fn(&Turn<S>) -> f64) -> Vec<f64> {
+        self.turns.iter().map(figure).collect()
     }
-}
 
-impl<T: AsRef<Measured>> Rounds<T> {
-    /// The name, marked where the host stole time in spite of repeats, and where the contender
-    /// itself calls a run invalid or had errors.
-    pub fn label(&self) -> String {
-        let samples = || self.rounds.iter().map(|round| &round.as_ref().sample);
+    /// The name, with marks for stolen time, for runs that the contender calls invalid, and for
+    /// errors.
+    fn label(&self) -> String {
+        let samples = || self.turns.iter().map(|turn| &turn.sample);
         let invalid = samples().filter(|s| s.valid == Some(false)).count();
         let errors: f64 = samples().map(|s| s.errors).sum();
         let mut label = self.contender.name.to_owned();
@@ -37,7 +37,7 @@ impl<T: AsRef<Measured>> Rounds<T> {
             label += " (steal)";
         }
         if invalid > 0 {
-            label += &format!(" ({invalid} of {} INVALID)", self.rounds.len());
+            label += &format!(" ({invalid} of {} INVALID)", self.turns.len());
         }
         if errors > 0.0 {
             label += &format!(" ({errors} errors)");
@@ -46,75 +46,123 @@ impl<T: AsRef<Measured>> Rounds<T> {
     }
 }
 
-/// What a contender reports of a run, and what its server saw.
+/// The measurement of one contender in one round, and the figures of its server.
 #[derive(Clone, Debug)]
-pub struct ServedTurn<S> {
-    pub measured: Measured,
-    pub seen: S,
+pub struct Turn<S> {
+    measured: Measured,
+    pub at_server: S,
 }
 
-impl<S> AsRef<Measured> for ServedTurn<S> {
-    fn as_ref(&self) -> &Measured {
+impl<S> Deref for Turn<S> {
+    type Target = Measured;
+
+    fn deref(&self) -> &Measured {
         &self.measured
     }
 }
 
-impl AsRef<Measured> for Measured {
-    fn as_ref(&self) -> &Measured {
-        self
-    }
+/// Contenders under one load, each turn against a new server.
+pub struct Contest<'a> {
+    /// What the contenders are.
+    pub who: &'a str,
+    pub contenders: &'a [Contender],
+    pub values: LineValues,
+    /// Times the rounds that were asked for.
+    pub factor: usize,
 }
 
-/// Measures A B C A B C …, `factor` times the rounds asked for (small: just those).
-///
-/// # Errors
-/// The first error of a measurement.
-pub fn alternate<T>(
-    lab: &Lab,
-    factor: usize,
-    contenders: &[Contender],
-    mut measure: impl FnMut(&Contender) -> Result<T, String>,
-) -> Result<Vec<Rounds<T>>, String> {
-    let new = |contender: &Contender| Rounds {
-        contender: *contender,
-        rounds: Vec::new(),
-        steal_max: 0.0,
-    };
-    let mut all: Vec<Rounds<T>> = contenders.iter().map(new).collect();
-    let factor = if lab.small { 1 } else { factor };
-    for _ in 0..factor * lab.rounds {
-        for one in &mut all {
-            let (result, steal) = undisturbed(lab, || measure(&one.contender))?;
-            one.rounds.push(result);
-            one.steal_max = one.steal_max.max(steal);
+/// The server of a turn of this contender.
+pub type Serve<'a> = &'a dyn Fn(&Contender) -> Result<BenchServer, String>;
+
+impl Contest<'_> {
+    /// Measures A B C A B C … and returns the table, the missing contenders, and the command lines.
+    ///
+    /// # Errors
+    /// The first error of a contender or a server.
+    pub fn run(
+        &self,
+        lab: &Lab,
+        serve: Serve<'_>,
+        columns: &[Column<'_, ()>],
+    ) -> Result<String, String> {
+        let rounds = self.measure(lab, serve, || Ok(()))?;
+        self.show(lab, columns, &[], &rounds)
+    }
+
+    /// Measures A B C A B C …; `read` reads the figures of the server after each turn.
+    ///
+    /// # Errors
+    /// The first error of a contender or a server.
+    pub fn measure<S>(
+        &self,
+        lab: &Lab,
+        serve: Serve<'_>,
+        read: impl Fn() -> Result<S, String>,
+    ) -> Result<Vec<Rounds<S>>, String> {
+        let present = self.contenders.iter().filter(|c| lab.program(c.program).is_some());
+        let new = |contender: &Contender| Rounds {
+            contender: *contender,
+            turns: Vec::new(),
+            steal_max: 0.0,
+        };
+        let mut all: Vec<Rounds<S>> = present.map(new).collect();
+        let factor = if lab.small { 1 } else { self.factor };
+        for _ in 0..factor * lab.rounds {
+            for one in &mut all {
+                let (turn, steal) = undisturbed(lab, || {
+                    let server = serve(&one.contender)?;
+                    let measured = lab.measure_at(server, &one.contender, &self.values)?;
+                    Ok(Turn { measured, at_server: read()? })
+                })?;
+                one.turns.push(turn);
+                one.steal_max = one.steal_max.max(steal);
+            }
         }
+        Ok(all)
     }
-    Ok(all)
-}
 
-/// Lets contenders take turns under one load: their table, who is missing, and the command lines.
-///
-/// # Errors
-/// A contender fails.
-pub fn contest(
-    lab: &Lab,
-    factor: usize,
-    contenders: &[Contender],
-    values: &LineValues,
-    first: &str,
-    columns: &[Column<'_, Measured>],
-) -> Result<String, String> {
-    let rounds = alternate(lab, factor, &lab.present(contenders), |c| lab.measure(c, values))?;
-    Ok(contender_table(first, columns, &[], &rounds)
-        + &lab.left_out(contenders)
-        + &command_lines(contenders.iter().map(|c| c.shown(values)))?)
+    /// The table with a row for each contender below those of `before`, the missing contenders, and
+    /// the command lines.
+    ///
+    /// # Errors
+    /// A command line cannot be shown.
+    pub fn show<S>(
+        &self,
+        lab: &Lab,
+        columns: &[Column<'_, S>],
+        before: &[Vec<String>],
+        all: &[Rounds<S>],
+    ) -> Result<String, String> {
+        let mut header = vec![self.who];
+        header.extend(columns.iter().map(|column| column.title));
+        let mut table = MarkdownTable::new(&header);
+        before.iter().for_each(|row| table.row(row));
+        for one in all {
+            let mut row = vec![one.label()];
+            let cells = columns.iter().map(|column| column.cell(one, all));
+            row.extend(cells.map(|cell| cell.unwrap_or("–".into())));
+            table.row(&row);
+        }
+        let mut text = table.finish();
+        for missing in self.contenders.iter().filter(|c| lab.program(c.program).is_none()) {
+            text += &format!("Left out, as it is missing: {}.\n\n", missing.name);
+        }
+        text += "Command lines:\n\n";
+        // As they are typed in the repository's folder, wherever that is.
+        let root = format!("{}/", repo::root().display());
+        let shown = self.values.clone().with("port", "PORT");
+        for contender in self.contenders {
+            text += &format!("- `{}`\n", contender.shown(&shown)?.replace(&root, ""));
+        }
+        Ok(text + "\n")
+    }
 }
 
 /// Measures until the host stole little, at most three times; the last result and its steal.
 ///
 /// # Errors
 /// The first error of a measurement.
-pub fn undisturbed<T>(
+fn undisturbed<T>(
     lab: &Lab,
     mut measure: impl FnMut() -> Result<T, String>,
 ) -> Result<(T, f64), String> {
@@ -150,8 +198,8 @@ impl Jiffies {
     }
 
     fn steal_until(&self, later: &Jiffies) -> f64 {
-        let all = later.all.saturating_sub(self.all).max(1);
-        later.stolen.saturating_sub(self.stolen) as f64 / all as f64
+        let elapsed = later.all.saturating_sub(self.all).max(1);
+        later.stolen.saturating_sub(self.stolen) as f64 / elapsed as f64
     }
 }
 
@@ -182,58 +230,53 @@ impl MarkdownTable {
 }
 
 /// A column of numbers in a table of contenders.
-pub struct Column<'a, T> {
+pub struct Column<'a, S> {
     title: &'a str,
-    pub digits: usize,
-    of: fn(&T) -> Option<f64>,
+    digits: usize,
+    figure: fn(&Turn<S>) -> Option<f64>,
     /// The contender that the others are divided by, round by round.
     against: Option<&'a str>,
 }
 
 /// A column of these numbers. A contender without them has a dash.
-pub fn column<T>(title: &str, digits: usize, of: fn(&T) -> Option<f64>) -> Column<'_, T> {
-    Column { title, digits, of, against: None }
+pub fn column<S>(title: &str, digits: usize, figure: fn(&Turn<S>) -> Option<f64>) -> Column<'_, S> {
+    Column { title, digits, figure, against: None }
 }
 
 /// A column of these numbers divided by those of another contender.
-pub fn ratio<'a, T>(title: &'a str, of: fn(&T) -> Option<f64>, to: &'a str) -> Column<'a, T> {
-    Column { against: Some(to), ..column(title, 2, of) }
+pub fn ratio<'a, S>(
+    title: &'a str,
+    figure: fn(&Turn<S>) -> Option<f64>,
+    to: &'a str,
+) -> Column<'a, S> {
+    Column { against: Some(to), ..column(title, 2, figure) }
 }
 
-impl<T> Column<'_, T> {
-    fn cell(&self, one: &Rounds<T>, all: &[Rounds<T>]) -> Option<String> {
+/// Responses per second.
+pub fn rate<S>(turn: &Turn<S>) -> Option<f64> {
+    Some(turn.per_s())
+}
+
+/// Processor time per million requests, in seconds.
+pub fn cost<S>(turn: &Turn<S>) -> Option<f64> {
+    Some(turn.cpu_s_per_million())
+}
+
+impl<S> Column<'_, S> {
+    fn cell(&self, one: &Rounds<S>, all: &[Rounds<S>]) -> Option<String> {
         let numbers =
-            |of: &Rounds<T>| -> Option<Vec<f64>> { of.rounds.iter().map(self.of).collect() };
+            |one: &Rounds<S>| -> Option<Vec<f64>> { one.turns.iter().map(self.figure).collect() };
         let ours = numbers(one)?;
         let shown = match self.against {
             None => ours,
             Some(name) => {
-                let theirs = all.iter().find(|other| other.contender.name == name)?;
-                ratios(&ours, &numbers(theirs)?)
+                let other = all.iter().find(|other| other.contender.name == name)?;
+                // Paired, as they were measured side by side.
+                ours.iter().zip(numbers(other)?).map(|(ours, theirs)| ours / theirs).collect()
             }
         };
         Some(spread(&shown, self.digits))
     }
-}
-
-/// A table with a row for each contender, below those of `before`.
-pub fn contender_table<T: AsRef<Measured>>(
-    first: &str,
-    columns: &[Column<'_, T>],
-    before: &[Vec<String>],
-    all: &[Rounds<T>],
-) -> String {
-    let mut header = vec![first];
-    header.extend(columns.iter().map(|column| column.title));
-    let mut table = MarkdownTable::new(&header);
-    before.iter().for_each(|row| table.row(row));
-    for one in all {
-        let mut row = vec![one.label()];
-        let cells = columns.iter().map(|column| column.cell(one, all));
-        row.extend(cells.map(|cell| cell.unwrap_or("–".into())));
-        table.row(&row);
-    }
-    table.finish()
 }
 
 /// The value below which the share `q` of the values lies (nearest rank); 0 of nothing.
@@ -255,11 +298,6 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Round by round, `ours` over `theirs`: the rounds are paired, as they were measured side by side.
-pub fn ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
-    ours.iter().zip(theirs).map(|(a, b)| a / b).collect()
-}
-
 /// `median (min–max)`.
 pub fn spread(values: &[f64], digits: usize) -> String {
     let (low, high) = (quantile(values, 0.0), quantile(values, 1.0));
@@ -267,20 +305,6 @@ pub fn spread(values: &[f64], digits: usize) -> String {
         return format!("{:.digits$}", median(values));
     }
     format!("{:.digits$} ({low:.digits$}–{high:.digits$})", median(values))
-}
-
-/// The contenders' command lines as a list.
-///
-/// # Errors
-/// The first of them that cannot be shown.
-pub fn command_lines(
-    lines: impl IntoIterator<Item = Result<String, String>>,
-) -> Result<String, String> {
-    // As they are typed in the repository's folder, wherever that is.
-    let root = format!("{}/", repo::root().display());
-    let item = |line: Result<String, String>| Ok(format!("- `{}`\n", line?.replace(&root, "")));
-    let list: String = lines.into_iter().map(item).collect::<Result<_, String>>()?;
-    Ok(format!("Command lines:\n\n{list}\n"))
 }
 
 #[cfg(test)]
@@ -304,20 +328,12 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_hold_in_any_checkout() {
-        let file = repo::root().join("bench/file").display().to_string();
-        let shown = command_lines([Ok(format!("knee run {file} -d 1s"))]).unwrap();
-        assert!(shown.contains("- `knee run bench/file -d 1s`\n"), "{shown}");
-    }
-
-    #[test]
-    fn medians_quantiles_and_paired_ratios() {
+    fn medians_quantiles_and_spreads() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(median(&[]), 0.0);
         let values: Vec<f64> = (0..=100).map(f64::from).collect();
         assert_eq!((quantile(&values, 0.5), quantile(&values, 0.99)), (50.0, 99.0));
-        assert_eq!(ratios(&[2.0, 9.0], &[1.0, 3.0]), [2.0, 3.0]);
         assert_eq!(spread(&[2.0, 1.0, 3.0], 1), "2.0 (1.0–3.0)");
         assert_eq!(spread(&[2.0], 0), "2");
     }

@@ -2,12 +2,11 @@
 
 use super::contender::{
     BARE_SPIN, Contender, KNEE_EPOLL, KNEE_EPOLL_UNSTAMPED, KNEE_URING, LineValues, OPEN_LOOPS,
-    OfferedRate, ResponseTimes,
+    OfferedRate,
 };
-use super::lab::{Lab, Measured};
+use super::lab::Lab;
 use super::process;
-use super::reader::number;
-use super::round::{self, MarkdownTable, ServedTurn, column, contender_table, ratio, spread};
+use super::round::{Contest, MarkdownTable, Turn, column, ratio, spread};
 use std::path::Path;
 
 const RATE_PER_S: f64 = 5_000.0;
@@ -16,16 +15,9 @@ const SERVICE_S: f64 = 120e-6;
 const TRANSPORT_US: f64 = 60.0;
 /// Enough that no request waits for one.
 const CONNECTIONS: usize = 256;
-/// A handshake takes a thousand times as long as a connection in clear: with few, what they
-/// delay at
+/// A handshake takes a thousand times as long as a connection in clear: with few, what they delay at
 /// the begin is beyond neither percentile.
 const CONNECTIONS_TLS: usize = 32;
-
-fn values(lab: &Lab, rate: OfferedRate) -> LineValues {
-    LineValues::of(lab.seconds(10.0)).with_rate(rate).with("connections", CONNECTIONS)
-}
-
-const STATION: &str = "http --listen 127.0.0.1:0 --size 1294 --workers 1 --service exp(120us)";
 
 /// Constant arrivals: a generator that bunches its requests makes the station queue, and then
 /// reports its own doing as the server's.
@@ -33,14 +25,19 @@ const STATION: &str = "http --listen 127.0.0.1:0 --size 1294 --workers 1 --servi
 /// # Errors
 /// A contender or the server fails.
 pub fn run_dm1(lab: &Lab) -> Result<String, String> {
-    let values = values(lab, OfferedRate::Constant(RATE_PER_S));
-    let rounds = round::alternate(lab, 1, &lab.present(OPEN_LOOPS), |contender| {
-        lab.measure_at(lab.serve_knee(STATION)?, contender, &values)
-    })?;
-    let p99 = |m: &Measured| Some(m.response().p99_us);
+    let values = LineValues::of(lab.seconds(10.0)).with_rate(OfferedRate::Constant(RATE_PER_S));
+    let contest = Contest {
+        who: "generator",
+        contenders: OPEN_LOOPS,
+        values: values.with("connections", CONNECTIONS),
+        factor: 1,
+    };
+    let station = "http --listen 127.0.0.1:0 --size 1294 --workers 1 --service exp(120us)";
+    let rounds = contest.measure(lab, &|_| lab.serve_knee(station), || Ok(()))?;
+    let p99 = |t: &Turn<()>| Some(t.response().p99_us);
     let columns = [
-        column("p50 µs", 0, |m: &Measured| Some(m.response().p50_us)),
-        column("p90 µs", 0, |m| Some(m.response().p90_us)),
+        column("p50 µs", 0, |t| Some(t.response().p50_us)),
+        column("p90 µs", 0, |t| Some(t.response().p90_us)),
         column("p99 µs", 0, p99),
         ratio("p99 against spin", p99, BARE_SPIN.name),
     ];
@@ -54,53 +51,7 @@ pub fn run_dm1(lab: &Lab) -> Result<String, String> {
         "## D/M/1: constant arrivals at a station whose answer is known\n\n\
          Constant {RATE_PER_S}/s offered to `knee serve http --workers 1 --service 'exp(120us)'` \
          (utilisation 0.6); response times as each generator reports them.\n\n{}",
-        contender_table("generator", &columns, &theory, &rounds)
-    ))
-}
-
-/// Poisson arrivals: what knee reports against what the station itself logged.
-///
-/// # Errors
-/// A contender or the server fails.
-pub fn run_mm1(lab: &Lab) -> Result<String, String> {
-    let file = lab.scratch("station.json");
-    let station = format!("{STATION} --json {}", file.display());
-    let values = values(lab, OfferedRate::Poisson(RATE_PER_S));
-    let rounds = round::alternate(lab, 1, &[KNEE_EPOLL, KNEE_URING], |contender| {
-        let measured = lab.measure_at(lab.serve_knee(&station)?, contender, &values)?;
-        let seen = StationLog::read(&file)?;
-        Ok(ServedTurn { measured, seen })
-    })?;
-    let head = ["", "mean µs", "p50 µs", "p90 µs", "p99 µs", "CV of gaps at the station"];
-    let mut table = MarkdownTable::new(&head);
-    let mu_less_lambda = 1.0 / SERVICE_S - RATE_PER_S;
-    let ideal = |q: f64| format!("{:.0}", -(1.0 - q).ln() / mu_less_lambda * 1e6);
-    let mean = format!("{:.0}", 1e6 / mu_less_lambda);
-    let (p50, p90, p99) = (ideal(0.5), ideal(0.9), ideal(0.99));
-    table.row(&["theory".into(), mean, p50, p90, p99, "1".into()]);
-    for one in &rounds {
-        let times =
-            |who: String, of: fn(&ServedTurn<StationLog>) -> ResponseTimes, gap_cv: String| {
-                let cell = |time: fn(ResponseTimes) -> f64| spread(&one.each(|t| time(of(t))), 0);
-                [
-                    who,
-                    cell(|r| r.mean_us.unwrap_or_default()),
-                    cell(|r| r.p50_us),
-                    cell(|r| r.p90_us),
-                    cell(|r| r.p99_us),
-                    gap_cv,
-                ]
-            };
-        let reports = format!("{} reports", one.label());
-        table.row(&times(reports, |t| t.measured.response(), "–".into()));
-        let gap_cv = spread(&one.each(|t| t.seen.gap_cv), 3);
-        table.row(&times("its station logged".into(), |t| t.seen.sojourn, gap_cv));
-    }
-    Ok(format!(
-        "## M/M/1: knee's report against the station's own log\n\n\
-         Poisson {RATE_PER_S}/s offered to `knee serve http --workers 1 --service 'exp(120us)'`; \
-         the report contains up to {TRANSPORT_US} µs of transport that the log does not.\n\n{}",
-        table.finish()
+        contest.show(lab, &columns, &theory, &rounds)?
     ))
 }
 
@@ -193,77 +144,48 @@ fn truth_table(lab: &Lab, cases: &[Case], generators: &[Contender]) -> Result<St
         "permitted",
     ]);
     for case in cases {
-        for one in round::alternate(lab, 1, generators, |c| truth_turn(lab, *case, c))? {
+        let file = lab.scratch("truth.csv");
+        let Protocol { is_tls, options, .. } = case.protocol;
+        let line = format!(
+            "http --listen 127.0.0.1:0 --workers 1 --service {} {} --log {}",
+            case.service,
+            if is_tls { "--tls" } else { "" },
+            file.display()
+        );
+        let per_s = (case.utilisation / SERVICE_S).round();
+        let rate = match case.arrivals {
+            "constant" => OfferedRate::Constant(per_s),
+            _ => OfferedRate::Poisson(per_s),
+        };
+        let (scheme, connections) =
+            if is_tls { ("https", CONNECTIONS_TLS) } else { ("http", CONNECTIONS) };
+        let values = LineValues::of(lab.seconds(3.0))
+            .with_rate(rate)
+            .with("connections", connections)
+            .with("url", format!("{scheme}://127.0.0.1:{{port}} {options}"));
+        let contest = Contest { who: "generator", contenders: generators, values, factor: 1 };
+        let read = || RequestLog::read(&file);
+        for one in contest.measure(lab, &|_| lab.serve_knee(&line), read)? {
             let cell =
-                |of: fn(&ServedTurn<RequestLog>) -> f64, digits| spread(&one.each(of), digits);
+                |figure: fn(&Turn<RequestLog>) -> f64, digits| spread(&one.each(figure), digits);
             let permitted = |us: f64| MAY_DIFFER_US + MAY_DIFFER_SHARE * us;
-            let permitted_p50 = one.each(|t| permitted(t.seen.p50_us));
-            let permitted_p90 = one.each(|t| permitted(t.seen.p90_us));
+            let permitted_p50 = one.each(|t| permitted(t.at_server.p50_us));
+            let permitted_p90 = one.each(|t| permitted(t.at_server.p90_us));
             table.row(&[
                 case.arrivals.into(),
                 case.service.into(),
                 case.utilisation.to_string(),
                 case.protocol.name.into(),
                 one.contender.name.into(),
-                cell(|t| t.seen.p50_us, 0),
-                cell(|t| t.measured.response().p50_us - t.seen.p50_us, 1),
-                cell(|t| t.seen.p90_us, 0),
-                cell(|t| t.measured.response().p90_us - t.seen.p90_us, 1),
+                cell(|t| t.at_server.p50_us, 0),
+                cell(|t| t.response().p50_us - t.at_server.p50_us, 1),
+                cell(|t| t.at_server.p90_us, 0),
+                cell(|t| t.response().p90_us - t.at_server.p90_us, 1),
                 format!("{}, {}", spread(&permitted_p50, 0), spread(&permitted_p90, 0)),
             ]);
         }
     }
     Ok(table.finish())
-}
-
-fn truth_turn(
-    lab: &Lab,
-    case: Case,
-    generator: &Contender,
-) -> Result<ServedTurn<RequestLog>, String> {
-    let file = lab.scratch("truth.csv");
-    let Protocol { is_tls, options, .. } = case.protocol;
-    let per_s = (case.utilisation / SERVICE_S).round();
-    let rate = match case.arrivals {
-        "constant" => OfferedRate::Constant(per_s),
-        _ => OfferedRate::Poisson(per_s),
-    };
-    let server = lab.serve_knee(&format!(
-        "http --listen 127.0.0.1:0 --workers 1 --service {} {} --log {}",
-        case.service,
-        if is_tls { "--tls" } else { "" },
-        file.display()
-    ))?;
-    let (scheme, connections) =
-        if is_tls { ("https", CONNECTIONS_TLS) } else { ("http", CONNECTIONS) };
-    let values = LineValues::of(lab.seconds(3.0))
-        .with_rate(rate)
-        .with("connections", connections)
-        .with("url", format!("{scheme}://127.0.0.1:{{port}} {options}"));
-    let measured = lab.measure_at(server, generator, &values)?;
-    let seen = RequestLog::read(&file)?;
-    Ok(ServedTurn { measured, seen })
-}
-
-/// What the station logged.
-struct StationLog {
-    sojourn: ResponseTimes,
-    gap_cv: f64,
-}
-
-impl StationLog {
-    fn read(file: &Path) -> Result<Self, String> {
-        let text = process::read(file)?;
-        let log = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?;
-        let us = |name: &str| number(&log, &format!("/station/sojourn/{name}")).map(|ns| ns / 1e3);
-        let sojourn = ResponseTimes {
-            mean_us: Some(us("mean_ns")?),
-            p50_us: us("p50_ns")?,
-            p90_us: us("p90_ns")?,
-            p99_us: us("p99_ns")?,
-        };
-        Ok(StationLog { sojourn, gap_cv: number(&log, "/gap_cv")? })
-    }
 }
 
 /// Quantile of the response time in D/M/1, in microseconds. It is exponential with rate μ(1 − σ),

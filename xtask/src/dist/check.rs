@@ -1,5 +1,5 @@
 //! Uses what was made as a user would. It happens apart from this system: with an empty
-//! `/usr/local`, in an empty root, or over a layer that is gone afterwards.
+//! `/usr/local`, or over a layer that is gone afterwards.
 
 use super::Release;
 use super::platform::Platform;
@@ -41,7 +41,7 @@ pub(super) fn all(release: &Release) -> Result<Checks, String> {
     let here = Platform::here();
     let mut todo = vec![checksums(), archive(&lines, here), pages(), completions()];
     if release.dist.join(release.package_file(here)).is_file() {
-        todo.extend([package_in_empty_root(release, here), package_by_apt(&lines, here)]);
+        todo.push(package_by_apt(&lines, here));
     }
     todo.extend(release.image_builder.map(|builder| image(release, builder)));
     for other in release.built.iter().filter(|platform| !platform.is_here()) {
@@ -94,8 +94,8 @@ fn sh(is_apart: bool, script: &str, folder: &Path, name: &str) -> Result<(), Str
     if status.success() {
         return Ok(());
     }
-    let said = [stdout, stderr].concat();
-    Err(format!("{status}\n{}", String::from_utf8_lossy(&said)))
+    let output = [stdout, stderr].concat();
+    Err(format!("{status}\n{}", String::from_utf8_lossy(&output)))
 }
 
 /// What the README says, word by word.
@@ -132,8 +132,8 @@ fn checksums() -> Check {
 
 /// A line of the README for this platform. `sudo` is a function, as the script is root already.
 fn on(platform: Platform, line: &str) -> String {
-    let here = line.replace("x86_64", platform.processor).replace("amd64", platform.debian);
-    format!("sudo() {{ \"$@\"; }}\n{here}\n")
+    let line = line.replace("x86_64", platform.processor).replace("amd64", platform.debian);
+    format!("sudo() {{ \"$@\"; }}\n{line}\n")
 }
 
 /// The README's line unpacks the archive in an empty folder and copies it to an empty `/usr/local`.
@@ -151,22 +151,6 @@ fn archive(lines: &ReadmeLines<'_>, here: Platform) -> Check {
              hash -r\n[ \"$(command -v knee)\" = /usr/local/bin/knee ]\nexport HOME=/mnt\n\
              knee serve http --listen 127.0.0.1:8080 & sleep 1\n\
              measured {command} {SHORT}\nkill $!\n"
-        ),
-    }
-}
-
-/// dpkg installs the package into a root that holds nothing else, and the binary runs there.
-fn package_in_empty_root(release: &Release, here: Platform) -> Check {
-    Check {
-        title: format!("{} in an empty root", release.package_file(here)),
-        needs: vec!["unshare", "ip", "dpkg", "chroot", "mount"],
-        is_apart: true,
-        script: format!(
-            "{MEASURED}ip link set lo up\nmount -t tmpfs none /mnt\nmkdir -p /mnt/var/lib/dpkg/\
-             {{info,updates}}\ntouch /mnt/var/lib/dpkg/{{status,available}}\n\
-             dpkg --root=/mnt --install {}\n\
-             measured chroot /mnt /usr/bin/knee sweep --no-save {SHORT}\n",
-            release.package_file(here)
         ),
     }
 }

@@ -59,7 +59,7 @@ pub fn run(is_debug: bool) -> Result<(), String> {
     release.checksums()?;
     let checks = check::all(&release)?;
     println!("\nin {}:", release.dist.display());
-    for name in release.made()? {
+    for name in release.published_files()? {
         println!("  {name}");
     }
     println!("checked:");
@@ -81,7 +81,7 @@ struct Release {
     version: String,
     /// The platforms that have a binary.
     built: Vec<Platform>,
-    /// What built the container image, where there is one.
+    /// What built the container image, if any.
     image_builder: Option<&'static str>,
     /// What was not made, each with the reason.
     left_out: Vec<String>,
@@ -113,10 +113,6 @@ impl Release {
     /// `knee-0.2.0-x86_64-linux`.
     fn name(&self, platform: Platform) -> String {
         format!("knee-{}-{}-linux", self.version, platform.processor)
-    }
-
-    fn archive_file(&self, platform: Platform) -> String {
-        format!("{}.tar.gz", self.name(platform))
     }
 
     fn package_file(&self, platform: Platform) -> String {
@@ -165,7 +161,7 @@ impl Release {
             "--group=0",
             "--numeric-owner",
             "-czf",
-            &self.archive_file(platform),
+            &format!("{}.tar.gz", self.name(platform)),
             &self.name(platform),
         ];
         step("tar", &arguments, &self.dist)
@@ -241,7 +237,7 @@ impl Release {
 
     fn checksums(&self) -> Result<(), String> {
         let sums = Command::new("sha256sum")
-            .args(self.made()?)
+            .args(self.published_files()?)
             .current_dir(&self.dist)
             .output()
             .map_err(|e| format!("sha256sum: {e}"))?;
@@ -249,7 +245,7 @@ impl Release {
     }
 
     /// The files to be published.
-    fn made(&self) -> Result<Vec<String>, String> {
+    fn published_files(&self) -> Result<Vec<String>, String> {
         let entries =
             fs::read_dir(&self.dist).map_err(|e| format!("{}: {e}", self.dist.display()))?;
         let mut names: Vec<String> = entries
@@ -296,8 +292,9 @@ fn control(version: &str, architecture: &str) -> String {
 /// version, so it goes first while it has a line. `None`: neither has one.
 fn release_text(changelog: &str, version: &str) -> Option<String> {
     let section = |name: &str| {
-        let of = |part: &&str| part.lines().next().is_some_and(|heading| heading.trim() == name);
-        let part = changelog.split("\n## ").skip(1).find(of)?;
+        let is_section =
+            |part: &&str| part.lines().next().is_some_and(|heading| heading.trim() == name);
+        let part = changelog.split("\n## ").skip(1).find(is_section)?;
         let body = part.split_once('\n').map_or("", |(_, body)| body).trim();
         (!body.is_empty()).then(|| format!("# knee {version}\n\n{body}\n"))
     };

@@ -48,7 +48,7 @@ impl Platform {
     /// Builds the binary, and looks whether it is static.
     ///
     /// # Errors
-    /// A compiler is missing and cannot be had; the build failed; the binary is not static.
+    /// A compiler is missing and cannot be installed; the build failed; the binary is not static.
     pub(super) fn build(self, root: &Path, profile: &str) -> Result<(), String> {
         let target = self.target();
         let libraries = output("rustc", &["--print", "target-libdir", "--target", &target])?;
@@ -70,6 +70,7 @@ impl Platform {
             &target,
             "--package",
             "knee",
+            "--all-features",
             "--locked",
             // Wherever the environment has others build.
             "--target-dir",
@@ -104,7 +105,7 @@ fn cross_compiler(root: &Path) -> Result<PathBuf, String> {
 }
 
 /// Whether an ELF file asks for a dynamic linker: it has a program header of the type PT_INTERP (3;
-/// elf(5)). `None` where it is no ELF file of 64 bits.
+/// elf(5)). `None` if it is no ELF file of 64 bits.
 fn has_interpreter(elf: &[u8]) -> Option<bool> {
     let number = |at: usize, bytes: usize| -> Option<u64> {
         let little_endian = elf.get(at..at + bytes)?.iter().rev();

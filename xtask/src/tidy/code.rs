@@ -1,129 +1,87 @@
-//! A Rust file with its comments and literals blanked, and its test code marked.
-//!
-//! Tokens, not a tree: enough to know that a word is code.
+//! A Rust file as tokens: enough to know which words are code, and which code is for tests alone.
 
 use crate::repo::RepoFile;
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// A scanned file.
 pub struct RustFile {
     /// Path from the repository's root.
     pub path: String,
-    /// The lines as written.
-    pub lines: Vec<String>,
-    /// The same lines with comments and what is inside literals replaced by blanks.
-    pub bare: Vec<String>,
-    /// Whether each line belongs to test code.
-    pub test: Vec<bool>,
+    /// Names, literals, delimiters and single characters of punctuation. No comments.
+    pub tokens: Vec<Token>,
+}
+
+/// A token of a file.
+pub struct Token {
+    pub text: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// Whether it belongs to test code.
+    pub is_test: bool,
 }
 
 impl RustFile {
-    /// Scans a file.
+    /// Scans a file. One that is not Rust has no tokens.
     pub fn new(source: &RepoFile) -> Self {
-        let bare: Vec<String> = blank(&source.text).lines().map(Into::into).collect();
-        let test =
-            if is_test_file(&source.path) { vec![true; bare.len()] } else { test_lines(&bare) };
-        let lines = source.text.lines().map(Into::into).collect();
-        RustFile { path: source.path.clone(), lines, bare, test }
+        let path = source.path.clone();
+        let is_test_file = ["/tests/", "/benches/"].iter().any(|folder| path.contains(folder))
+            || ["/tests.rs", "_tests.rs"].iter().any(|end| path.ends_with(end));
+        let mut tokens = Vec::new();
+        if let Ok(stream) = source.text.parse() {
+            scan(stream, is_test_file, &mut tokens);
+        }
+        RustFile { path, tokens }
     }
 
-    /// Bare lines outside tests, each with its number from 1.
-    pub fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        let numbered = self.bare.iter().enumerate();
-        numbered.filter(|(i, _)| !self.test[*i]).map(|(i, line)| (i + 1, line.as_str()))
-    }
-}
-
-/// Whether a path lies in a crate that only decides: no clock, socket, thread or output.
-pub fn is_pure(path: &str) -> bool {
-    ["crates/load", "crates/core", "crates/scenario", "crates/sim"]
-        .iter()
-        .any(|folder| path.strip_prefix(folder).is_some_and(|r| r.is_empty() || r.starts_with('/')))
-}
-
-/// Where `word` stands in `text` as a whole: not as a part of a longer name.
-pub fn find_word(text: &str, word: &str) -> Option<usize> {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    let first_is_name = word.starts_with(is_name);
-    let last_is_name = word.ends_with(is_name);
-    text.match_indices(word).map(|(at, _)| at).find(|&at| {
-        let begins = !first_is_name || !text[..at].ends_with(is_name);
-        let ends = !last_is_name || !text[at + word.len()..].starts_with(is_name);
-        begins && ends
-    })
-}
-
-/// The line (from 0) on which the first block on or after `from` (from 0) closes, beginning at
-/// `column`. Nothing where a `;` comes first.
-pub fn block_end(bare: &[String], from: usize, column: usize) -> Option<usize> {
-    let (mut braces, mut inner) = (0, 0);
-    for (i, line) in bare.iter().enumerate().skip(from) {
-        let start = if i == from { column } else { 0 };
-        for c in line[start..].chars() {
-            match c {
-                '(' | '[' => inner += 1,
-                ')' | ']' => inner -= 1,
-                '{' => braces += 1,
-                '}' => braces -= 1,
-                ';' if braces == 0 && inner == 0 => return None,
-                _ => {}
+    /// Where these tokens stand one after another, such as `Instant::now`.
+    pub fn find(&self, words: &str) -> impl Iterator<Item = usize> {
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        let mut wanted: Vec<String> = Vec::new();
+        let mut was_name = false;
+        for c in words.chars() {
+            match wanted.last_mut() {
+                _ if c == ' ' => {}
+                Some(name) if was_name && is_name(c) => name.push(c),
+                _ => wanted.push(c.to_string()),
             }
-            if c == '}' && braces == 0 {
-                return Some(i);
-            }
+            was_name = is_name(c);
         }
+        (0..self.tokens.len()).filter(move |at| {
+            let mut tokens = self.tokens[*at..].iter();
+            wanted.iter().all(|text| tokens.next().is_some_and(|token| token.text == *text))
+        })
     }
-    None
 }
 
-fn is_test_file(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name == "tests.rs" || path.contains("/tests/") || path.contains("/benches/")
-}
-
-fn test_lines(bare: &[String]) -> Vec<bool> {
-    let mut test = vec![false; bare.len()];
-    for (i, line) in bare.iter().enumerate() {
-        if let Some(at) = line.find("#[cfg(test)]") {
-            let end = block_end(bare, i, at + "#[cfg(test)]".len()).unwrap_or(i);
-            test[i..=end].fill(true);
-        }
-    }
-    test
-}
-
-/// The text with comments and the insides of literals replaced by blanks, character by character.
-fn blank(text: &str) -> String {
-    let Ok(tokens) = text.parse::<TokenStream>() else {
-        return text.to_string();
-    };
-    let bytes = text.as_bytes();
-    let mut out: Vec<u8> = bytes.iter().map(|b| if *b == b'\n' { b'\n' } else { b' ' }).collect();
-    keep_code(tokens, bytes, &mut out);
-    let blanked = |(i, c): (usize, char)| if out[i] == bytes[i] { c } else { char::from(out[i]) };
-    text.char_indices().map(blanked).collect()
-}
-
-/// Copies tokens from `text` to `out`; of a literal in quotes these alone.
-fn keep_code(tokens: TokenStream, text: &[u8], out: &mut [u8]) {
-    for token in tokens {
-        let at = token.span().byte_range();
-        let written = &text[at.clone()];
-        // Comments that document are tokens too.
-        if written.starts_with(b"//") || written.starts_with(b"/*") {
-            continue;
-        }
-        match token {
+/// Appends the tokens of a stream. What follows `#[cfg(test)]`, to its `;` or `}`, is for tests.
+fn scan(stream: TokenStream, is_test: bool, tokens: &mut Vec<Token>) {
+    let mut is_for_tests = false;
+    for tree in stream {
+        let is_test = is_test || is_for_tests;
+        let mut add = |text: String, line| tokens.push(Token { text, line, is_test });
+        let (begin, end) = (tree.span().start().line, tree.span().end().line);
+        match tree {
             TokenTree::Group(group) => {
-                out[at.start] = text[at.start];
-                out[at.end - 1] = text[at.end - 1];
-                keep_code(group.stream(), text, out);
+                let [open, close] = match group.delimiter() {
+                    Delimiter::Parenthesis => ["(", ")"],
+                    Delimiter::Brace => ["{", "}"],
+                    Delimiter::Bracket => ["[", "]"],
+                    Delimiter::None => ["", ""],
+                };
+                add(open.to_owned(), begin);
+                scan(group.stream(), is_test, tokens);
+                tokens.push(Token { text: close.to_owned(), line: end, is_test });
+                if group.delimiter() == Delimiter::Brace {
+                    is_for_tests = false;
+                }
+                is_for_tests |= group.delimiter() == Delimiter::Bracket
+                    && group.stream().to_string().replace(' ', "") == "cfg(test)";
             }
-            TokenTree::Literal(_) if b"\"'#".contains(&text[at.end - 1]) => {
-                out[at.start] = b'"';
-                out[at.end - 1] = b'"';
+            other => {
+                let text = other.to_string();
+                is_for_tests &= text != ";";
+                add(text, begin);
             }
-            _ => out[at].copy_from_slice(written),
         }
     }
 }
@@ -132,39 +90,35 @@ fn keep_code(tokens: TokenStream, text: &[u8], out: &mut [u8]) {
 mod tests {
     use super::*;
 
-    fn scan(text: &str) -> RustFile {
-        RustFile::new(&RepoFile { path: "crates/core/src/x.rs".into(), text: text.into() })
+    fn lines_with(text: &str, words: &str) -> Vec<usize> {
+        let source = RepoFile { path: "crates/core/src/x.rs".into(), text: text.into() };
+        let code = RustFile::new(&source);
+        code.find(words).map(|at| code.tokens[at].line).collect()
     }
 
     #[test]
-    fn comments_and_literals_are_blanked() {
-        for (what, text, bare) in [
-            ("a comment ends with its line", "a // b\nc", "a     \nc"),
-            ("block comments nest", "a /* b /* c */ d */ e", "a                   e"),
-            ("a string keeps its quotes", "f(\"ab\")", "f(\"  \")"),
-            ("an escaped quote ends nothing", r#"f("a\"b")"#, "f(\"    \")"),
-            ("a raw string ends at its hashes", "f(r#\"a\"b\"#)", "f(\"      \")"),
-            ("a raw name is code", "r#fn x", "r#fn x"),
-            ("a character", "f('x', '\"', '\\'')", "f(\" \", \" \", \"  \")"),
-            ("a lifetime is code", "fn f<'a>(x: &'a str)", "fn f<'a>(x: &'a str)"),
-            ("a slash in a string is no comment", "f(\"//\") g", "f(\"  \") g"),
+    fn words_are_found_whole_and_only_in_code() {
+        for (what, text, words, lines) in [
+            ("a comment is no code", "// b\nb", "b", vec![2]),
+            ("nor is a nested one", "/* b /* b */ b */ b", "b", vec![1]),
+            ("nor a string", "f(\"a\\\"b\", r#\"b\"#, b)", "b", vec![1]),
+            ("nor a part of a name", "x unsafe_code\nunsafe", "unsafe", vec![2]),
+            ("nor of a macro's", "eprintln!()", "println!", vec![]),
+            ("a call", "a.sort_by(b);\na.sort()", ".sort(", vec![2]),
+            ("a path over lines", "Instant::\nnow()", "Instant::now", vec![1]),
         ] {
-            assert_eq!(blank(text), bare, "{what}");
+            assert_eq!(lines_with(text, words), lines, "{what}");
         }
     }
 
     #[test]
-    fn a_word_is_found_whole() {
-        assert_eq!(find_word("x unsafe_code unsafe", "unsafe"), Some(14));
-        assert_eq!(find_word("eprintln!()", "println!"), None);
-        assert_eq!(find_word("a.sort_by(b)", ".sort"), None);
-    }
-
-    #[test]
     fn test_code_is_marked() {
-        let code = scan("fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n");
-        assert_eq!(code.test, [false, true, true, true, true, false]);
-        let code = scan("#[cfg(test)]\nmod tests;\nfn c() {}\n");
-        assert_eq!(code.test, [true, false, false]);
+        let text = "a;\n#[cfg(test)]\n#[b]\nmod tests {\n c\n}\nd;\n#[cfg(test)]\nuse e;\nf";
+        let code = RustFile::new(&RepoFile { path: "x.rs".into(), text: text.into() });
+        let tests: Vec<&str> =
+            code.tokens.iter().filter(|t| t.is_test).map(|t| t.text.as_str()).collect();
+        assert_eq!(tests.concat(), "#[b]modtests{c}usee;");
+        let code = RustFile::new(&RepoFile { path: "a/tests.rs".into(), text: "a".into() });
+        assert!(code.tokens[0].is_test);
     }
 }

@@ -1,12 +1,13 @@
-//! Checks what a machine can check of the architecture: calls, dependencies, circles, reach.
+//! Checks what a machine can check of the architecture: calls, dependencies, circles, links.
 //!
 //! Each rule is a function from the sources to violations, so that a test can show it on a made-up
 //! repository of one file. `cargo test -p xtask` checks this repository itself.
 
 mod calls;
+mod circles;
 mod code;
 mod dependencies;
-mod reach;
+mod links;
 
 use crate::repo::{self, RepoFile};
 use code::RustFile;
@@ -36,10 +37,9 @@ impl fmt::Display for TidyViolation {
 /// Checks the repository and prints what is wrong.
 ///
 /// # Errors
-/// How many rules are broken, or which file cannot be read.
+/// How many rules are broken, or what cannot be read.
 pub fn run() -> Result<(), String> {
-    let sources = repo::sources(&repo::root())?;
-    let broken = check(&sources);
+    let broken = check_repository()?;
     for violation in &broken {
         println!("{violation}");
     }
@@ -49,20 +49,19 @@ pub fn run() -> Result<(), String> {
     }
 }
 
+fn check_repository() -> Result<Vec<TidyViolation>, String> {
+    let mut broken = check(&repo::sources(&repo::root())?);
+    broken.extend(dependencies::check(&repo::metadata()?));
+    Ok(broken)
+}
+
 /// All violations in these files.
-pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
+fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
     let rust = sources.iter().filter(|s| s.path.ends_with(".rs"));
     let rust: Vec<RustFile> = rust.map(RustFile::new).collect();
-    let mut broken = Vec::new();
-    for source in sources.iter().filter(|s| s.path.ends_with("Cargo.toml")) {
-        broken.extend(dependencies::check_manifest(source));
-    }
-    for code in &rust {
-        broken.extend(calls::check(code));
-    }
-    broken.extend(reach::check_links(sources));
-    broken.extend(dependencies::check_parts(&rust));
-    broken.extend(reach::check_files(&rust));
+    let mut broken: Vec<TidyViolation> = rust.iter().flat_map(calls::check).collect();
+    broken.extend(links::check(sources));
+    broken.extend(circles::check(&rust));
     broken
 }
 
@@ -70,24 +69,25 @@ pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
 mod tests {
     use super::*;
 
-    /// The rules broken by a repository of this one file, as `line: rule`.
+    /// The rules broken by this file alone, as `line: rule`.
     pub fn broken_by(path: &str, text: &str) -> Vec<String> {
         let source = RepoFile { path: path.into(), text: text.into() };
-        check(&[source]).iter().map(|v| format!("{}: {}", v.line, v.rule)).collect()
+        let broken = calls::check(&RustFile::new(&source));
+        broken.iter().map(|v| format!("{}: {}", v.line, v.rule)).collect()
     }
 
     #[test]
     fn this_repository_is_tidy() {
-        let broken = check(&repo::sources(&repo::root()).unwrap());
+        let broken = check_repository().unwrap();
         let lines: Vec<String> = broken.iter().map(ToString::to_string).collect();
         assert!(lines.is_empty(), "\n{}", lines.join("\n"));
     }
 
     #[test]
     fn a_violation_names_place_rule_and_remedy() {
-        let source =
-            RepoFile { path: "crates/cli/src/x.rs".into(), text: "fn a() { todo!() }\n".into() };
-        let shown = check(&[source])[0].to_string();
-        assert!(shown.starts_with("crates/cli/src/x.rs:1: unfinished: "), "{shown}");
+        let text = "fn a() { Instant::now() }\n".into();
+        let source = RepoFile { path: "crates/core/src/x.rs".into(), text };
+        let shown = calls::check(&RustFile::new(&source))[0].to_string();
+        assert!(shown.starts_with("crates/core/src/x.rs:1: banned call: Instant::now"), "{shown}");
     }
 }

@@ -3,12 +3,11 @@
 
 use super::arrival::{ArrivalArgs, RecordedArrivals};
 use super::values::{parse_count, parse_positive};
-use super::{EngineArgs, FleetArgs, ObserveArgs, TargetArgs, ThresholdArgs};
+use super::{EngineArgs, Fleet, FleetArgs, ObserveArgs, TargetArgs, ThresholdArgs};
 use crate::failure::Failure;
 use crate::machine::{IN_FLIGHT_DEFAULT, Machine};
 use crate::resolved_options::typed;
 use clap::Args;
-use knee_fleet::Fleet;
 use knee_load::law::Law;
 use knee_load::spec::{OpenLoad, Pause, PauseKind, Rate, Target, TrialSpec, parse_law};
 use knee_load::time::Nanos;

@@ -1,16 +1,21 @@
 //! Options that commands share. Each group resolves into values that cannot be wrong.
+//!
+//! An option is declared once: `resolved_options` serializes the field that clap fills, with its
+//! default settled, for the line that repeats a run.
 
 mod arrival;
 mod curl;
 mod engine;
+#[cfg(feature = "fleet")]
 mod fleet;
 mod load;
+#[cfg(not(feature = "fleet"))]
+mod no_fleet;
 mod observe;
 mod protocol;
 mod responses;
 mod retry;
 mod route;
-mod script;
 mod secret;
 mod target;
 mod threshold;
@@ -19,12 +24,14 @@ mod values;
 pub use arrival::{ArrivalArgs, RecordedArrivals, read as read_trace};
 pub use curl::with_curl_line;
 pub use engine::{EngineArgs, SETTLED_WAITS};
-pub use fleet::{FleetArgs, NatsArgs, PatienceArgs, parse_rate_max};
+#[cfg(feature = "fleet")]
+pub use fleet::{Fleet, FleetArgs, NatsArgs, PatienceArgs, parse_rate_max};
 pub use load::{ClosedArgs, HttpArgs, OpenArgs, interval};
+#[cfg(not(feature = "fleet"))]
+pub use no_fleet::{Fleet, FleetArgs};
 pub use observe::ObserveArgs;
 pub use protocol::{RESUMES, VERSIONS, left_out};
 pub use retry::RetryArgs;
-pub use script::ScriptArgs;
 pub use secret::{SecretArgs, TokenArgs};
 pub use target::{ReplayArgs, TargetArgs};
 pub use threshold::ThresholdArgs;

@@ -1,7 +1,10 @@
 //! What is spoken with a target: the options of each protocol, and those of TLS.
 
 mod dns;
+#[cfg(feature = "grpc")]
 mod grpc;
+#[cfg(not(feature = "grpc"))]
+mod no_grpc;
 mod secure;
 mod websocket;
 
@@ -13,8 +16,11 @@ use super::responses::MessageArgs;
 use crate::failure::Failure;
 use clap::Args;
 use dns::DnsArgs;
+#[cfg(feature = "grpc")]
 use grpc::GrpcArgs;
 use knee_load::spec::{Endpoint, HttpRequest, Scheme, SkippedLines, Target, Url};
+#[cfg(not(feature = "grpc"))]
+use no_grpc::GrpcArgs;
 use secure::SecureArgs;
 use serde::Serialize;
 use websocket::WebSocketArgs;
@@ -25,9 +31,9 @@ pub const URL_HELP: &str =
 pub const TARGETS_HELP: &str = "Several requests from a file, to one server";
 
 pub const TARGETS_LONG_HELP: &str = "Several requests from a file, to one server\n\n\
-    Each is a line 'METHOD URL', or a URL alone for GET. 'weight=N' may follow, then its lines \
-    'Name: value' and at most one '@FILE' for its body. An empty line ends it; # begins a \
-    comment. Each of up to 100 targets is reported on its own; of more, the 100th line is the \
+    Each is a line 'METHOD URL', or a URL alone for GET. 'weight=N' may follow, which needs \
+    --pick random, then its lines 'Name: value' and at most one '@FILE' for its body. An empty \
+    line ends it; # begins a comment. Each of up to 100 targets is reported on its own; of more, the 100th line is the \
     sum of all further ones. The file has up to 256 MiB. With a URL dns://HOST each line is a \
     question, 'NAME TYPE', as in dnsperf.";
 

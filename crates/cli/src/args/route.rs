@@ -64,8 +64,8 @@ pub struct RouteArgs {
 
 impl RouteArgs {
     /// Has rules hold before those that were given, which win.
-    pub fn resolve_first(&mut self, rules: Vec<String>) {
-        self.resolve.splice(..0, rules);
+    pub fn resolve_first(&mut self, rules: &[String]) {
+        self.resolve.splice(..0, rules.iter().cloned());
     }
 
     /// The same target, whose connections are made as the options and the environment say.

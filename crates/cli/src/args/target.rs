@@ -10,11 +10,11 @@ use super::curl::{CurlArgs, option_of, parse_header};
 use super::protocol::{self, ProtocolArgs};
 use super::responses::{ExpectArgs, MessageArgs};
 use super::route::RouteArgs;
-use super::script::ScriptArgs;
 use super::values::{Choices, one_of, word_of};
 use crate::failure::{Failure, of_command_line_and};
 use crate::input;
 use crate::resolved_options::{Typed, typed};
+use crate::script::ScriptArgs;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
@@ -150,6 +150,11 @@ impl TargetArgs {
                 return Err(Failure::argument("URL", wrong));
             }
         };
+        if self.pick == Pick::InOrder && requests.iter().any(|request| request.weight > 1) {
+            let wrong =
+                "a weight counts only where requests are picked at random: give --pick random";
+            return Err(Failure::argument("--targets", wrong));
+        }
         let unix = self.unix_socket.as_ref().map(|path| Endpoint::Unix { path: path.clone() });
         let endpoint = unix.unwrap_or(endpoint);
         let target = Target::new(endpoint, requests, self.pick, !self.no_keepalive)

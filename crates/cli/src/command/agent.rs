@@ -7,8 +7,9 @@ use crate::stdio::Notes;
 use crate::{margins, stdio};
 use clap::Args;
 use knee_engine::interrupt;
+use knee_engine::permit::{Cidr, Permit};
 use knee_engine::sys::thread;
-use knee_fleet::{Agent, AgentOptions, Cidr, Permit};
+use knee_fleet::{Agent, AgentOptions};
 
 /// Wait on NATS for a share of the load of a knee run, sweep or overload with --fleet
 ///

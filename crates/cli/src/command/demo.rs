@@ -4,10 +4,10 @@ use crate::args::TargetArgs;
 use crate::failure::Failure;
 use crate::machine::Machine;
 use knee_engine::OpenFiles;
-use knee_engine::serve::http::{AcceptPolicy, HttpServer, HttpServerSpec};
 use knee_engine::sys::socket::Address;
 use knee_load::law::Law;
 use knee_load::time::Nanos;
+use knee_serve::http::{AcceptPolicy, HttpServer, HttpServerSpec};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Workers of the station that a sweep loads.
@@ -91,7 +91,7 @@ impl DemoServer {
             listen: Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             ..spec
         };
-        let server = HttpServer::start(spec).map_err(|e| {
+        let server = knee_serve::http::start(spec).map_err(|e| {
             Failure::nothing_measured(format!("the reference server cannot start: {e}"))
         })?;
         Ok(DemoServer { server, known_as })

@@ -12,7 +12,7 @@ struct HelpTopic {
     headings: &'static [&'static str],
 }
 
-const TOPICS: [HelpTopic; 4] = [
+const TOPICS: &[HelpTopic] = &[
     HelpTopic {
         name: "tls",
         about: "Certificates, versions and sessions of TLS",
@@ -28,6 +28,7 @@ const TOPICS: [HelpTopic; 4] = [
         about: "Data, forms, cookies and other options of curl",
         headings: &["Options of curl"],
     },
+    #[cfg(feature = "fleet")]
     HelpTopic { name: "fleet", about: "Load from many machines", headings: &["Fleet", "NATS"] },
 ];
 
@@ -65,7 +66,7 @@ pub fn with_topics(knee: Command) -> Command {
             return command;
         }
         let mut list = "More options:\n".to_owned();
-        for topic in &TOPICS {
+        for topic in TOPICS {
             let line = format!("knee {} --help {}", command.get_name(), topic.name);
             let _ = writeln!(list, "  {line:<28}  {}", topic.about);
         }

@@ -3,12 +3,12 @@
 use super::demo::DemoServer;
 use super::laboratory::{ReportSetup, TrialOutput, TrialRunner};
 use super::trigger::TriggerCommand;
-use crate::args::{FleetArgs, HttpArgs, ObserveArgs, ThresholdArgs, left_out};
-use crate::confined;
+use crate::args::{Fleet, FleetArgs, HttpArgs, ObserveArgs, ThresholdArgs, left_out};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::resolved_options::ResolvedOptions;
-use crate::watch::{LiveKind, LiveTrial, Unwatched, UpcomingTrial};
+use crate::watch::{LiveKind, LiveTrial, UpcomingTrial};
+use crate::{confined, stdio};
 use knee_core::report::Kind;
 use knee_core::trial::assess::assess;
 use knee_core::trial::figure::Figure;
@@ -18,8 +18,7 @@ use knee_core::trial::slice::Slice;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use knee_engine::sys::clock::monotonic_ns;
-use knee_fleet::Fleet;
-use knee_load::measure::IntervalWatcher;
+use knee_load::measure::{Histogram, Interval, IntervalWatcher};
 use knee_load::session::SessionPlan;
 use knee_load::spec::{
     DnsSettings, EngineOptions, HttpVersion, Level, Load, Pause, Protocol, SkippedLines, Target,
@@ -218,7 +217,7 @@ impl TrialRunner for HttpRunner {
             let address = match &self.source {
                 LoadSource::Here(_) => knee_engine::preflight(target, connect_timeout)?.0,
                 // Whether it can be reached from here says nothing of the agents.
-                LoadSource::Fleet(fleet, _) => fleet.greet(target, connect_timeout)?.address,
+                LoadSource::Fleet(fleet, _) => fleet.greet(target, connect_timeout)?.0,
             };
             self.watch_from(self.observe.vantage(&address)?);
         }
@@ -245,6 +244,11 @@ impl TrialRunner for HttpRunner {
         let never = AtomicBool::new(false);
         let stop = if stop.load(Ordering::Relaxed) { &never } else { stop };
         walk_once(&self.given(&self.base), kind, stop).map(drop)
+    }
+
+    fn must_tear_down(&self) -> bool {
+        let sessions = self.base.target.sessions.as_ref();
+        sessions.is_some_and(|plan| plan.script.is_some())
     }
 
     fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
@@ -338,7 +342,7 @@ pub(super) fn settle(
 ) -> Result<Target, RunError> {
     let version = match (target.version(), fleet) {
         (HttpVersion::Auto, None) => knee_engine::preflight(&target, connect_timeout)?.1.version,
-        (HttpVersion::Auto, Some(fleet)) => fleet.greet(&target, connect_timeout)?.version,
+        (HttpVersion::Auto, Some(fleet)) => fleet.greet(&target, connect_timeout)?.1,
         (version, _) => version,
     };
     Ok(target.with_version(version))
@@ -436,7 +440,7 @@ fn walk_once(base: &TrialSpec, kind: u16, stop: &AtomicBool) -> Result<Vec<Vec<u
         *plan = std::mem::take(plan).only(kind);
         name = plan.kinds.get(usize::from(kind)).map_or(name, |kind| kind.name.clone());
     }
-    let trial = knee_engine::run(&spec, &mut Unwatched, stop)?;
+    let trial = knee_engine::run(&spec, &mut ConsoleAlone, stop)?;
     let kept = trial.measurement.sessions.as_ref().and_then(|sessions| sessions.kept.clone());
     kept.ok_or_else(|| {
         let why = match failure_of(&trial) {
@@ -446,6 +450,17 @@ fn walk_once(base: &TrialSpec, kind: u16, stop: &AtomicBool) -> Result<Vec<Vec<u
         };
         RunError::NotStarted(format!("{name}: {why}"))
     })
+}
+
+/// Shows what a script writes to its console, and nothing else of a trial.
+struct ConsoleAlone;
+
+impl IntervalWatcher for ConsoleAlone {
+    fn on_interval(&mut self, _: &Interval, _: &Histogram) {}
+
+    fn on_note(&mut self, line: &str) {
+        stdio::say(line);
+    }
 }
 
 #[cfg(test)]

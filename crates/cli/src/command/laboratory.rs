@@ -11,6 +11,7 @@ use knee_core::compare::{has_host_speed, state_host_speed};
 use knee_core::experiment::{self, Concluded, Conducted, EndReason, ending};
 use knee_core::finding::Finding;
 use knee_core::report::{Command, Conclusion, Host, Kind, Report, ReportResult, Reported, SCHEMA};
+use knee_core::trial::findings::marked_failed;
 use knee_core::trial::report::{TrialReport, Verdict};
 use knee_core::trial::sessions::SessionNames;
 use knee_engine::error::RunError;
@@ -61,12 +62,18 @@ pub trait TrialRunner {
     }
 
     /// Does what is to be done after the last trial, also where `stop` was raised before; raised
-    /// meanwhile, it ends that early. Its failure changes no result.
+    /// meanwhile, it ends that early.
     ///
     /// # Errors
     /// What failed, in a line.
     fn tear_down(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
         Ok(())
+    }
+
+    /// Whether a failure of [`tear_down`](TrialRunner::tear_down) fails the command, as with a
+    /// script of k6. Otherwise it is a note.
+    fn must_tear_down(&self) -> bool {
+        false
     }
 
     /// What is known of the next trial before it begins.
@@ -125,12 +132,15 @@ fn conduct_hidden<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>
     let mut backend = String::new();
     let trials =
         run_trials(&setup, &started_at, experiment, runner, &mut watchers, (stop, &mut backend));
-    if let Err(e) = runner.tear_down(stop) {
-        watchers.note(&setup.hidden(&e.to_string()));
+    let left = runner.tear_down(stop).err().map(|e| setup.hidden(&e.to_string()));
+    if let Some(line) = &left {
+        watchers.note(line);
     }
     let host = host(backend);
     let (report, lost) = match trials {
-        Ok((conducted, lost)) => {
+        Ok((mut conducted, lost)) => {
+            let left = left.filter(|_| runner.must_tear_down());
+            conducted.findings.extend(left.map(|line| marked_failed(&line)));
             let listed = |trials: Vec<X::Trial>| listed::<S>(&trials);
             let mut report = report(&setup, started_at, host, conducted, listed);
             if setup.output.keeps() && has_host_speed(&report) {

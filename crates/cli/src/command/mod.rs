@@ -1,11 +1,13 @@
 //! One file or folder per command; those whose output is packaged share one.
 
+#[cfg(feature = "fleet")]
 pub mod agent;
 pub mod analyze;
 pub mod compare;
 mod compare_live;
 mod demo;
 pub mod explain;
+#[cfg(feature = "fleet")]
 pub mod fleet;
 mod guarded;
 mod help_topics;
@@ -14,7 +16,6 @@ mod http_runner;
 pub mod import;
 mod laboratory;
 pub mod latency;
-pub mod mcp;
 pub mod observe;
 pub mod overload;
 pub mod packaging;

@@ -1,11 +1,12 @@
-//! Files that a package has beside the program: `knee completions`, what a shell completes, and
-//! `knee man`, the manual pages.
+//! What describes the program to others: `knee completions`, what a shell completes, `knee man`, the
+//! manual pages, and `knee option-schemas`, for programs that start knee.
 
 use crate::failure::{Exit, Failure};
 use crate::{stdio, whole_file};
-use clap::{Args, Command};
+use clap::{Arg, ArgAction, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -44,6 +45,43 @@ fn without_hidden(command: &Command) -> Command {
         visible = visible.about(about.clone());
     }
     visible
+}
+
+/// Writes a JSON object: for each command, the JSON Schemas of its options by their names.
+pub fn write_option_schemas(knee: &Command) -> Result<Exit, Failure> {
+    let of_command = |command: &Command| {
+        let options = command.get_arguments().filter(|option| !option.is_hide_set());
+        let options = options.filter_map(|o| Some((o.get_long()?.to_owned(), option_schema(o))));
+        (command.get_name().to_owned(), options.collect::<Map<_, _>>().into())
+    };
+    let commands = Value::from(knee.get_subcommands().map(of_command).collect::<Map<_, _>>());
+    stdio::write(|out| writeln!(out, "{commands}"))?;
+    Ok(Exit::Fine)
+}
+
+/// Longest help of an option that is told whole, in bytes; of a longer one the first paragraph is.
+const DESCRIPTION_BYTES: usize = 500;
+
+/// The JSON Schema of an option's values.
+fn option_schema(option: &Arg) -> Value {
+    let long = option.get_long_help().map(ToString::to_string);
+    let long = long.filter(|text| text.len() <= DESCRIPTION_BYTES);
+    let help = long.or_else(|| option.get_help().map(ToString::to_string)).unwrap_or_default();
+    let mut description = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let default: Vec<String> =
+        option.get_default_values().iter().map(|v| v.to_string_lossy().into_owned()).collect();
+    if option.get_action().takes_values() && !default.is_empty() {
+        description.push_str(&format!(" [default: {}]", default.join(", ")));
+    }
+    let is_number = option.get_value_names().is_some_and(|names| names.iter().any(|n| n == "N"));
+    let one = if is_number { "number" } else { "string" };
+    let mut schema = match option.get_action() {
+        ArgAction::SetTrue => json!({ "type": "boolean" }),
+        ArgAction::Append => json!({ "type": "array", "items": { "type": one } }),
+        _ => json!({ "type": one }),
+    };
+    schema["description"] = description.into();
+    schema
 }
 
 /// Write a manual page, or all of them

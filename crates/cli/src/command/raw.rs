@@ -1,12 +1,14 @@
 //! The whole command line.
 
 use crate::args::{with_curl_line, with_exits};
+#[cfg(feature = "fleet")]
+use crate::command::{agent, fleet};
 use crate::command::{
-    agent, analyze, compare, compare_live, explain, fleet, help_topics, history, import, latency,
-    mcp, observe, overload, packaging, recover, report, run, scenario, serve, sweep, throttle,
-    tour, udp,
+    analyze, compare, compare_live, explain, help_topics, history, import, latency, observe,
+    overload, packaging, recover, report, run, scenario, serve, sweep, throttle, tour, udp,
 };
 use crate::failure::{Exit, Failure};
+use crate::features::{self, FEATURES};
 use crate::machine::Machine;
 use crate::{stdio, usage};
 use clap::error::ErrorKind;
@@ -66,7 +68,10 @@ impl RawArgs {
         let argv: Vec<OsString> = argv.into_iter().map(Into::into).collect();
         // Once: to make all options of all commands is most of what a start takes.
         let command = help_topics::with_topics(RawArgs::command());
-        if let Some(wrong) = usage::typed_as_elsewhere(&command, &argv) {
+        let wrong = features::left_out(&argv, &FEATURES)
+            .map(|failure| failure.line)
+            .or_else(|| usage::typed_as_elsewhere(&command, &argv));
+        if let Some(wrong) = wrong {
             return Err(clap::Error::raw(ErrorKind::Io, format!("{wrong}\n")));
         }
         let argv = compare_live::load_apart(&command, argv);
@@ -116,11 +121,15 @@ pub enum RawCommand {
     History(history::RawHistory),
     Serve(serve::RawServe),
     Observe(observe::RawObserve),
+    #[cfg(feature = "fleet")]
     Agent(agent::RawAgent),
+    #[cfg(feature = "fleet")]
     Fleet(fleet::RawFleet),
-    Mcp(mcp::RawMcp),
     Completions(packaging::RawCompletions),
     Man(packaging::RawMan),
+    /// JSON Schemas of options, for programs that start knee
+    #[command(hide = true)]
+    OptionSchemas,
 }
 
 impl RawCommand {
@@ -149,10 +158,12 @@ impl RawCommand {
             RawCommand::Import(raw) => import::execute(raw),
             RawCommand::Serve(raw) => serve::execute(raw.resolve()?),
             RawCommand::Observe(raw) => observe::execute(raw.resolve()?),
+            #[cfg(feature = "fleet")]
             RawCommand::Agent(raw) => agent::execute(raw),
+            #[cfg(feature = "fleet")]
             RawCommand::Fleet(raw) => fleet::execute(&raw),
-            RawCommand::Mcp(raw) => mcp::execute(raw),
             RawCommand::Completions(raw) => packaging::write_completions(&raw, &RawArgs::command()),
+            RawCommand::OptionSchemas => packaging::write_option_schemas(&RawArgs::command()),
             RawCommand::Man(raw) => packaging::write_manual(&raw, RawArgs::command()),
         }
     }

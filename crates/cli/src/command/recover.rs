@@ -5,7 +5,7 @@ use super::http_runner::{self, HttpRunner, PreparedHttp, report_setup};
 use super::laboratory;
 use super::trigger::TriggerCommand;
 use crate::args::with_exits;
-use crate::args::{FleetArgs, HttpArgs, RetryArgs, TargetArgs, parse_count, parse_positive};
+use crate::args::{Fleet, FleetArgs, HttpArgs, RetryArgs, TargetArgs, parse_count, parse_positive};
 use crate::failure::{Exit, Failure};
 use crate::machine::{IN_FLIGHT_DEFAULT, Machine};
 use crate::margins;
@@ -14,7 +14,6 @@ use crate::resolved_options::{ResolvedOptions, Typed, typed};
 use clap::Args;
 use knee_core::experiment::recover::{Recover, RecoverPhases, RecoverSpec, Trigger};
 use knee_core::report::Kind;
-use knee_fleet::Fleet;
 use knee_load::spec::{
     ArrivalLaw, Load, OpenLoad, ParseError, Rate, TrialSpec, parse_duration, parse_rate,
 };

@@ -3,7 +3,7 @@
 use super::http_runner::{self, HttpRunner, LevelLine, level_line, report_setup};
 use super::laboratory::{self, ReportSetup};
 use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, RecordedArrivals, TargetArgs};
-use crate::args::{FleetArgs, ReplayArgs, RetryArgs, first_given, refuse_first};
+use crate::args::{Fleet, FleetArgs, ReplayArgs, RetryArgs, first_given, refuse_first};
 use crate::args::{parse_count, parse_number, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
@@ -13,11 +13,11 @@ use crate::resolved_options::{ResolvedOptions, typed};
 use clap::Args;
 use knee_core::experiment::SingleRun;
 use knee_core::report::Kind;
-use knee_fleet::Fleet;
 use knee_load::spec::{AskedArrival, Load, Rate, Target, TrialSpec, parse_duration, parse_rate};
 use knee_load::time::Nanos;
 use knee_scenario::ScenarioLoad;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Offer one load to a server and report throughput and response times
 ///
@@ -112,6 +112,8 @@ pub struct RunSpec {
     pub(super) trial: TrialSpec,
     repeats: u32,
     observe: ObserveArgs,
+    /// How long after the end iterations of a script go on.
+    graceful_stop: Nanos,
     /// Who makes it; `None`: this process.
     fleet: Option<Fleet>,
     pub(super) setup: ReportSetup,
@@ -120,6 +122,11 @@ pub struct RunSpec {
 /// Makes the run and reports it.
 pub fn execute(mut spec: RunSpec) -> Result<Exit, Failure> {
     let fleet = spec.fleet.take();
+    if let Some(plan) = &mut spec.trial.target.sessions
+        && let Some(script) = &mut Arc::make_mut(plan).script
+    {
+        Arc::make_mut(script).graceful_stop = spec.graceful_stop;
+    }
     if fleet.is_none() {
         spec.trial.engine.margins = margins::of_this_machine(spec.setup.output.notes());
     }
@@ -150,9 +157,11 @@ impl RunSpec {
 impl RawRun {
     /// What is to be run; files are read here.
     pub fn resolve(mut self, machine: &Machine) -> Result<RunSpec, Failure> {
+        let mut graceful_stop = Nanos::ZERO;
         if let Some(scenario) = self.target.scenario()? {
             self.http.fill(&scenario);
             if let Some(load) = &scenario.load {
+                graceful_stop = load.graceful_stop;
                 self.fill(load)?;
             }
         }
@@ -176,7 +185,8 @@ impl RawRun {
         }
         let setup =
             report_setup(Kind::Run, &mut trial, fleet.as_ref(), options, thresholds, output)?;
-        Ok(RunSpec { trial, repeats: self.repeat.unwrap_or(1), fleet, observe, setup })
+        let repeats = self.repeat.unwrap_or(1);
+        Ok(RunSpec { trial, repeats, fleet, observe, graceful_stop, setup })
     }
 
     /// Takes the load of a scenario where none was given.
@@ -197,7 +207,9 @@ impl RawRun {
             return Ok(());
         }
         if self.rate.is_none() {
-            if !load.stages.is_empty() {
+            // Who gives a number of iterations or a time does so in the place of the script's.
+            let is_replaced = is_said && load.iterations.is_some();
+            if !load.stages.is_empty() && !is_replaced {
                 return self.fill_stages(load);
             }
             // -c alone is a number of users too.
@@ -242,7 +254,7 @@ impl RawRun {
             return Err(Failure::argument("--arrival and --duration", wrong));
         }
         match load.stages.of_users() {
-            Some((most, _)) => self.vusers = Some(most),
+            Some((most, _)) => self.vusers = load.vusers.or(Some(most)),
             None => {
                 let asked =
                     AskedArrival::parse(STAGES).map_err(|e| Failure::argument(STAGES, e))?;

@@ -3,9 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::args::{ScriptArgs, SecretArgs};
+use crate::args::SecretArgs;
 use crate::failure::{Exit, Failure};
-use crate::{input, script, stdio};
+use crate::script::ScriptArgs;
+use crate::{input, stdio};
 use clap::{Args, Subcommand};
 use knee_load::session::{Instruction, SessionKind};
 use knee_scenario::{EXAMPLE, Scenario, schema};
@@ -43,8 +44,8 @@ enum RawScenarioCommand {
 /// Prints what was asked for, or what is wrong with the file.
 pub fn execute(raw: &RawScenario) -> Result<Exit, Failure> {
     match &raw.command {
-        RawScenarioCommand::Check { file, script: args, .. } if script::is_script(file) => {
-            let lines = script::summary(&script::read(file, args)?);
+        RawScenarioCommand::Check { file, script, .. } if input::is_script(file) => {
+            let lines = script.summary(file)?;
             stdio::write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
         }
         RawScenarioCommand::Check { file, .. } => {

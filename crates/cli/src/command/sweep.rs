@@ -5,7 +5,7 @@ use super::http_runner::{self, HttpRunner, PreparedHttp, level_line, report_setu
 use super::laboratory;
 use crate::args::{ClosedArgs, HttpArgs, OpenArgs, TargetArgs};
 use crate::args::{
-    FleetArgs, Levels, RetryArgs, parse_positive, rate_levels, refuse_first, vuser_levels,
+    Fleet, FleetArgs, Levels, RetryArgs, parse_positive, rate_levels, refuse_first, vuser_levels,
     with_exits,
 };
 use crate::failure::{Exit, Failure};
@@ -17,7 +17,6 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use knee_core::experiment::sweep::{Bound, LevelPlan, Sweep, SweepAxis, SweepSpec};
 use knee_core::report::Kind;
-use knee_fleet::Fleet;
 use knee_load::arrival;
 use knee_load::spec::{Load, Rate, Target, TrialSpec, parse_duration};
 use knee_load::time::Nanos;

@@ -47,12 +47,6 @@ pub fn earlier(report: &Report) -> Vec<Report> {
     found.unwrap_or_default().into_iter().map(|(_, report)| report).collect()
 }
 
-/// The id of the run that a report is of; `None` if it is not kept.
-pub fn id_of(report: &Report) -> Option<i64> {
-    let store = open().ok()??;
-    store.id_of(&report.command.to_string(), &report.started_at, report.seed).ok()?
-}
-
 /// The run that is meant and those before it of the same command and target, at most `most`, the
 /// earliest first, with their ids.
 ///

@@ -160,14 +160,6 @@ impl HistoryStore {
         self.first(&sql, [id], entry)?.ok_or_else(|| no_run(id))
     }
 
-    /// The id of the latest run of this command that began then with this seed, if it is kept.
-    pub fn id_of(&self, command: &str, began: &str, seed: u64) -> Result<Option<i64>, String> {
-        let sql = "SELECT max(id) FROM runs WHERE command = ? AND started_at = ? AND seed = ?";
-        let of = params![command, began, seed.to_string()];
-        // The greatest of no ids is NULL.
-        Ok(self.first(sql, of, |row| row.get(0))?.flatten())
-    }
-
     /// The id of the run that is meant.
     pub fn id(&self, reference: &RunReference) -> Result<i64, String> {
         let (found, missing) = match reference {

@@ -3,6 +3,11 @@
 //!
 //! Of the environment variables of OpenTelemetry's SDKs, those of the endpoint count only where
 //! `--otlp env` asks for them: a variable alone sends nothing anywhere.
+//!
+//! Sums are cumulative, so a push sends the state and nothing queues up.
+//!
+//! It joins `openmetrics` of the crate `knee-render` with `exposition` of the crate `knee-serve`, and
+//! `otlp` with `push`.
 
 use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::failure::Failure;
@@ -12,7 +17,6 @@ use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
 use knee_engine::interrupt;
 use knee_engine::push::{PushSource, PushTarget, Pusher};
-use knee_engine::serve::exposition::{ExposedPage, Exposition};
 use knee_load::measure::{Histogram, Interval};
 use knee_load::percent;
 use knee_load::secrets::Secrets;
@@ -20,6 +24,7 @@ use knee_load::time::Nanos;
 use knee_render::metrics::{BOUNDS, MetricLabel, Metrics, Times};
 use knee_render::openmetrics::{CONTENT_TYPE, openmetrics};
 use knee_render::otlp::{OTLP_CONTENT_TYPE, otlp_rejected, otlp_request};
+use knee_serve::exposition::{ExposedPage, Exposition};
 use std::env::VarError;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,13 @@
 //! The live view, and the terminal while it is up. The thread that watches the experiment only
 //! hands over what happened; another one draws, a few times a second, and takes the keys. However
 //! it ends, the terminal is put back as it was.
+//!
+//! It draws ten times a second at most; `render::live` folds events into a state and draws that
+//! into cells, without terminal and clock, so that tests draw it too. A second Ctrl-C ends the
+//! process in the signal handler. So `sys::terminal` of the engine keeps what the terminal was
+//! like, and puts it back there.
 
-use super::view_keys::{KeyReader, ViewKey};
+use super::view_keys::{ViewKey, keys};
 use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::stdio::{Notes, stderr_size};
 use knee_core::report::Report;
@@ -192,7 +197,7 @@ impl View {
                 self.draw();
             }
             let mut key = self.tty.key(LOOK_EVERY);
-            // ViewEvent it comes to is seen at once.
+            // What a key does is seen at once.
             drawn = drawn.filter(|_| key.is_none());
             while let Some(pressed) = key {
                 self.on_key(pressed);
@@ -255,7 +260,6 @@ pub struct Tty {
     terminal: Terminal<CrosstermBackend<BufWriter<Stderr>>>,
     area: Rect,
     has_keys: bool,
-    reader: KeyReader,
     /// Keys that came with one that was returned.
     keys: VecDeque<ViewKey>,
 }
@@ -272,13 +276,7 @@ impl Tty {
         let backend = CrosstermBackend::new(BufWriter::new(io::stderr()));
         let terminal = Terminal::with_options(backend, options)?;
         terminal::remember(LEAVE)?;
-        let tty = Tty {
-            terminal,
-            area,
-            has_keys: true,
-            reader: KeyReader::default(),
-            keys: VecDeque::new(),
-        };
+        let tty = Tty { terminal, area, has_keys: true, keys: VecDeque::new() };
         // Dropped, and so put back, where it fails.
         crossterm::terminal::enable_raw_mode()?;
         io::stderr().write_all(ENTER)?;
@@ -332,11 +330,7 @@ impl Tty {
         }
         let mut bytes = [0; 64];
         match terminal::read(patience, &mut bytes) {
-            Some(Input::Bytes(count)) => {
-                let now = Instant::now();
-                let came = bytes[..count].iter();
-                self.keys.extend(came.filter_map(|byte| self.reader.on_byte(*byte, now)));
-            }
+            Some(Input::Bytes(count)) => self.keys.extend(keys(&bytes[..count])),
             Some(Input::HungUp) => self.has_keys = false,
             None => {}
         }

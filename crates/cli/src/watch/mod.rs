@@ -1,4 +1,7 @@
 //! Watchers of a running experiment: a live view or a progress line, the history, logs and metrics.
+//!
+//! Each is told when a trial begins, of each interval as it ends, and when the trial ends. All are
+//! called on the thread that collects intervals, which no worker ever waits for.
 
 mod exporter;
 mod hdr;
@@ -269,7 +272,7 @@ fn rewrite(line: &str) {
 }
 
 /// The columns of such a line: one as wide as the terminal would wrap on some. `None` where nobody
-/// reads it: standard error is no terminal, and `knee mcp` has not started this process.
+/// reads it: standard error is no terminal, and no server for agents has started this process.
 pub fn progress_width() -> Option<usize> {
     if confined::is_confined() {
         return Some(PIPED_WIDTH);
@@ -277,5 +280,5 @@ pub fn progress_width() -> Option<usize> {
     stdio::is_stderr().then(|| stdio::stderr_width().saturating_sub(1))
 }
 
-/// The columns of a line that `knee mcp` reads: more than any line has.
+/// The columns of a line that a server for agents reads: more than any line has.
 const PIPED_WIDTH: usize = 200;

@@ -224,8 +224,9 @@ fn users_come_and_go_by_the_stages() {
     let trial = &report["trials"][0];
     assert_eq!(trial["level"]["vusers"], 4, "{trial:#}");
     let completed = trial["sessions"]["kinds"][0]["completed"].as_u64().unwrap();
-    // Two users on average, each with a session in a little over 20 ms.
-    assert!((4..=120).contains(&completed), "{completed}");
+    // Between two and three users on average, each with a session in a little over 20 ms: one who
+    // goes stays until there is a whole user less.
+    assert!((4..=145).contains(&completed), "{completed}");
     let repeat = serde_json::to_string(&report["options"]).unwrap();
     assert!(!repeat.contains("vusers") && !repeat.contains("duration"), "{repeat}");
 }

@@ -69,6 +69,9 @@ fn files_without_measure_are_refused_at_once() {
             refused(&arguments, why);
         }
     }
+    let lines = TempPath::new("lines.jsonl");
+    File::create(&lines.0).unwrap().set_len(1 << 30).unwrap();
+    refused(&["run", lines.str()], "line 1: has more than 16 MiB");
 }
 
 #[test]

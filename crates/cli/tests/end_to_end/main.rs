@@ -4,6 +4,7 @@
 mod addresses;
 mod compare;
 mod compression;
+mod confined;
 mod connections;
 mod counts;
 mod dashboard;
@@ -29,7 +30,6 @@ mod latency_on_a_link;
 mod limits;
 mod live;
 mod margins;
-mod mcp;
 mod messages;
 mod observer;
 mod offline;

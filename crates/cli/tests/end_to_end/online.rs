@@ -184,6 +184,12 @@ fn several_targets_are_taken_in_order() {
     let ended = run(&["run", "--targets", targets.str(), "-n", "10", "-c", "1", "--json", "-"]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     assert_eq!(ended.json()["trials"][0]["outcomes"]["ok"], 10);
+    let weighted = TempPath::with("weighted.txt", &format!("{url}a weight=9\n{url}b\n"));
+    let ended = run(&["run", "--targets", weighted.str(), "-n", "10"]);
+    assert_eq!(ended.status, Some(2));
+    assert!(ended.stderr.contains("give --pick random"), "{ended:?}");
+    let ended = run(&["run", "--targets", weighted.str(), "--pick", "random", "-n", "10"]);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
 }
 
 #[test]

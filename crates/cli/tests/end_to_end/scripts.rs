@@ -241,6 +241,198 @@ fn a_failing_setup_ends_the_command() {
 }
 
 #[test]
+fn failed_iterations_follow_at_once_and_are_said() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http';\nexport default () => {{ http.get('{}'); console.warn('hm'); null.x; }}",
+        server.url()
+    );
+    let script = Script::new("throws", &text);
+    let ended = run(&["run", script.str(), "-n", "300", "--vusers", "1"]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("300 iterations failed"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("no errors"), "{}", ended.stdout);
+    assert!(
+        ended.stderr.lines().filter(|line| *line == "warn: hm").count() > 200,
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_script_that_says_failed_fails_the_command() {
+    let server = KneeServer::start(&[]);
+    for (rest, status, want) in [
+        ("exec.test.abort('enough');", 1, "the script ended the test: enough"),
+        ("exec.test.fail('bad');", 1, "the script marked the test as failed: bad"),
+        ("} export function teardown() { throw new Error('left');", 1, "left"),
+        ("", 0, ""),
+    ] {
+        let text = format!(
+            "import http from 'k6/http'; import exec from 'k6/execution';\n\
+             export default function () {{ http.get('{}'); {rest} }}",
+            server.url()
+        );
+        let script = Script::new("marks", &text);
+        let ended = run(&["run", script.str(), "-n", "5", "--vusers", "1"]);
+        assert_eq!(ended.status, Some(status), "{rest}: {ended:?}");
+        assert!(ended.stderr.contains(want), "{rest}: {}", ended.stderr);
+    }
+    let text = "import exec from 'k6/execution'; exec.test.abort('no');";
+    let ended = run(&["run", Script::new("marks-init", text).str()]);
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("the script ended the test: no"), "{}", ended.stderr);
+}
+
+#[test]
+fn servers_that_are_not_there_are_responses() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http';\nconst ns = '<e xmlns=\"http://schemas.soap.invalid/e\"/>';\n\
+         export default () => {{\n  const down = http.get('http://127.0.0.1:1/');\n  \
+         if (http.post('{}', ns).status !== 200 || down.json === 1) throw new Error('wrong');\n  \
+         if (down.status === 0 && down.error_code !== 1212) throw new Error('code');\n  \
+         null.x;\n}}",
+        server.url()
+    );
+    let script = Script::new("down", &text);
+    let ended = run(&["run", script.str(), "-n", "5", "--vusers", "1", "--json", "-"]);
+    let report: Value = serde_json::from_str(&ended.stdout).expect(&ended.stdout);
+    let outcomes = &report["trials"][0]["outcomes"];
+    assert_eq!((&outcomes["ok"], &outcomes["refused"]), (&5.into(), &5.into()), "{outcomes:#}");
+    let failures = report["trials"][0]["sessions"]["script"]["failures"].to_string();
+    assert!(failures.contains("main.js:7:"), "{failures}");
+}
+
+#[test]
+fn scenarios_that_differ_in_function_and_variables_are_one_load() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http';\nconst one = {{ executor: 'per-vu-iterations', vus: 1, iterations: 2 }};\n\
+         export const options = {{ scenarios: {{ a: {{ ...one, exec: 'fa', env: {{ W: 'A' }} }}, \
+         b: {{ ...one, exec: 'fb', env: {{ W: 'B' }} }} }} }};\n\
+         export function fa() {{ http.get('{0}a' + __ENV.W); }}\n\
+         export function fb() {{ http.get('{0}b' + __ENV.W); }}",
+        server.url()
+    );
+    let script = Script::new("both", &text);
+    let report = measured(&["run", script.str()]);
+    let targets = report["trials"][0]["targets"].as_array().unwrap();
+    let rows =
+        targets.iter().map(|row| (row["target"].as_str().unwrap(), row["attempted"].as_u64()));
+    assert_eq!(rows.collect::<Vec<_>>(), [("GET /aA", Some(2)), ("GET /bB", Some(2))]);
+}
+
+#[test]
+fn scenarios_of_different_loads_keep_their_users() {
+    let server = KneeServer::start(&[]);
+    let script = |name: &str, scenarios: &str| {
+        let text = format!(
+            "import http from 'k6/http'; import {{ sleep }} from 'k6';\n\
+             export const options = {{ scenarios: {{ {scenarios} }} }};\n\
+             export function fa() {{ http.get('{0}a'); sleep(0.01); }}\n\
+             export function fb() {{ http.get('{0}b'); sleep(0.01); }}",
+            server.url()
+        );
+        Script::new(name, &text)
+    };
+    let both = script(
+        "mixed",
+        "a: { executor: 'shared-iterations', vus: 3, iterations: 10, exec: 'fa' }, \
+         b: { executor: 'per-vu-iterations', vus: 2, iterations: 4, startTime: '100ms', exec: 'fb' }",
+    );
+    for threads in ["1", "2"] {
+        let report = measured(&["run", both.str(), "--threads", threads]);
+        let kinds = &report["trials"][0]["sessions"]["kinds"];
+        assert_eq!((&kinds[0]["completed"], &kinds[1]["completed"]), (&10.into(), &8.into()));
+    }
+    let rates = script(
+        "rates",
+        "a: { executor: 'constant-arrival-rate', rate: 40, duration: '500ms', preAllocatedVUs: 2, exec: 'fa' }, \
+         b: { executor: 'constant-arrival-rate', rate: 40, duration: '500ms', startTime: '500ms', preAllocatedVUs: 2, exec: 'fb' }",
+    );
+    let report = measured(&["run", rates.str()]);
+    let targets = report["trials"][0]["targets"].as_array().unwrap();
+    let rows =
+        targets.iter().map(|row| (row["target"].as_str().unwrap(), row["attempted"].as_u64()));
+    assert_eq!(rows.collect::<Vec<_>>(), [("GET /a", Some(20)), ("GET /b", Some(20))]);
+    let ended = run(&[
+        "run",
+        script(
+            "rate-and-users",
+            "a: { executor: 'constant-vus', vus: 1, duration: '1s', exec: 'fa' }, \
+             b: { executor: 'constant-arrival-rate', rate: 1, duration: '1s', preAllocatedVUs: 1, exec: 'fb' }",
+        )
+        .str(),
+    ]);
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("'b' has a rate and 'a' has users"), "{}", ended.stderr);
+}
+
+#[test]
+fn iterations_under_way_at_the_end_finish_unmeasured() {
+    let server = KneeServer::start(&[]);
+    for (graceful, requests) in [("", 2), ("gracefulStop: '0s',", 1)] {
+        let text = format!(
+            "import http from 'k6/http'; import {{ sleep }} from 'k6';\n\
+             export const options = {{ scenarios: {{ s: {{ executor: 'constant-vus', {graceful} \
+             vus: 1, duration: '500ms' }} }} }};\n\
+             export default () => {{ http.get('{0}a'); sleep(0.7); http.get('{0}b'); console.warn('sent'); }}",
+            server.url()
+        );
+        let script = Script::new("graceful", &text);
+        let ended = run(&["run", script.str(), "--json", "-"]);
+        let report: Value = serde_json::from_str(&ended.stdout).expect(&ended.stdout);
+        assert_eq!(report["trials"][0]["outcomes"]["ok"], 1, "{graceful}");
+        assert_eq!(ended.stderr.contains("warn: sent"), requests == 2, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_script_that_aborts_ends_the_users_of_all_workers() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http'; import exec from 'k6/execution'; import {{ sleep }} from 'k6';\n\
+         export const options = {{ vus: 4, duration: '10m' }};\n\
+         export default () => {{ http.get('{}'); if (__VU === 1) exec.test.abort('enough'); sleep(300); }}",
+        server.url()
+    );
+    let script = Script::new("aborts-all", &text);
+    let ended = run(&["run", script.str(), "--threads", "2"]);
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+}
+
+#[test]
+fn thresholds_of_k6_are_judged_and_pass_without_values() {
+    let server = KneeServer::start(&[]);
+    for (thresholds, status) in [
+        (
+            "{ waits: ['p(97)<5', 'avg==4', 'max<=7'], http_reqs: ['count>0'], checks: ['rate>0.9'] }",
+            0,
+        ),
+        (
+            "{ 'http_req_duration{kind:none}': ['p(95)<1'], none: ['count<1'], iterations: ['count==3'] }",
+            0,
+        ),
+        ("{ http_reqs: ['count>99'] }", 1),
+        ("{ waits: ['avg>4'] }", 1),
+        ("{ group_duration: ['avg<0'] }", 1),
+    ] {
+        let text = format!(
+            "import http from 'k6/http'; import {{ group }} from 'k6'; import {{ Counter, Trend }} from 'k6/metrics';\n\
+             const waits = new Trend('waits'); new Counter('none');\n\
+             export const options = {{ iterations: 3, thresholds: {thresholds} }};\n\
+             export default () => {{ group('g', () => http.get('{}')); waits.add(4); }}",
+            server.url()
+        );
+        let script = Script::new("thresholds", &text);
+        let ended = run(&["run", script.str()]);
+        assert_eq!(ended.status, Some(status), "{thresholds}: {ended:?}");
+        assert!(!ended.stdout.contains("waits: 3 values, mean 4 ms"), "{}", ended.stdout);
+    }
+}
+
+#[test]
 fn a_check_shows_one_iteration() {
     let text = "import http from 'k6/http';\nexport default () => { http.get('http://h:81/a'); \
                 http.post('http://h:81/b', {}); console.log('hello'); }";

@@ -76,6 +76,19 @@ fn messages_without_an_echo_end_with_the_kernel() {
     assert_eq!(server.served()["received"], 100);
 }
 
+/// It would wait for 20 minutes for a message that nobody owes it.
+#[test]
+fn a_subscription_without_messages_ends() {
+    let server = serve(&[]);
+    let url = url(&server);
+    let limits = ["--timeout", "10m", "--connect-timeout", "10m", "--json", "-"];
+    let ended =
+        run(&[&["run", &*url, "--subscribe", "-c", "2", "-d", "500ms"][..], &limits].concat());
+    let report = ended.json();
+    assert_eq!(report["trials"][0]["outcomes"]["ok"], 0, "{ended:?}");
+    assert_eq!(ended.status, Some(4), "nothing was measured: {ended:?}");
+}
+
 #[test]
 fn subscribers_measure_the_way_from_the_server() {
     let server = serve(&["--publish", "50"]);

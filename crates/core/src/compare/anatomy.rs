@@ -12,7 +12,7 @@ const EXPLAINED: &[(&str, AnatomyGroup)] =
     &[("p50_ns", AnatomyGroup::Median), ("p99_ns", AnatomyGroup::Slowest1)];
 
 /// Share of the whole change below which a stage is left out of the sentence.
-const SHARE_TOLD: f64 = 0.1;
+const SHARE_MIN: f64 = 0.1;
 
 /// Stages that explain the differences of these rows. `sides` are the timings of A and B at the
 /// level with this label.
@@ -25,8 +25,9 @@ pub(super) fn stage_changes(
         let row = rows.iter().find(|r| r.metric == metric && r.label == label);
         row.is_some_and(|row| row.significant)
     };
-    let explained = EXPLAINED.iter().filter(|(metric, _)| differs(metric));
-    explained
+    EXPLAINED
+        .iter()
+        .filter(|(metric, _)| differs(metric))
         .filter_map(|&(metric, group)| {
             let [a, b] = sides.map(|trials| StageMeans::of(trials, group));
             Some(changes(metric, group, label, &a?, &b?))
@@ -43,25 +44,26 @@ struct StageMeans {
 impl StageMeans {
     /// Weighs each operation alike. `None` if a trial has no such group.
     fn of(trials: &[&TimingReport], group: AnatomyGroup) -> Option<StageMeans> {
-        let of_trial = |t: &&TimingReport| t.anatomy.iter().find(|a| a.of == group).cloned();
-        let all: Option<Vec<AnatomyReport>> = trials.iter().map(of_trial).collect();
-        let all = all?;
-        let count: f64 = all.iter().map(|a| a.count as f64).sum();
-        let mean = |of: &dyn Fn(&AnatomyReport) -> u64| {
-            let sum: f64 = all.iter().map(|a| of(a) as f64 * a.count as f64).sum();
+        let groups: Vec<&AnatomyReport> = trials
+            .iter()
+            .map(|t| t.anatomy.iter().find(|a| a.of == group))
+            .collect::<Option<_>>()?;
+        let count: f64 = groups.iter().map(|a| a.count as f64).sum();
+        let mean = |time_ns: &dyn Fn(&AnatomyReport) -> u64| {
+            let sum: f64 = groups.iter().map(|a| time_ns(a) as f64 * a.count as f64).sum();
             sum / count
         };
         let stage = |stage: Stage| mean(&|a| a.mean_ns.get(&stage).copied().unwrap_or(0));
         (count > 0.0).then(|| StageMeans {
             response_ns: mean(&|a| a.response_ns),
-            stages_ns: Stage::all().map(|of| (of, stage(of))).collect(),
+            stages_ns: Stage::all().map(|s| (s, stage(s))).collect(),
         })
     }
 }
 
 fn changes(
     metric: &str,
-    of: AnatomyGroup,
+    group: AnatomyGroup,
     label: &str,
     a: &StageMeans,
     b: &StageMeans,
@@ -70,9 +72,9 @@ fn changes(
     let mut changed: Vec<(Stage, f64)> = Stage::all().map(|s| (s, change(&s))).collect();
     changed.sort_by(|(_, x), (_, y)| y.abs().total_cmp(&x.abs()));
     let whole_ns = b.response_ns - a.response_ns;
-    let told =
-        changed.iter().filter(|(_, ns)| ns.abs() >= SHARE_TOLD * whole_ns.abs() && ns.abs() >= 1.0);
-    let told: Vec<String> = told
+    let stages: Vec<String> = changed
+        .iter()
+        .filter(|(_, ns)| ns.abs() >= SHARE_MIN * whole_ns.abs() && ns.abs() >= 1.0)
         .map(|(stage, ns)| {
             let sign = if *ns < 0.0 { "−" } else { "+" };
             format!("{} {sign}{}", stage.words(), time(ns.abs()))
@@ -82,7 +84,7 @@ fn changes(
     StageChanges {
         metric: metric.to_owned(),
         label: label.to_owned(),
-        of,
+        of: group,
         a_ns: a.response_ns.round() as u64,
         b_ns: b.response_ns.round() as u64,
         change_ns: changed
@@ -92,10 +94,10 @@ fn changes(
             .collect(),
         text: format!(
             "{}{at}: {} instead of {} on average: {}.",
-            of.words(),
+            group.words(),
             time(b.response_ns),
             time(a.response_ns),
-            told.join(", ")
+            stages.join(", ")
         ),
     }
 }

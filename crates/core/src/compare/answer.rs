@@ -5,7 +5,7 @@ use crate::trial::statistics::statistic;
 use crate::words::{exact, list, number, percent, ratio, time};
 
 /// Most figures in the sentence; the table has the rest.
-const TOLD_MAX: usize = 4;
+const FIGURES_MAX: usize = 4;
 /// Two sides are alike if a change of less than this, in percent, would have shown in their first
 /// figure. It is about twice what a single run of each on a quiet machine shows in its median.
 const ALIKE_PERCENT: f64 = 25.0;
@@ -29,10 +29,12 @@ pub(super) fn verdict(rows: &[ComparisonRow]) -> ComparisonVerdict {
 /// Figures without a difference that had a test, the first in order first, with the smallest change
 /// that each would have shown, in percent.
 fn shows_from(rows: &[ComparisonRow]) -> Vec<(&ComparisonRow, f64)> {
-    let is_tested = |row: &&ComparisonRow| row.verdict == ComparisonVerdict::Same && row.matters;
-    let tested = rows.iter().filter(is_tested).filter(|row| row.p_value.is_some());
-    let mut tested: Vec<(&ComparisonRow, f64)> =
-        tested.filter_map(|row| Some((row, row.smallest_seen_percent?))).collect();
+    let mut tested: Vec<(&ComparisonRow, f64)> = rows
+        .iter()
+        .filter(|row| row.verdict == ComparisonVerdict::Same && row.matters)
+        .filter(|row| row.p_value.is_some())
+        .filter_map(|row| Some((row, row.smallest_seen_percent?)))
+        .collect();
     tested.sort_by_key(|(row, _)| rank(row));
     tested
 }
@@ -44,8 +46,9 @@ fn would_show(rows: &[ComparisonRow]) -> bool {
 
 /// `changes below 35 % in p50 and 60 % in p99 would not show`
 fn would_not_show(rows: &[ComparisonRow]) -> Option<String> {
-    let figures = shows_from(rows).into_iter().take(TOLD_MAX);
-    let figures: Vec<String> = figures
+    let figures: Vec<String> = shows_from(rows)
+        .into_iter()
+        .take(FIGURES_MAX)
         .map(|(row, least)| {
             format!("{} in {}{}", percent(least), name(&row.metric), at_label(&row.label))
         })
@@ -55,21 +58,24 @@ fn would_not_show(rows: &[ComparisonRow]) -> Option<String> {
 
 /// The answer for these rows.
 pub(super) fn answer(rows: &[ComparisonRow]) -> String {
-    let of = |verdict| -> Vec<&ComparisonRow> {
-        let such = rows.iter().filter(|r| r.matters && r.verdict == verdict);
-        such.collect()
+    let rows_with = |verdict| -> Vec<&ComparisonRow> {
+        rows.iter().filter(|r| r.matters && r.verdict == verdict).collect()
     };
-    let worse = of(ComparisonVerdict::Worse);
-    let better = of(ComparisonVerdict::Better);
+    let worse = rows_with(ComparisonVerdict::Worse);
+    let better = rows_with(ComparisonVerdict::Better);
     match verdict(rows) {
-        ComparisonVerdict::Worse => told(&worse),
-        ComparisonVerdict::Better => told(&better),
+        ComparisonVerdict::Worse => sentence(&worse),
+        ComparisonVerdict::Better => sentence(&better),
         ComparisonVerdict::Different => {
-            format!("B is worse in some and better in others. {} {}", told(&worse), told(&better))
+            format!(
+                "B is worse in some and better in others. {} {}",
+                sentence(&worse),
+                sentence(&better)
+            )
         }
         ComparisonVerdict::Same => {
-            no_difference(&of(ComparisonVerdict::Same), rows)
-                + &left_out(of(ComparisonVerdict::Unknown).len(), rows.len())
+            no_difference(&rows_with(ComparisonVerdict::Same), rows)
+                + &left_out(rows_with(ComparisonVerdict::Unknown).len(), rows.len())
         }
         ComparisonVerdict::Unknown => {
             let reason = would_not_show(rows);
@@ -83,11 +89,11 @@ pub(super) fn answer(rows: &[ComparisonRow]) -> String {
 }
 
 /// Sentence about rows that could not be judged.
-fn left_out(unknown: usize, all: usize) -> String {
+fn left_out(unknown: usize, total: usize) -> String {
     match unknown {
         0 => String::new(),
-        1 => format!(" 1 of {all} figures could not be judged."),
-        n => format!(" {n} of {all} figures could not be judged."),
+        1 => format!(" 1 of {total} figures could not be judged."),
+        n => format!(" {n} of {total} figures could not be judged."),
     }
 }
 
@@ -100,14 +106,14 @@ fn rank(row: &ComparisonRow) -> (bool, usize) {
 }
 
 /// `B is 15 % slower (13 to 17 %): p50 1.15 ms instead of 1 ms, p90 ….`
-fn told(rows: &[&ComparisonRow]) -> String {
+fn sentence(rows: &[&ComparisonRow]) -> String {
     let mut sorted = rows.to_vec();
     sorted.sort_by_key(|row| rank(row));
     let Some(first) = sorted.first() else {
         return String::new();
     };
-    let figures: Vec<String> = sorted.iter().take(TOLD_MAX).map(|row| instead(row)).collect();
-    let more = match sorted.len().saturating_sub(TOLD_MAX) {
+    let figures: Vec<String> = sorted.iter().take(FIGURES_MAX).map(|row| instead(row)).collect();
+    let more = match sorted.len().saturating_sub(FIGURES_MAX) {
         0 => String::new(),
         n => format!(", and {n} more"),
     };
@@ -148,24 +154,21 @@ struct ChangeText {
 }
 
 fn change(row: &ComparisonRow) -> Option<ChangeText> {
-    let of = row.ratio?;
+    let center = row.ratio?;
     let [low, high] = row.ratio_ci95?;
-    if of >= FACTOR {
+    if center >= FACTOR {
         return Some(ChangeText {
-            by: format!("{} times", ratio(of)),
+            by: format!("{} times", ratio(center)),
             interval: format!(" ({} to {} times)", ratio(low), ratio(high)),
         });
     }
     // The nearer bound first, and both counted in the direction of the change.
-    let sign = if of >= 1.0 { 1.0 } else { -1.0 };
+    let sign = if center >= 1.0 { 1.0 } else { -1.0 };
     let points = |r: f64| (r - 1.0) * 100.0 * sign;
-    let (near, far) = if of >= 1.0 { (low, high) } else { (high, low) };
-    let whole = |v: f64| {
-        let text = percent(v);
-        text.trim_end_matches(" %").to_owned()
-    };
+    let (near, far) = if center >= 1.0 { (low, high) } else { (high, low) };
+    let whole = |v: f64| percent(v).trim_end_matches(" %").to_owned();
     Some(ChangeText {
-        by: percent(points(of)),
+        by: percent(points(center)),
         interval: format!(" ({} to {} %)", whole(points(near)), whole(points(far))),
     })
 }
@@ -204,8 +207,8 @@ fn figure(unit: &str, value: f64) -> String {
 }
 
 /// Sentence about the regressions that are excluded, of the first figures in order.
-fn no_difference(rows: &[&ComparisonRow], all: &[ComparisonRow]) -> String {
-    let none = match would_not_show(all) {
+fn no_difference(rows: &[&ComparisonRow], all_rows: &[ComparisonRow]) -> String {
+    let none = match would_not_show(all_rows) {
         Some(limits) => format!("No difference beyond chance; {limits}."),
         None => "No difference beyond chance.".to_owned(),
     };
@@ -218,7 +221,7 @@ fn no_difference(rows: &[&ComparisonRow], all: &[ComparisonRow]) -> String {
             let at = at_label(&row.label);
             Some(format!("over {} in {}{at}", percent(worst), name(&row.metric)))
         })
-        .take(TOLD_MAX)
+        .take(FIGURES_MAX)
         .collect();
     if bounds.is_empty() {
         return none;

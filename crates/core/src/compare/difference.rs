@@ -7,9 +7,13 @@
 //! run. This is the moderated t of Smyth (*Linear models and empirical Bayes methods*, 2004).
 //!
 //! Comparison of shares: failed operations, lost datagrams.
+//!
+//! The **spread between runs** is a standard deviation of the logarithm. The **false discovery
+//! rate** is the share of what is called different that is expected to be equal. It is kept below 5
+//! % over all rows of a comparison, so that equal servers are called different in fewer than 1 of
+//! 20. (Benjamini and Hochberg, 1995)
 
-use super::draft::{RowDraft, RowSubject, RowTest};
-use super::metrics::LogEstimate;
+use super::estimate::LogEstimate;
 use knee_load::measure::{Outcome, Outcomes};
 use knee_load::stats::sample::{mean, t_beyond, within};
 
@@ -94,9 +98,9 @@ pub(super) fn difference(
             let doubt =
                 assumed.powi(2) / ASSUMED_DEGREES + within_run.powi(2) / degrees_within.max(1.0);
             let degrees = whole.powi(2) / doubt;
-            let all = degrees + measured.degrees;
+            let total_degrees = degrees + measured.degrees;
             let weighed = degrees * whole + measured.degrees * measured.variance;
-            (weighed / all, all)
+            (weighed / total_degrees, total_degrees)
         }
     };
     let error = (variance * (1.0 / a.len() as f64 + 1.0 / b.len() as f64)).sqrt();
@@ -120,7 +124,7 @@ impl MeasuredSpread {
 
 /// Mean logarithmic ratio of pairs measured under the same conditions, such as scenarios, by
 /// Student's t for pairs. `None` below three pairs of positive figures.
-pub(super) fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> {
+pub(super) fn paired_difference(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> {
     let logs: Vec<f64> =
         pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (b / a).ln()).collect();
     let n = logs.len() as f64;
@@ -142,8 +146,8 @@ pub(super) fn discoveries(p_values: &[f64], alpha: f64) -> Vec<bool> {
     let mut sorted = p_values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len() as f64;
-    let ranked = (1..).zip(&sorted);
-    let limit = ranked
+    let limit = (1..)
+        .zip(&sorted)
         .filter(|&(rank, &p)| p <= alpha * f64::from(rank) / n)
         .map(|(_, &p)| p)
         .fold(f64::NEG_INFINITY, f64::max);
@@ -198,7 +202,10 @@ const DEGREES_MIN: f64 = 6.0;
 /// continuity. The variance is multiplied by the dispersion: errors come in bursts, and a burst is
 /// one event. The difference as a ratio needs hits on both sides. `None` if a side has no
 /// operations, or neither has a hit.
-fn share_difference(a: &ShareSample, b: &ShareSample) -> Option<(Option<Difference>, f64)> {
+pub(super) fn share_difference(
+    a: &ShareSample,
+    b: &ShareSample,
+) -> Option<(Option<Difference>, f64)> {
     let (sum_a, sum_b) =
         (FailureCount::sum(a.runs.iter().copied()), FailureCount::sum(b.runs.iter().copied()));
     let pooled = FailureCount::sum([sum_a, sum_b]);
@@ -214,39 +221,16 @@ fn share_difference(a: &ShareSample, b: &ShareSample) -> Option<(Option<Differen
     let p = pooled.share();
     let grain = 1.0 / sum_a.all as f64 + 1.0 / sum_b.all as f64;
     let variance = p * (1.0 - p) * grain * dispersion + p * p * between;
-    let apart = (sum_b.share() - sum_a.share()).abs();
-    let apart = (apart - grain / 2.0).max(0.0);
+    let apart = ((sum_b.share() - sum_a.share()).abs() - grain / 2.0).max(0.0);
     let counted = (a.intervals.len() + b.intervals.len()) as f64;
     let degrees = counted.max(DEGREES_MIN);
     let p_value = Difference::new(apart, variance.sqrt(), degrees).p_value;
     let ratio = (sum_a.hits > 0 && sum_b.hits > 0).then(|| {
-        let of_log = |c: FailureCount| dispersion * (1.0 - c.share()) / c.hits as f64;
-        let error = (of_log(sum_a) + of_log(sum_b) + between).sqrt();
+        let log_variance = |c: FailureCount| dispersion * (1.0 - c.share()) / c.hits as f64;
+        let error = (log_variance(sum_a) + log_variance(sum_b) + between).sqrt();
         Difference::new((sum_b.share() / sum_a.share()).ln(), error, degrees)
     });
     Some((ratio, p_value))
-}
-
-/// A row of two shares; `None` if neither side has operations. `otherwise`: why they could not be
-/// tested.
-pub(super) fn share_draft(
-    subject: RowSubject,
-    a: &ShareSample,
-    b: &ShareSample,
-    otherwise: String,
-) -> Option<RowDraft> {
-    let sum = |side: &ShareSample| FailureCount::sum(side.runs.iter().copied());
-    if sum(a).all + sum(b).all == 0 {
-        return None;
-    }
-    let percent = |side: &ShareSample| (sum(side).all > 0).then(|| 100.0 * sum(side).share());
-    let values = [percent(a), percent(b)];
-    let (ratio, test) = match share_difference(a, b) {
-        Some((ratio, p)) => (ratio, RowTest::PValue(p)),
-        None if values == [Some(0.0); 2] => (None, RowTest::Alike("none on either side")),
-        None => (None, RowTest::Unknown(otherwise)),
-    };
-    Some(RowDraft { subject, values, ratio, test })
 }
 
 /// Ratio of the variance of counts to that of independent hits; 0 without hits.
@@ -324,12 +308,12 @@ mod tests {
         let slower: Vec<(f64, f64)> = (1..=9)
             .map(|i| (f64::from(i), f64::from(i) * (1.2 + 0.01 * f64::from(i % 3))))
             .collect();
-        let d = of_pairs(&slower, 0.02).unwrap();
+        let d = paired_difference(&slower, 0.02).unwrap();
         assert!(d.p_value < 0.01 && (d.log_ratio.exp() - 1.21).abs() < 0.01, "{d:?}");
         let mixed: Vec<(f64, f64)> =
             (1..=9).map(|i| (1.0, if i % 2 == 0 { 1.3 } else { 0.8 })).collect();
-        assert!(of_pairs(&mixed, 0.02).unwrap().p_value > 0.3);
-        assert_eq!(of_pairs(&[(1.0, 2.0), (1.0, 2.0), (0.0, 1.0)], 0.02), None);
+        assert!(paired_difference(&mixed, 0.02).unwrap().p_value > 0.3);
+        assert_eq!(paired_difference(&[(1.0, 2.0), (1.0, 2.0), (0.0, 1.0)], 0.02), None);
     }
 
     #[test]

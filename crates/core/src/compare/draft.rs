@@ -1,6 +1,6 @@
 //! Rows before the test of all rows together decides which differences count.
 
-use super::difference::{Difference, discoveries};
+use super::difference::{Difference, FailureCount, ShareSample, discoveries, share_difference};
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
 use crate::trial::statistics::Better;
 use crate::words::percent;
@@ -142,6 +142,28 @@ impl RowDraft {
     }
 }
 
+/// A row of two shares; `None` if neither side has operations. `otherwise`: why they could not be
+/// tested.
+pub(super) fn share_draft(
+    subject: RowSubject,
+    a: &ShareSample,
+    b: &ShareSample,
+    otherwise: String,
+) -> Option<RowDraft> {
+    let sum = |side: &ShareSample| FailureCount::sum(side.runs.iter().copied());
+    if sum(a).all + sum(b).all == 0 {
+        return None;
+    }
+    let percent = |side: &ShareSample| (sum(side).all > 0).then(|| 100.0 * sum(side).share());
+    let values = [percent(a), percent(b)];
+    let (ratio, test) = match share_difference(a, b) {
+        Some((ratio, p)) => (ratio, RowTest::PValue(p)),
+        None if values == [Some(0.0); 2] => (None, RowTest::Alike("none on either side")),
+        None => (None, RowTest::Unknown(otherwise)),
+    };
+    Some(RowDraft { subject, values, ratio, test })
+}
+
 /// Share of comparisons of equal systems in which any row is called different.
 pub(super) const ALPHA: f64 = 0.05;
 
@@ -156,12 +178,12 @@ fn chance(p: f64) -> String {
 pub(super) fn finish(drafts: Vec<RowDraft>) -> Vec<ComparisonRow> {
     let tested: Vec<f64> = drafts.iter().filter_map(|d| d.test.p_value()).collect();
     let rows = tested.len();
-    let mut found = discoveries(&tested, ALPHA).into_iter();
+    let mut significant = discoveries(&tested, ALPHA).into_iter();
     drafts
         .into_iter()
         .map(|draft| {
             let is_tested = draft.test.p_value().is_some();
-            draft.finish(is_tested && found.next().unwrap_or(false), rows)
+            draft.finish(is_tested && significant.next().unwrap_or(false), rows)
         })
         .collect()
 }

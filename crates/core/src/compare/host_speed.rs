@@ -96,7 +96,7 @@ impl Costs {
             let woken = trial.generator.woken_by_target_per_s;
             wakeups.extend(woken.map(|n| n / trial.responses_per_s().max(f64::MIN_POSITIVE)));
         }
-        let middle = |all: Vec<f64>| (!all.is_empty()).then(|| median(all.into_iter()));
+        let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(values.into_iter()));
         Some(Costs { log_us: middle(logs)?, wakeups: middle(wakeups) })
     }
 }

@@ -1,10 +1,11 @@
 //! Trials of the same level, law or scenario, compared metric by metric.
 
 use super::anatomy::stage_changes;
-use super::difference::{self, FailureCount, ShareSample, difference};
-use super::draft::{RowDraft, RowSubject};
+use super::difference::{FailureCount, ShareSample, difference};
+use super::draft::{RowDraft, RowSubject, share_draft};
+use super::estimate::LogEstimate;
 use super::metrics::{
-    LogEstimate, between, estimate, failed, failed_by_interval, is_contended, statistics_of,
+    between, compared_statistics, estimate, failed, failed_by_interval, is_contended,
 };
 use super::report::{ComparisonRow, StageChanges};
 use crate::report::Kind;
@@ -40,19 +41,18 @@ pub(super) fn matched<'a>(
         && (is_of_one_kind || level == other)
     {
         let level = Some(*level).filter(|level| level == other);
-        let sides = [of_label(a, label_a), of_label(b, label_b)];
+        let sides = [trials_with_label(a, label_a), trials_with_label(b, label_b)];
         let label = String::new();
         return (vec![MatchedLevel { label, level, sides }], [vec![], vec![]]);
     }
     let common = |(label, level): &(String, Level)| MatchedLevel {
         label: label.clone(),
         level: Some(*level),
-        sides: [of_label(a, label), of_label(b, label)],
+        sides: [trials_with_label(a, label), trials_with_label(b, label)],
     };
     let has = |labels: &[(String, Level)], label: &str| labels.iter().any(|(l, _)| l == label);
     let only = |ours: &[(String, Level)], theirs: &[(String, Level)]| -> Vec<String> {
-        let lone = ours.iter().filter(|(l, _)| !has(theirs, l));
-        lone.map(|(l, _)| l.clone()).collect()
+        ours.iter().filter(|(l, _)| !has(theirs, l)).map(|(l, _)| l.clone()).collect()
     };
     let both = labels_a.iter().filter(|(l, _)| has(&labels_b, l));
     (both.map(common).collect(), [only(&labels_a, &labels_b), only(&labels_b, &labels_a)])
@@ -77,20 +77,18 @@ fn counted(report: &Report) -> impl Iterator<Item = &TrialReport> {
     report.trials.iter().filter(move |t| !users || is_of_users(t))
 }
 
-fn of_label<'a>(reports: &[&'a Report], label: &str) -> LevelTrials<'a> {
-    let of = |r: &&'a Report| r.trials.iter().filter(|t| t.label == label).collect();
-    reports.iter().map(of).collect()
+fn trials_with_label<'a>(reports: &[&'a Report], label: &str) -> LevelTrials<'a> {
+    reports.iter().map(|r| r.trials.iter().filter(|t| t.label == label).collect()).collect()
 }
 
 /// Timing of all trials; `None` if one has none.
 fn timings<'a>(trials: &LevelTrials<'a>) -> Option<Vec<&'a TimingReport>> {
-    let all = trials.iter().flatten();
-    all.map(|t| t.timing()).collect()
+    trials.iter().flatten().map(|t| t.timing()).collect()
 }
 
 impl<'a> MatchedLevel<'a> {
     /// Slices of two targets, each as a run of its own.
-    pub(super) fn of_slices(sides: [&'a [TrialReport]; 2]) -> MatchedLevel<'a> {
+    pub(super) fn from_slices(sides: [&'a [TrialReport]; 2]) -> MatchedLevel<'a> {
         MatchedLevel {
             label: String::new(),
             level: None,
@@ -102,14 +100,15 @@ impl<'a> MatchedLevel<'a> {
 impl MatchedLevel<'_> {
     /// The rows of this level.
     pub(super) fn drafts(&self, kind: Kind) -> Vec<RowDraft> {
-        let drafts = statistics_of(kind).filter_map(|row| {
-            let subject = self.subject(row.key, row.unit.name(), row.better);
-            match row.source {
-                StatisticSource::Share(_) => self.share(subject, &failed),
-                _ => self.figure(subject, row.spread, &|t| estimate(row, t)),
-            }
-        });
-        drafts.collect()
+        compared_statistics(kind)
+            .filter_map(|row| {
+                let subject = self.subject(row.key, row.unit.name(), row.better);
+                match row.source {
+                    StatisticSource::Share(_) => self.share(subject, &failed),
+                    _ => self.figure(subject, row.spread, &|t| estimate(row, t)),
+                }
+            })
+            .collect()
     }
 
     /// All trials of A, and all of B.
@@ -139,17 +138,16 @@ impl MatchedLevel<'_> {
         }
     }
 
-    /// The row of a figure; `None` where neither side has it. `of` gives the figure of a trial,
-    /// `spread` its usual spread between runs.
+    /// The row of a figure; `None` where neither side has it. `estimate_of` gives the figure of a
+    /// trial, `spread` its usual spread between runs.
     pub(super) fn figure(
         &self,
         subject: RowSubject,
         spread: f64,
-        of: &dyn Fn(&TrialReport) -> Option<LogEstimate>,
+        estimate_of: &dyn Fn(&TrialReport) -> Option<LogEstimate>,
     ) -> Option<RowDraft> {
         let estimates = |side: &LevelTrials, is_valid_only| -> Vec<LogEstimate> {
-            let of_report = |t: &Vec<&TrialReport>| pooled(of, t, is_valid_only);
-            side.iter().filter_map(of_report).collect()
+            side.iter().filter_map(|trials| pooled(estimate_of, trials, is_valid_only)).collect()
         };
         let [a, b] = self.sides.each_ref().map(|side| estimates(side, true));
         let value = |side: &LevelTrials, valid: &[LogEstimate]| {
@@ -213,10 +211,9 @@ impl MatchedLevel<'_> {
         subject: RowSubject,
         failed: &dyn Fn(&TrialReport) -> FailureCount,
     ) -> Option<RowDraft> {
-        let shares = |side: &LevelTrials| shares(side, failed);
-        let [a, b] = self.sides.each_ref().map(shares);
+        let [a, b] = self.sides.each_ref().map(|side| shares(side, failed));
         let reason = self.why_unknown(&subject.row.metric, &[], &[]);
-        difference::share_draft(subject, &a, &b, reason)
+        share_draft(subject, &a, &b, reason)
     }
 
     /// Subject of a row of this level.
@@ -237,12 +234,12 @@ fn sound<'a>(trials: &[&'a TrialReport], is_valid_only: bool) -> Vec<&'a TrialRe
 }
 
 fn pooled(
-    of: &dyn Fn(&TrialReport) -> Option<LogEstimate>,
+    estimate_of: &dyn Fn(&TrialReport) -> Option<LogEstimate>,
     trials: &[&TrialReport],
     is_valid_only: bool,
 ) -> Option<LogEstimate> {
     let used = sound(trials, is_valid_only);
-    let estimates: Vec<LogEstimate> = used.iter().filter_map(|t| of(t)).collect();
+    let estimates: Vec<LogEstimate> = used.iter().filter_map(|t| estimate_of(t)).collect();
     LogEstimate::pooled(&estimates)
 }
 

@@ -6,7 +6,7 @@ use super::difference::Difference;
 use super::draft::{self, RowDraft};
 use super::host_speed::host_speed;
 use super::levels::MatchedLevel;
-use super::metrics::{estimate, statistics_of};
+use super::metrics::{compared_statistics, estimate};
 use super::report::{ComparedRun, ComparedSide, Comparison};
 use crate::report::Kind;
 use crate::trial::report::{TrialReport, Verdict};
@@ -55,10 +55,9 @@ pub fn compare_live(a: &LiveSide, b: &LiveSide, knee_version: &str) -> Result<Co
     if slices.iter().any(|side| side.is_empty()) {
         return Err("nothing to compare: not one round was made".to_owned());
     }
-    let matched = MatchedLevel::of_slices(slices);
+    let matched = MatchedLevel::from_slices(slices);
     let speed = host_speed(std::iter::once((a.slices.iter(), b.slices.iter())));
-    let drafts = matched.drafts(Kind::Run).into_iter();
-    let drafts = drafts.map(|draft| {
+    let drafts = matched.drafts(Kind::Run).into_iter().map(|draft| {
         let draft = in_rounds(draft, slices);
         match speed {
             Some(speed) => speed.explain(draft),
@@ -86,10 +85,10 @@ pub fn compare_live(a: &LiveSide, b: &LiveSide, knee_version: &str) -> Result<Co
 
 /// Replaces the difference between runs by that within rounds.
 fn in_rounds(draft: RowDraft, slices: [&[TrialReport]; 2]) -> RowDraft {
-    let mut all = statistics_of(Kind::Run);
     let metric = &draft.subject.row.metric;
-    let figure = all.find(|row| row.key == metric && row.unit != StatisticUnit::Percent);
-    let Some(row) = figure else {
+    let Some(row) = compared_statistics(Kind::Run)
+        .find(|row| row.key == metric && row.unit != StatisticUnit::Percent)
+    else {
         return draft;
     };
     let fit = fitted(row, slices);
@@ -105,17 +104,14 @@ fn in_rounds(draft: RowDraft, slices: [&[TrialReport]; 2]) -> RowDraft {
 
 /// Fits a figure over the rounds that have it on both sides.
 fn fitted(row: &TrialStatistic, [a, b]: [&[TrialReport]; 2]) -> Option<RoundsFit> {
-    let value = |t: &TrialReport| {
-        let estimate = estimate(row, t).filter(|_| t.verdict == Verdict::Valid);
-        estimate.map(|e| e.log)
-    };
-    let rounds = a.iter().zip(b).filter_map(|(a, b)| Some([value(a)?, value(b)?]));
-    let rounds: Vec<[f64; 2]> = rounds.collect();
-    let cells = rounds.iter().enumerate().flat_map(|(round, values)| {
-        let of = move |(level, value): (usize, &f64)| BlockCell { level, round, value: *value };
-        values.iter().enumerate().map(of)
-    });
-    let cells: Vec<BlockCell> = cells.collect();
+    let value =
+        |t: &TrialReport| estimate(row, t).filter(|_| t.verdict == Verdict::Valid).map(|e| e.log);
+    let rounds: Vec<[f64; 2]> =
+        a.iter().zip(b).filter_map(|(a, b)| Some([value(a)?, value(b)?])).collect();
+    let mut cells = Vec::new();
+    for (round, values) in rounds.iter().enumerate() {
+        cells.extend((0..2).map(|level| BlockCell { level, round, value: values[level] }));
+    }
     fit(&cells, 2, rounds.len())
 }
 

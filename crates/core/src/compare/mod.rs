@@ -9,6 +9,7 @@ mod anatomy;
 mod answer;
 mod difference;
 mod draft;
+mod estimate;
 mod host_speed;
 mod levels;
 mod live;
@@ -117,7 +118,7 @@ const GIVE_SEVERAL: &str = "one run on a side tells little then; give several of
 const ELSEWHERE: &str = "put the target on other processors";
 
 fn drafts(a: &[&Report], b: &[&Report], matched: &[MatchedLevel]) -> Vec<RowDraft> {
-    let of_tables = match (&a[0].conclusion, &b[0].conclusion) {
+    let table_drafts = match (&a[0].conclusion, &b[0].conclusion) {
         (Conclusion::Sweep(x), Conclusion::Sweep(y))
             if a[0].trials.is_empty() || b[0].trials.is_empty() =>
         {
@@ -125,32 +126,34 @@ fn drafts(a: &[&Report], b: &[&Report], matched: &[MatchedLevel]) -> Vec<RowDraf
         }
         _ => None,
     };
-    let overall = of_tables.unwrap_or_else(|| overall::drafts(a, b));
+    let overall = table_drafts.unwrap_or_else(|| overall::drafts(a, b));
     let kind = a[0].command.kind;
     // An average over before, during and after an overload says nothing of any of them.
     let has_levels = kind != Kind::Recover;
-    let levels = matched.iter().filter(|_| has_levels);
-    let of_levels = levels.flat_map(|m| m.drafts(kind));
+    let level_drafts = matched.iter().filter(|_| has_levels).flat_map(|m| m.drafts(kind));
     // Many levels would have hundreds of rows, and every row hides differences of the others.
-    let of_steps = match matched {
+    let step_drafts = match matched {
         [only] if has_levels && only.label.is_empty() => {
             [steps::drafts(only), steps::agent_drafts(only)].concat()
         }
         _ => Vec::new(),
     };
-    let all = overall.into_iter().chain(of_levels).chain(of_steps);
-    all.collect()
+    overall.into_iter().chain(level_drafts).chain(step_drafts).collect()
 }
 
 fn nothing_in_common(a: &[NamedReport], b: &[NamedReport], only: &[Vec<String>; 2]) -> String {
-    let has = |side: &[NamedReport], labels: &[String]| match labels {
+    let describe = |side: &[NamedReport], labels: &[String]| match labels {
         [] => format!("knee {}", side[0].report.command),
         labels if labels.len() > 4 => {
             format!("knee {} with {}, …", side[0].report.command, labels[..4].join(", "))
         }
         labels => format!("knee {} with {}", side[0].report.command, list(labels)),
     };
-    format!("nothing in common to compare: A is of {}, B of {}", has(a, &only[0]), has(b, &only[1]))
+    format!(
+        "nothing in common to compare: A is of {}, B of {}",
+        describe(a, &only[0]),
+        describe(b, &only[1])
+    )
 }
 
 fn side(reports: &[NamedReport]) -> ComparedSide {

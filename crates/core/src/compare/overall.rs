@@ -1,8 +1,9 @@
 //! Rows of the conclusions of experiments as a whole.
 
-use super::difference::{self, FailureCount, RunSpread, ShareSample, difference, of_pairs};
-use super::draft::{RowDraft, RowSubject};
-use super::metrics::LogEstimate;
+use super::difference::{FailureCount, RunSpread, ShareSample, difference, paired_difference};
+use super::draft::{RowDraft, RowSubject, share_draft};
+use super::estimate::LogEstimate;
+use crate::experiment::latency::analysis::PATH_FIGURES;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::experiment::overload::report::OverloadConclusion;
 use crate::experiment::recover::report::RecoverConclusion;
@@ -27,9 +28,12 @@ const NO_SPREAD: &str = "nothing tells how far it varies: several reports on eac
 /// Rows of the conclusions, if both sides are of the same kind.
 pub(super) fn drafts(a: &[&Report], b: &[&Report]) -> Vec<RowDraft> {
     match (&a[0].conclusion, &b[0].conclusion) {
-        (Conclusion::Sweep(_), Conclusion::Sweep(_)) => sweep(&of(a, sweep_of), &of(b, sweep_of)),
+        (Conclusion::Sweep(_), Conclusion::Sweep(_)) => {
+            let [a, b] = [a, b].map(|side| conclusions(side, sweep_conclusion));
+            sweep(&a, &b)
+        }
         (Conclusion::Overload(_), Conclusion::Overload(_)) => {
-            let [a, b] = [of(a, overload_of), of(b, overload_of)];
+            let [a, b] = [a, b].map(|side| conclusions(side, overload_conclusion));
             vec![capacity(&a, &b)]
         }
         (Conclusion::Recover(_), Conclusion::Recover(_)) => recover(a, b),
@@ -40,28 +44,28 @@ pub(super) fn drafts(a: &[&Report], b: &[&Report]) -> Vec<RowDraft> {
 }
 
 /// The conclusions of a side that are of one kind.
-fn of<'a, C>(
+fn conclusions<'a, C>(
     reports: &[&'a Report],
     conclusion: fn(&'a Conclusion) -> Option<&'a C>,
 ) -> Vec<&'a C> {
     reports.iter().filter_map(|r| conclusion(&r.conclusion)).collect()
 }
 
-fn sweep_of(conclusion: &Conclusion) -> Option<&SweepConclusion> {
+fn sweep_conclusion(conclusion: &Conclusion) -> Option<&SweepConclusion> {
     match conclusion {
         Conclusion::Sweep(sweep) => Some(sweep),
         _ => None,
     }
 }
 
-fn overload_of(conclusion: &Conclusion) -> Option<&OverloadConclusion> {
+fn overload_conclusion(conclusion: &Conclusion) -> Option<&OverloadConclusion> {
     match conclusion {
         Conclusion::Overload(overload) => Some(overload),
         _ => None,
     }
 }
 
-fn recover_of(conclusion: &Conclusion) -> Option<&RecoverConclusion> {
+fn recover_conclusion(conclusion: &Conclusion) -> Option<&RecoverConclusion> {
     match conclusion {
         Conclusion::Recover(recover) => Some(recover),
         _ => None,
@@ -88,12 +92,13 @@ fn sweep(a: &[&SweepConclusion], b: &[&SweepConclusion]) -> Vec<RowDraft> {
     };
     let knee =
         |sweep: &&SweepConclusion| LogEstimate::with_ci95(sweep.knee_vusers?, sweep.knee_ci95);
-    let all = |side: &[&SweepConclusion], of: fn(&&SweepConclusion) -> Option<LogEstimate>| {
-        side.iter().filter_map(of).collect::<Vec<_>>()
+    let estimates = |side: &[&SweepConclusion],
+                     estimate: fn(&&SweepConclusion) -> Option<LogEstimate>| {
+        side.iter().filter_map(estimate).collect::<Vec<_>>()
     };
     let max = RowSubject::new("max_throughput_per_s", "per_s", Better::More);
-    let mut drafts = vec![figures(max, &all(a, most), &all(b, most), SPREAD_FITTED)];
-    let (knee_a, knee_b) = (all(a, knee), all(b, knee));
+    let mut drafts = vec![figures(max, &estimates(a, most), &estimates(b, most), SPREAD_FITTED)];
+    let (knee_a, knee_b) = (estimates(a, knee), estimates(b, knee));
     if !knee_a.is_empty() && !knee_b.is_empty() {
         let knee = RowSubject::new("knee_vusers", "users", Better::Neither);
         drafts.push(figures(knee, &knee_a, &knee_b, SPREAD_FITTED));
@@ -103,11 +108,9 @@ fn sweep(a: &[&SweepConclusion], b: &[&SweepConclusion]) -> Vec<RowDraft> {
 
 /// Rows of two tables without intervals, compared level by level.
 pub(super) fn table(a: &SweepConclusion, b: &SweepConclusion) -> Vec<RowDraft> {
-    let pair = |of: fn(&SweepLevel) -> Option<f64>| -> Vec<(f64, f64)> {
-        let other = |level| b.levels.iter().find(|l| l.level == level).and_then(of);
-        let levels = a.levels.iter();
-        let pairs = levels.filter_map(|l| of(l).zip(other(l.level)));
-        pairs.collect()
+    let pair = |figure: fn(&SweepLevel) -> Option<f64>| -> Vec<(f64, f64)> {
+        let other = |level| b.levels.iter().find(|l| l.level == level).and_then(figure);
+        a.levels.iter().filter_map(|l| figure(l).zip(other(l.level))).collect()
     };
     let throughput = RowSubject::new("throughput_per_s", "per_s", Better::More);
     let p90 = RowSubject::new("p90_ns", "ns", Better::Less);
@@ -123,50 +126,54 @@ pub(super) fn table(a: &SweepConclusion, b: &SweepConclusion) -> Vec<RowDraft> {
 /// A row of figures that exist once for each of many scenarios, with their geometric means.
 fn paired(subject: RowSubject, pairs: &[(f64, f64)], spread: f64) -> Option<RowDraft> {
     let shown: Vec<&(f64, f64)> = pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).collect();
-    let value = |of: fn(&(f64, f64)) -> f64| {
-        let logs: Vec<f64> = shown.iter().map(|pair| of(pair).ln()).collect();
+    let value = |side: fn(&(f64, f64)) -> f64| {
+        let logs: Vec<f64> = shown.iter().map(|pair| side(pair).ln()).collect();
         (!logs.is_empty()).then(|| mean(&logs).exp())
     };
     let values = [value(|p| p.0), value(|p| p.1)];
     let few = "fewer than three figures to compare pair by pair";
-    (!pairs.is_empty()).then(|| RowDraft::of(subject, values, of_pairs(pairs, spread), few))
+    (!pairs.is_empty())
+        .then(|| RowDraft::of(subject, values, paired_difference(pairs, spread), few))
 }
 
 fn capacity(a: &[&OverloadConclusion], b: &[&OverloadConclusion]) -> RowDraft {
     let estimate = |c: &&OverloadConclusion| {
-        let served = c.sclients.iter().filter(|level| level.past_saturation);
-        let served = served.map(|level| &level.row);
-        let widest = served
-            .filter_map(|row| LogEstimate::with_ci95(row.served_per_s, row.served_ci95_per_s))
+        let widest = c
+            .sclients
+            .iter()
+            .filter(|level| level.past_saturation)
+            .filter_map(|level| {
+                LogEstimate::with_ci95(level.row.served_per_s, level.row.served_ci95_per_s)
+            })
             .max_by(|x, y| x.variance.unwrap_or(0.0).total_cmp(&y.variance.unwrap_or(0.0)));
         let bare = LogEstimate::bare(c.capacity_per_s)?;
         Some(widest.map_or(bare, |e| LogEstimate { log: bare.log, ..e }))
     };
-    let all = |side: &[&OverloadConclusion]| -> Vec<LogEstimate> {
+    let estimates = |side: &[&OverloadConclusion]| -> Vec<LogEstimate> {
         side.iter().filter_map(estimate).collect()
     };
     let capacity = RowSubject::new("capacity_per_s", "per_s", Better::More);
-    figures(capacity, &all(a), &all(b), SPREAD_FITTED)
+    figures(capacity, &estimates(a), &estimates(b), SPREAD_FITTED)
 }
 
 /// What is not served at the end, and the time until the service was back where it was.
 fn recover(a: &[&Report], b: &[&Report]) -> Vec<RowDraft> {
     let sample = |side: &[&Report]| {
-        let of_runs: Vec<Vec<FailureCount>> = side.iter().map(|r| unserved(r)).collect();
-        let runs = of_runs.iter().map(|counts| FailureCount::sum(counts.iter().copied()));
-        ShareSample { runs: runs.collect(), intervals: of_runs.concat() }
+        let counts_by_run: Vec<Vec<FailureCount>> = side.iter().map(|r| unserved(r)).collect();
+        let runs = counts_by_run.iter().map(|counts| FailureCount::sum(counts.iter().copied()));
+        ShareSample { runs: runs.collect(), intervals: counts_by_run.concat() }
     };
     let unserved = RowSubject::new("unserved_at_the_end_percent", "percent", Better::Less);
     let recovery = RowSubject::new("recovery_ns", "ns", Better::Less);
     let times = |side: &[&Report]| -> Vec<LogEstimate> {
-        let times = of(side, recover_of).into_iter().filter_map(|c| c.recovery_ns);
-        times.filter_map(|ns| LogEstimate::bare(ns.max(1) as f64)).collect()
+        conclusions(side, recover_conclusion)
+            .into_iter()
+            .filter_map(|c| LogEstimate::bare(c.recovery_ns?.max(1) as f64))
+            .collect()
     };
     let (times_a, times_b) = (times(a), times(b));
     let mut rows: Vec<RowDraft> =
-        difference::share_draft(unserved, &sample(a), &sample(b), NO_SPREAD.to_owned())
-            .into_iter()
-            .collect();
+        share_draft(unserved, &sample(a), &sample(b), NO_SPREAD.to_owned()).into_iter().collect();
     if !times_a.is_empty() && !times_b.is_empty() {
         rows.push(figures(recovery, &times_a, &times_b, SPREAD_WORST));
     }
@@ -175,39 +182,39 @@ fn recover(a: &[&Report], b: &[&Report]) -> Vec<RowDraft> {
 
 /// Requests that were not served, in the intervals of the last quarter of the time after a trigger.
 fn unserved(report: &Report) -> Vec<FailureCount> {
-    let Some((c, requests)) = recover_of(&report.conclusion)
+    let Some((c, requests)) = recover_conclusion(&report.conclusion)
         .and_then(|c| Some((c, report.trials.get(c.decisive_trial)?.requests()?)))
     else {
         return Vec::new();
     };
-    let after = requests.intervals.iter().filter(|i| i.start_ns >= c.after_ns);
-    let counts =
-        after.map(|i| FailureCount { hits: i.offered.saturating_sub(i.good), all: i.offered });
-    let counts: Vec<FailureCount> = counts.collect();
+    let counts: Vec<FailureCount> = requests
+        .intervals
+        .iter()
+        .filter(|i| i.start_ns >= c.after_ns)
+        .map(|i| FailureCount { hits: i.offered.saturating_sub(i.good), all: i.offered })
+        .collect();
     counts[counts.len() - counts.len().div_ceil(4)..].to_vec()
 }
 
 fn latency(a: &LatencyConclusion, b: &LatencyConclusion) -> Vec<RowDraft> {
-    let pair = |of: fn(&ScenarioRow) -> Option<f64>| -> Vec<(f64, f64)> {
+    let pair = |figure: fn(&ScenarioRow) -> Option<f64>| -> Vec<(f64, f64)> {
         let same = |x: &&ScenarioRow, y: &ScenarioRow| {
             (x.up, x.down, &x.congestion_control) == (y.up, y.down, &y.congestion_control)
         };
-        let other = |row| b.scenarios.iter().find(|x| same(x, row)).and_then(of);
-        let pairs = a.scenarios.iter().filter_map(|row| of(row).zip(other(row)));
-        pairs.collect()
+        let other = |row| b.scenarios.iter().find(|x| same(x, row)).and_then(figure);
+        a.scenarios.iter().filter_map(|row| figure(row).zip(other(row))).collect()
     };
-    let up = pair(|r| r.up_kib_per_s);
-    let down = pair(|r| r.down_kib_per_s);
-    let responsiveness = pair(|r| r.responsiveness_hz);
-    let smoothness = pair(|r| r.smoothness_hz);
-    let more = |metric, unit| RowSubject::new(metric, unit, Better::More);
-    let rows = [
-        paired(more("upload_kib_per_s", "kib_per_s"), &up, SPREAD_CAPACITY),
-        paired(more("download_kib_per_s", "kib_per_s"), &down, SPREAD_CAPACITY),
-        paired(more("responsiveness_hz", "hz"), &responsiveness, SPREAD_WORST),
-        paired(more("smoothness_hz", "hz"), &smoothness, SPREAD_WORST),
+    let figures = [
+        ("upload_kib_per_s", "kib_per_s", SPREAD_CAPACITY),
+        ("download_kib_per_s", "kib_per_s", SPREAD_CAPACITY),
+        ("responsiveness_hz", "hz", SPREAD_WORST),
+        ("smoothness_hz", "hz", SPREAD_WORST),
     ];
-    rows.into_iter().flatten().collect()
+    let rows =
+        figures.into_iter().zip(&PATH_FIGURES).filter_map(|((metric, unit, spread), figure)| {
+            paired(RowSubject::new(metric, unit, Better::More), &pair(figure.of_row), spread)
+        });
+    rows.collect()
 }
 
 fn throttle(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<RowDraft> {
@@ -217,9 +224,11 @@ fn throttle(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<RowDraft> {
             methods.push(&row.method);
         }
     }
-    let of_method = |method: &str| {
-        let rows = a.table.iter().filter(|row| row.method == method);
-        let pairs: Vec<(f64, f64)> = rows
+    let waits = |method: &str| {
+        let pairs: Vec<(f64, f64)> = a
+            .table
+            .iter()
+            .filter(|row| row.method == method)
             .filter_map(|x| {
                 let same =
                     |y: &&WaitRow| (&y.method, &y.op, y.delay_ns) == (&x.method, &x.op, x.delay_ns);
@@ -231,8 +240,7 @@ fn throttle(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<RowDraft> {
         method.clone_into(&mut subject.row.label);
         paired(subject, &pairs, SPREAD_WAITS)
     };
-    let waits = methods.into_iter().filter_map(of_method);
-    waits.chain(rates(a, b)).collect()
+    methods.into_iter().filter_map(waits).chain(rates(a, b)).collect()
 }
 
 /// How well each way holds a rate.

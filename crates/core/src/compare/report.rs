@@ -97,14 +97,14 @@ pub enum ComparisonVerdict {
     Different,
     /// No difference beyond chance. The interval of the ratio bounds the size of a difference.
     Same,
-    /// Unknown, for the reason given. Of a whole comparison also where only large changes would have
-    /// shown.
+    /// Unknown, for the reason given. Of a whole comparison also where only large changes would
+    /// have shown.
     #[default]
     Unknown,
 }
 
 impl ComparisonVerdict {
-    /// What a change beyond chance means; `grew`: the value became larger.
+    /// The verdict of a change beyond chance; `grew`: the value became larger.
     pub(super) fn of_change(better: Better, grew: bool) -> ComparisonVerdict {
         match (better, grew) {
             (Better::Neither, _) => ComparisonVerdict::Different,

@@ -7,8 +7,9 @@ mod tests;
 
 use super::difference::FailureCount;
 use super::draft::{RowDraft, RowSubject};
+use super::estimate::LogEstimate;
 use super::levels::MatchedLevel;
-use super::metrics::{LogEstimate, of_times};
+use super::metrics::quantile_estimate;
 use crate::trial::report::{TargetReport, TimesReport, TrialReport};
 use crate::trial::sessions::{SessionReport, distinct};
 use crate::trial::statistics::{Better, SPREAD_P50, SPREAD_THROUGHPUT, StatisticSource, statistic};
@@ -32,8 +33,8 @@ fn percentile_drafts(
         let StatisticSource::Time { figure, .. } = statistic.source else {
             return None;
         };
-        let of = |t: &TrialReport| of_times(&figure, times(t)?, true);
-        matched.figure(subject(metrics(names)), statistic.spread, &of)
+        let estimate = |t: &TrialReport| quantile_estimate(&figure, times(t)?, true);
+        matched.figure(subject(metrics(names)), statistic.spread, &estimate)
     };
     PERCENTILES.into_iter().filter_map(draft).collect()
 }
@@ -42,9 +43,8 @@ fn percentile_drafts(
 pub(super) fn drafts(matched: &MatchedLevel) -> Vec<RowDraft> {
     let steps = common(matched, |t| steps(t).into_iter().map(|(name, _)| name).collect());
     let kinds = common(matched, |t| kinds(t).iter().map(|k| k.session.clone()).collect());
-    let of_steps = steps.iter().flat_map(|name| step_drafts(matched, name));
-    let of_kinds = kinds.iter().flat_map(|name| kind_drafts(matched, name));
-    of_steps.chain(of_kinds).collect()
+    let step_rows = steps.iter().flat_map(|name| step_drafts(matched, name));
+    step_rows.chain(kinds.iter().flat_map(|name| kind_drafts(matched, name))).collect()
 }
 
 /// Names that both sides have, in A's order.
@@ -62,13 +62,11 @@ fn steps(trial: &TrialReport) -> Vec<(String, &TargetReport)> {
     };
     let mut seen = BTreeMap::new();
     let targets = http.traffic.targets.iter();
-    let named = targets.map(|target| (distinct(target.target.clone(), &mut seen), target));
-    named.collect()
+    targets.map(|target| (distinct(target.target.clone(), &mut seen), target)).collect()
 }
 
 fn step<'a>(trial: &'a TrialReport, name: &str) -> Option<&'a TargetReport> {
-    let steps = steps(trial).into_iter();
-    steps.filter(|(of, _)| of == name).map(|(_, step)| step).next()
+    steps(trial).into_iter().find(|(step, _)| step == name).map(|(_, report)| report)
 }
 
 fn kinds(trial: &TrialReport) -> &[SessionReport] {
@@ -95,7 +93,7 @@ fn step_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
     let rate = matched.figure(rate_subject, SPREAD_THROUGHPUT, &rate);
     let times = percentile_drafts(
         matched,
-        |(of_step, _)| of_step,
+        |(step, _)| step,
         |metric| subject(metric, "ns", Better::Less),
         |t| Some(&step(t, name)?.response_time_ns),
     );
@@ -117,7 +115,7 @@ fn kind_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
     };
     let times = percentile_drafts(
         matched,
-        |(_, of_session)| of_session,
+        |(_, session)| session,
         |metric| subject(metric, "ns"),
         |t| Some(&kind(t, name)?.session_time_ns),
     );
@@ -142,8 +140,11 @@ fn agents(trial: &TrialReport) -> &[AgentMeasured] {
 /// A row for each agent that both sides have: its mean response time.
 pub(super) fn agent_drafts(matched: &MatchedLevel) -> Vec<RowDraft> {
     let [a, b] = matched.firsts().map(|first| first.map_or(&[][..], agents));
-    let common = a.iter().filter(|a| b.iter().any(|b| b.agent == a.agent));
-    let names: Vec<&str> = common.map(|a| a.agent.as_str()).collect();
+    let names: Vec<&str> = a
+        .iter()
+        .filter(|a| b.iter().any(|b| b.agent == a.agent))
+        .map(|a| a.agent.as_str())
+        .collect();
     if names.len() > ROWS_MAX {
         return Vec::new();
     }
@@ -194,8 +195,7 @@ mod agents_tests {
 
     fn rows(comparison: &Comparison) -> Vec<(&str, ComparisonVerdict, bool)> {
         let rows = comparison.rows.iter();
-        let of_agents = rows.filter_map(|r| Some((r.agent.as_deref()?, r.verdict, r.matters)));
-        of_agents.collect()
+        rows.filter_map(|r| Some((r.agent.as_deref()?, r.verdict, r.matters))).collect()
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! A figure over many runs of the same: where it changed, and whether the host did.
 
-use super::report::{
-    ComparisonRow, ComparisonVerdict, TrendChange, TrendReport, TrendRow, TrendRun,
-};
+use super::report::{ComparisonVerdict, TrendChange, TrendReport, TrendRow, TrendRun};
 use super::warnings::{differences, unlike_generators};
 use super::{NamedReport, compare, drafts, levels, nothing_in_common};
 use crate::report::Report;
@@ -32,12 +30,12 @@ pub struct History<'a> {
 
 impl<'a> History<'a> {
     /// The runs among these, in their order in time, that were made as the last was.
-    pub fn of(all: &[NamedReport<'a>]) -> History<'a> {
+    pub fn of(reports: &[NamedReport<'a>]) -> History<'a> {
         let mut history = History { runs: Vec::new(), invalid: 0, unlike: 0 };
-        let Some(last) = all.last() else {
+        let Some(last) = reports.last() else {
             return history;
         };
-        for named in all {
+        for named in reports {
             let is_alike = differences(last.report, named.report).is_empty()
                 && unlike_generators(last.report, named.report).is_empty();
             if !is_alike {
@@ -99,7 +97,12 @@ impl<'a> History<'a> {
             if drafts.is_empty() {
                 return Err(nothing_in_common(&self.runs[..1], &[*run], &only));
             }
-            drafts.retain(|draft| is_of_the_whole(&draft.subject.row));
+            // Rows of the whole, or of the only level.
+            drafts.retain(|draft| {
+                let row = &draft.subject.row;
+                let is_part = row.step.is_some() || row.session.is_some() || row.agent.is_some();
+                !is_part && row.unit != "percent"
+            });
             if number == 0 {
                 let rows = drafts.iter().map(|d| (d.subject.better, TrendRow::of(&d.subject.row)));
                 series = rows.collect();
@@ -122,9 +125,12 @@ impl<'a> History<'a> {
 
     fn row(&self, better: Better, row: TrendRow, version: &str) -> TrendRow {
         // A run without the figure says nothing.
-        let known = row.values.iter().enumerate();
-        let known = known.filter_map(|(at, value)| Some((at, (*value)?)));
-        let known: Vec<(usize, f64)> = known.filter(|(_, value)| *value > 0.0).collect();
+        let known: Vec<(usize, f64)> = row
+            .values
+            .iter()
+            .enumerate()
+            .filter_map(|(at, value)| Some((at, value.filter(|v| *v > 0.0)?)))
+            .collect();
         let logs: Vec<f64> = known.iter().map(|(_, value)| value.ln()).collect();
         let places = change_points(&logs, ALPHA);
         let ends = |number: usize| {
@@ -165,14 +171,8 @@ impl<'a> History<'a> {
     }
 }
 
-/// Rows of the whole, or of the only level.
-fn is_of_the_whole(row: &ComparisonRow) -> bool {
-    let is_part = row.step.is_some() || row.session.is_some() || row.agent.is_some();
-    !is_part && row.unit != "percent"
-}
-
-/// Why a change says nothing of the target: the speed of the host explains it, or the runs do not
-/// tell enough.
+/// Why a change says nothing of the target: the speed of the host explains it, or the runs are too
+/// few or vary too much.
 fn explained(
     row: &TrendRow,
     [before, after]: &[Vec<NamedReport<'_>>; 2],

@@ -25,16 +25,20 @@ pub(super) fn warnings(
     let mut warnings = Vec::new();
     warnings.extend(protocols(a, b));
     warnings.extend(specs(a, b));
-    warnings.extend(hosts(a, b));
+    let differing = unlike_generators(a[0].report, b[0].report);
+    if !differing.is_empty() {
+        warnings.push(format!("the generator was not the same in A and B: {}", list(&differing)));
+    }
     warnings.extend(clocks(a, b));
     for (side, reports) in [("A", a), ("B", b)] {
         for named in reports {
-            warnings.extend(of_report(&called(side, reports.len(), named.name), named.report));
+            warnings
+                .extend(report_warnings(&side_name(side, reports.len(), named.name), named.report));
         }
     }
     for (side, labels) in ["A", "B"].iter().zip(only) {
         if !labels.is_empty() {
-            let levels = some_of(labels);
+            let levels = level_range(labels);
             warnings.push(format!("only {side} has {levels}, which cannot be compared"));
         }
     }
@@ -45,11 +49,11 @@ pub(super) fn warnings(
 fn differing<T: Ord>(
     a: &[NamedReport],
     b: &[NamedReport],
-    of: impl Fn(&TrialReport) -> Option<T>,
+    value: impl Fn(&TrialReport) -> Option<T>,
 ) -> Option<[BTreeSet<T>; 2]> {
     let [a, b] = [a, b].map(|side| {
         let trials = side.iter().flat_map(|named| &named.report.trials);
-        trials.filter_map(&of).collect::<BTreeSet<T>>()
+        trials.filter_map(&value).collect::<BTreeSet<T>>()
     });
     (!a.is_empty() && !b.is_empty() && a != b).then_some([a, b])
 }
@@ -80,14 +84,14 @@ fn clocks(a: &[NamedReport], b: &[NamedReport]) -> Option<String> {
 }
 
 /// `A`, or where there are several, `A (file)`.
-fn called(side: &str, reports: usize, name: &str) -> String {
+fn side_name(side: &str, reports: usize, name: &str) -> String {
     match reports {
         1 => side.to_owned(),
         _ => format!("{side} ({name})"),
     }
 }
 
-fn some_of(labels: &[String]) -> String {
+fn level_range(labels: &[String]) -> String {
     match labels {
         [first, .., last] if labels.len() > 6 => {
             format!("{} levels from {first} to {last}", labels.len())
@@ -96,12 +100,12 @@ fn some_of(labels: &[String]) -> String {
     }
 }
 
-fn of_report(name: &str, report: &Report) -> Vec<String> {
+fn report_warnings(name: &str, report: &Report) -> Vec<String> {
     let mut warnings = Vec::new();
     let invalid = report.trials.iter().filter(|t| t.verdict == Verdict::Invalid);
-    let reasons: BTreeSet<&str> =
-        invalid.clone().flat_map(|t| t.invalid_because.iter().map(String::as_str)).collect();
-    let reasons: Vec<String> = reasons.into_iter().map(str::to_owned).collect();
+    let reasons: BTreeSet<String> =
+        invalid.clone().flat_map(|t| t.invalid_because.iter().cloned()).collect();
+    let reasons = Vec::from_iter(reasons);
     let because = if reasons.is_empty() { String::new() } else { format!(": {}", list(&reasons)) };
     match (invalid.count(), report.trials.len()) {
         (0, _) if report.verdict == Verdict::Invalid => {
@@ -116,12 +120,12 @@ fn of_report(name: &str, report: &Report) -> Vec<String> {
     }
     let moving = report.trials.iter().filter(|t| !t.stationary).count();
     if moving > 0 {
-        let of = match report.trials.len() {
+        let suffix = match report.trials.len() {
             1 => String::new(),
             all => format!(" in {moving} of {all} trials"),
         };
         warnings.push(format!(
-            "{name} was not stationary{of}: its figures moved while they were measured"
+            "{name} was not stationary{suffix}: its figures moved while they were measured"
         ));
     }
     if report.interrupted {
@@ -168,18 +172,18 @@ fn specs(a: &[NamedReport], b: &[NamedReport]) -> Vec<String> {
 pub(super) fn differences(a: &Report, b: &Report) -> Vec<String> {
     let keys: BTreeSet<&String> = a.spec.keys().chain(b.spec.keys()).collect();
     let has_levels = a.trials.len() > 1 || b.trials.len() > 1;
-    let mut found = Vec::new();
+    let mut differing = Vec::new();
     for key in keys {
         let name = key.as_str();
         if IRRELEVANT_OPTIONS.contains(&name) || has_levels && LEVEL_OPTIONS.contains(&name) {
             continue;
         }
-        let [of_a, of_b] = [a, b].map(|r| shown(name, r.spec.get(key)));
-        if of_a != of_b {
-            found.push(format!("{} ({of_a} and {of_b})", name.replace('_', " ")));
+        let [value_a, value_b] = [a, b].map(|r| shown(name, r.spec.get(key)));
+        if value_a != value_b {
+            differing.push(format!("{} ({value_a} and {value_b})", name.replace('_', " ")));
         }
     }
-    found
+    differing
 }
 
 /// An option's value as typed; of a target only the path, as hosts are what is compared.
@@ -200,20 +204,13 @@ fn shown(name: &str, value: Option<&Value>) -> String {
     }
 }
 
-/// A warning about generators that differ.
-fn hosts(a: &[NamedReport], b: &[NamedReport]) -> Option<String> {
-    let differing = unlike_generators(a[0].report, b[0].report);
-    (!differing.is_empty())
-        .then(|| format!("the generator was not the same in A and B: {}", list(&differing)))
-}
-
 /// `kernel (6.1 and 6.2)` for each fact of the host and of knee that differs.
 pub(super) fn unlike_generators(first: &Report, second: &Report) -> Vec<String> {
     let (x, y) = (&first.host, &second.host);
     let mut differing = Vec::new();
-    let mut note = |what: &str, of_a: &str, of_b: &str| {
-        if of_a != of_b && !of_a.is_empty() && !of_b.is_empty() {
-            differing.push(format!("{what} ({of_a} and {of_b})"));
+    let mut note = |what: &str, value_a: &str, value_b: &str| {
+        if value_a != value_b && !value_a.is_empty() && !value_b.is_empty() {
+            differing.push(format!("{what} ({value_a} and {value_b})"));
         }
     };
     note("CPUs", &x.cpus.to_string(), &y.cpus.to_string());

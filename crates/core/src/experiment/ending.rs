@@ -38,11 +38,7 @@ pub fn stopped_early(reason: &str, next_step: Option<String>) -> Finding {
 
 /// The target could not be reached, for this reason.
 pub fn unreachable(reason: &str) -> Finding {
-    UNREACHABLE.error(
-        format!("the target could not be reached: {reason}"),
-        [],
-        "start the target, or correct its address, then run it again",
-    )
+    UNREACHABLE.error(format!("the target could not be reached: {reason}"), [], UNREACHABLE.step())
 }
 
 /// The fleet cannot make the load, for this reason.
@@ -60,7 +56,7 @@ pub(super) fn interrupted(trials: usize) -> Finding {
     INTERRUPTED.info(
         format!("interrupted: this rests on {trials} {noun}, the last perhaps cut short"),
         [("trials", trials as f64)],
-        "run it again to its end",
+        INTERRUPTED.step(),
     )
 }
 
@@ -89,14 +85,13 @@ const CLEARLY_MORE: f64 = 1.05;
 /// target's most. Valid where no trial was made: nothing is claimed then.
 pub fn verdict<'a>(trials: impl IntoIterator<Item = &'a TrialReport>) -> Verdict {
     let trials: Vec<&TrialReport> = trials.into_iter().collect();
-    of_pairs(trials.iter().map(|t| (t.verdict, t.successes_per_s())))
+    pooled_verdict(trials.iter().map(|t| (t.verdict, t.successes_per_s())))
 }
 
-/// The same of each trial's verdict and a figure whose maximum counts, such as throughput.
-fn of_pairs(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
+/// [`verdict`] from each trial's verdict and its goodput.
+fn pooled_verdict(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
     let most = |verdict: Verdict| {
-        let such = trials.clone().filter(|(v, _)| *v == verdict);
-        such.map(|(_, per_s)| per_s).reduce(f64::max)
+        trials.clone().filter(|(v, _)| *v == verdict).map(|(_, per_s)| per_s).reduce(f64::max)
     };
     match (most(Verdict::Valid), most(Verdict::Invalid)) {
         (_, None) => Verdict::Valid,
@@ -137,7 +132,7 @@ mod tests {
             ("one above", &[(Valid, 100.0), (Invalid, 110.0)], Invalid),
         ];
         for (name, trials, expected) in cases {
-            assert_eq!(of_pairs(trials.iter().copied()), expected, "{name}");
+            assert_eq!(pooled_verdict(trials.iter().copied()), expected, "{name}");
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Experiments: pure policies that ask for trials and conclude, and what reports ask of
 //! conclusions.
+//!
+//! Each has a folder with its spec, the analysis of its trials, its policy, its findings and its
+//! report. [`Answer`] is what a report asks of any conclusion. [`conduct`] is the loop that all run
+//! in, `ending` how they end.
 
 pub mod ending;
 pub mod latency;
@@ -10,7 +14,7 @@ pub mod sweep;
 pub mod throttle;
 pub mod udp;
 
-use crate::consistency::{Contradictions, Said};
+use crate::consistency::{CheckedReport, ConsistencyCheck};
 use crate::finding::{Code, Finding, gravest_first};
 use crate::trial::findings::{GENERATOR_DISTORTED, RATE_MAX_REACHED};
 use crate::trial::report::{TrialReport, Verdict};
@@ -145,7 +149,7 @@ pub fn conduct_in_view<X: Experiment, E>(
         }
     };
     let Concluded { verdict, mut findings, conclusion } = experiment.conclude(&trials);
-    let made = trials.len();
+    let trial_count = trials.len();
     let trials = experiment.reported(&trials).unwrap_or(trials);
     if verdict == Verdict::Valid {
         let distortions = [GENERATOR_DISTORTED, RATE_MAX_REACHED];
@@ -162,7 +166,7 @@ pub fn conduct_in_view<X: Experiment, E>(
             let step = experiment.next_step_if_doomed();
             findings.push(ending::stopped_early(reason, step));
         }
-        EndReason::Interrupted => findings.push(ending::interrupted(made)),
+        EndReason::Interrupted => findings.push(ending::interrupted(trial_count)),
     }
     gravest_first(&mut findings);
     Ok(Conducted { trials, verdict, findings, conclusion, ended })
@@ -221,7 +225,7 @@ pub trait Answer {
     }
 
     /// Records contradictions within it or with the rest of the report.
-    fn check(&self, _said: Said<'_>, _found: &mut Contradictions) {}
+    fn check(&self, _report: CheckedReport<'_>, _check: &mut ConsistencyCheck) {}
 }
 
 /// The trial with the most responses per second.

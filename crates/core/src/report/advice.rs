@@ -45,11 +45,14 @@ fn without_present(step: &str, command: &str, spec: &BTreeMap<String, Value>) ->
 
 /// Whether a piece of advice names options, each at the value that it has.
 fn is_present(piece: &str, command: &str, spec: &BTreeMap<String, Value>) -> bool {
-    let words: Vec<&str> = piece.split_whitespace().map(bare).collect();
+    // Words without the marks around them.
+    let words: Vec<&str> = piece
+        .split_whitespace()
+        .map(|word| word.trim_matches(|c: char| "`'\",.;:()".contains(c)))
+        .collect();
     let raw: Vec<&str> = piece.split_whitespace().collect();
     let is_command = |word: &str| word.trim_start_matches('`') == "knee";
-    let of_another = |pair: &[&str]| is_command(pair[0]) && pair[1] != command;
-    if raw.windows(2).any(of_another) {
+    if raw.windows(2).any(|pair| is_command(pair[0]) && pair[1] != command) {
         return false;
     }
     let mut options = words.iter().enumerate().filter_map(|(at, word)| {
@@ -70,18 +73,12 @@ fn is_present(piece: &str, command: &str, spec: &BTreeMap<String, Value>) -> boo
     })
 }
 
-/// A word without the marks around it.
-fn bare(word: &str) -> &str {
-    word.trim_matches(|c: char| "`'\",.;:()".contains(c))
-}
-
 fn is_same(present: &Value, value: &str) -> bool {
     let text = match present {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         Value::Array(items) => {
-            let items = items.iter().map(|item| item.to_string().replace('"', ""));
-            items.collect::<Vec<_>>().join(",")
+            items.iter().map(|i| i.to_string().replace('"', "")).collect::<Vec<_>>().join(",")
         }
         Value::Null | Value::Bool(_) | Value::Object(_) => return false,
     };

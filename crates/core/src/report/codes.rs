@@ -26,18 +26,17 @@ pub struct CodeEntry {
 /// All codes, each in one chapter.
 pub fn chapters() -> Vec<CodeChapter> {
     let chapter = |title: &str, codes| CodeChapter { title: title.to_owned(), codes };
-    let of_any = chapter("Findings of any load on a target", findings::codes().collect());
-    let of_one = Kind::all().filter(|kind| !kind.codes().is_empty());
-    let of_one = of_one.map(|kind| {
+    let any_load = chapter("Findings of any load on a target", findings::codes().collect());
+    let by_kind = Kind::all().filter(|kind| !kind.codes().is_empty()).map(|kind| {
         let title = format!("Findings of knee {}", Command::of(kind));
         chapter(&title, kind.codes())
     });
-    let of_the_end = [
+    let other = [
         chapter("Findings of an experiment that ended early", ending::CODES.to_vec()),
         chapter("The verdict INVALID", vec![validity::INVALID]),
         chapter("Reasons for INVALID", validity::reasons().collect()),
     ];
-    [of_any].into_iter().chain(of_one).chain(of_the_end).collect()
+    [any_load].into_iter().chain(by_kind).chain(other).collect()
 }
 
 /// All codes in the order of the chapters.
@@ -72,9 +71,9 @@ mod tests {
 
     #[test]
     fn codes_are_found_in_any_spelling_and_invalid_has_reasons() {
-        let found = entry("Past-Knee").expect("a finding of a sweep");
-        assert_eq!(found.code.name, "past_knee");
-        assert!(found.reasons.is_empty());
+        let past_knee = entry("Past-Knee").expect("a finding of a sweep");
+        assert_eq!(past_knee.code.name, "past_knee");
+        assert!(past_knee.reasons.is_empty());
         let invalid = entry("invalid").expect("the verdict");
         assert!(invalid.reasons.iter().any(|r| r.name == "fell_behind"));
         assert!(entry("past").is_none());

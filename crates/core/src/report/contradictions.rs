@@ -4,7 +4,7 @@
 //! check every conclusion that they draw. So each test of knee is a test of this as well.
 
 use super::Report;
-use crate::consistency::{self, Contradictions, Said};
+use crate::consistency::{self, CheckedReport, ConsistencyCheck};
 use crate::experiment::Answer;
 use crate::finding::{Finding, Severity};
 use crate::trial::report::{TrialReport, Verdict};
@@ -12,20 +12,21 @@ use crate::trial::report::{TrialReport, Verdict};
 impl Report {
     /// Where it contradicts itself, a line for each place; none where it agrees.
     pub fn contradictions(&self) -> Vec<String> {
-        let said = Said { verdict: self.verdict, trials: &self.trials, findings: &self.findings };
-        contradictions(said, self.conclusion.answer())
+        let report =
+            CheckedReport { verdict: self.verdict, trials: &self.trials, findings: &self.findings };
+        contradictions(report, self.conclusion.answer())
     }
 }
 
 /// Contradictions of statements with each other or with the answer.
-pub(crate) fn contradictions(said: Said<'_>, answer: &dyn Answer) -> Vec<String> {
-    let mut found = Contradictions::default();
-    for trial in said.trials {
-        found.within(&trial.label, |found| consistency::check_trial(trial, found));
+pub(crate) fn contradictions(report: CheckedReport<'_>, answer: &dyn Answer) -> Vec<String> {
+    let mut check = ConsistencyCheck::default();
+    for trial in report.trials {
+        check.within(&trial.label, |check| consistency::check_trial(trial, check));
     }
-    check_findings(said, answer, &mut found);
-    answer.check(said, &mut found);
-    found.lines
+    check_findings(report, answer, &mut check);
+    answer.check(report, &mut check);
+    check.lines
 }
 
 /// Contradictions in an experiment that a test conducted.
@@ -33,12 +34,12 @@ pub(crate) fn contradictions(said: Said<'_>, answer: &dyn Answer) -> Vec<String>
 pub(crate) fn contradictions_of<C: Answer>(
     conducted: &crate::experiment::Conducted<crate::trial::report::TrialReport, C>,
 ) -> Vec<String> {
-    let said = Said {
+    let report = CheckedReport {
         verdict: conducted.verdict,
         trials: &conducted.trials,
         findings: &conducted.findings,
     };
-    contradictions(said, &conducted.conclusion)
+    contradictions(report, &conducted.conclusion)
 }
 
 /// Asserts that an experiment that a test conducted has no contradictions.
@@ -86,32 +87,31 @@ const FAILED_SHARE: f64 = 0.02;
 /// Number of operations that may fail without a finding.
 const FAILED_MIN: u64 = 5;
 
-fn check_findings(said: Said<'_>, answer: &dyn Answer, found: &mut Contradictions) {
-    for finding in said.findings {
-        found.within(&finding.code, |found| is_whole(finding, found));
+fn check_findings(report: CheckedReport<'_>, answer: &dyn Answer, check: &mut ConsistencyCheck) {
+    for finding in report.findings {
+        check.within(&finding.code, |check| check_finding(finding, check));
         let blames_generator =
             OF_THE_GENERATOR.contains(&finding.code.as_str()) && finding.severity > Severity::Info;
-        found.unless(said.verdict == Verdict::Invalid || !blames_generator, || {
+        check.require(report.verdict == Verdict::Invalid || !blames_generator, || {
             format!("VALID, and a finding says: {}", finding.text)
         });
     }
-    // Findings of an explanation are of the clients asked for: what it changes makes losses on
-    // purpose.
-    let trials = said.trials.iter().filter(|_| !answer.fails_on_purpose());
+    // An explanation changes settings so that there are losses: its trials are not checked.
+    let trials = report.trials.iter().filter(|_| !answer.fails_on_purpose());
     for trial in trials {
-        failures_are_named(said, trial, found);
+        failures_are_named(report, trial, check);
     }
-    if let [only] = said.trials {
-        found.unless(said.verdict == only.verdict, || {
-            format!("{:?}, and its only trial {:?}", said.verdict, only.verdict)
+    if let [only] = report.trials {
+        check.require(report.verdict == only.verdict, || {
+            format!("{:?}, and its only trial {:?}", report.verdict, only.verdict)
         });
     }
 }
 
-fn is_whole(finding: &Finding, found: &mut Contradictions) {
-    found.unless(!finding.text.trim().is_empty(), || "says nothing".into());
+fn check_finding(finding: &Finding, check: &mut ConsistencyCheck) {
+    check.require(!finding.text.trim().is_empty(), || "says nothing".into());
     for (name, value) in &finding.evidence {
-        found.unless(value.is_finite(), || format!("{name} is {value}"));
+        check.require(value.is_finite(), || format!("{name} is {value}"));
     }
     // What a server sent may have such words within others.
     let no_number = |word: &str| {
@@ -120,11 +120,15 @@ fn is_whole(finding: &Finding, found: &mut Contradictions) {
     };
     let mut words = finding.text.split_whitespace();
     let says = words.any(no_number) || finding.text.contains("unknown %");
-    found.unless(!says, || format!("says what is no number: {}", finding.text));
+    check.require(!says, || format!("says what is no number: {}", finding.text));
 }
 
 /// A target that fails is never reported without a finding that names how.
-fn failures_are_named(said: Said<'_>, trial: &TrialReport, found: &mut Contradictions) {
+fn failures_are_named(
+    report: CheckedReport<'_>,
+    trial: &TrialReport,
+    check: &mut ConsistencyCheck,
+) {
     // Pings that were out failed with their scenario, which says itself why it ended.
     if trial.flows().is_some_and(|flows| flows.is_aborted()) {
         return;
@@ -134,12 +138,12 @@ fn failures_are_named(said: Said<'_>, trial: &TrialReport, found: &mut Contradic
     if failed <= FAILED_MIN || (failed as f64) < FAILED_SHARE * outcomes.total() as f64 {
         return;
     }
-    let is_named = said.findings.iter().any(|finding| {
+    let is_named = report.findings.iter().any(|finding| {
         let code = finding.code.as_str();
         let is_trouble = finding.severity > Severity::Info && !NAMES_NO_FAILURE.contains(&code);
         is_trouble || NAMES_OVERLOAD.contains(&code)
     });
-    found.unless(is_named || said.verdict == Verdict::Invalid, || {
+    check.require(is_named || report.verdict == Verdict::Invalid, || {
         format!(
             "{}: {failed} of {} operations failed, and no finding says how",
             trial.label,

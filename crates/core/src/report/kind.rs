@@ -55,7 +55,7 @@ macro_rules! experiments {
             const NAMES: &[(Kind, &str)] = &[$((Kind::$kind, $name),)*];
 
             /// The conclusion in a document.
-            pub(super) fn conclusion_of(
+            pub(super) fn read_conclusion(
                 self,
                 document: serde_json::Value,
             ) -> Result<Conclusion, serde_json::Error> {
@@ -187,7 +187,7 @@ mod tests {
                 assert_eq!(Command::parse(&command.to_string()), Ok(command));
             }
             let conclusion = serde_json::to_value(kind.without_conclusion()).unwrap();
-            let read = kind.conclusion_of(conclusion).unwrap();
+            let read = kind.read_conclusion(conclusion).unwrap();
             assert_eq!(read, kind.without_conclusion());
         }
         for wrong in ["", "analyze", "Sweep", "analyze  sweep", "analyze run x"] {

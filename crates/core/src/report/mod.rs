@@ -87,7 +87,7 @@ impl Report {
     }
 }
 
-/// A report as it lies in a document, before `command` has told what its conclusion is.
+/// A report as it lies in a document, before `command` decides of which type its conclusion is.
 #[derive(Deserialize)]
 struct RawReport {
     schema: String,
@@ -114,7 +114,7 @@ impl TryFrom<RawReport> for Report {
     type Error = String;
 
     fn try_from(raw: RawReport) -> Result<Report, String> {
-        let conclusion = raw.command.kind.conclusion_of(raw.conclusion);
+        let conclusion = raw.command.kind.read_conclusion(raw.conclusion);
         let mut report = Report {
             conclusion: conclusion.map_err(|e| format!("conclusion: {e}"))?,
             schema: raw.schema,
@@ -161,10 +161,10 @@ pub fn check_schema(schema: &str) -> Result<(), String> {
 }
 
 /// A document of [`FIRST_SCHEMA`] as one of [`SCHEMA`]. Keys that a trial's kind does not have are
-/// left, as readers skip them. What is damaged stays as it is: reading it tells what is wrong.
+/// left, as readers skip them. What is damaged stays as it is: reading it returns an error.
 pub fn from_first_schema(mut document: Value) -> Value {
-    let command = document["command"].as_str().map(Command::parse);
-    let command = command.and_then(|command| Some(command.ok()?.kind));
+    let command = document["command"].as_str();
+    let command = command.and_then(|name| Some(Command::parse(name).ok()?.kind));
     if let Some(trials) = document.get_mut("trials").and_then(Value::as_array_mut) {
         for trial in trials.iter_mut().filter_map(Value::as_object_mut) {
             convert(trial, command);
@@ -177,7 +177,7 @@ pub fn from_first_schema(mut document: Value) -> Value {
 }
 
 fn convert(trial: &mut Map<String, Value>, command: Option<Kind>) {
-    let kind = kind_of(trial, command);
+    let kind = trial_kind(trial, command);
     trial.insert("kind".to_owned(), kind.into());
     let offered = trial.get_mut("offered").and_then(Value::as_object_mut);
     if let Some(offered) = offered.filter(|_| kind != "http") {
@@ -185,8 +185,8 @@ fn convert(trial: &mut Map<String, Value>, command: Option<Kind>) {
     }
 }
 
-/// The kind by name. Of a trial that did not end nothing tells how its operations ended.
-fn kind_of(trial: &Map<String, Value>, command: Option<Kind>) -> &'static str {
+/// The kind by name. Of a trial that did not end it is not known how its operations ended.
+fn trial_kind(trial: &Map<String, Value>, command: Option<Kind>) -> &'static str {
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let attempted = trial.get("attempted").map_or(0, number);
     let outcomes = trial.get("outcomes").and_then(Value::as_object);
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(kind("udp", rest()), "cut_short");
         assert_eq!(kind("latency", with("flows", whole())), "latency");
         assert_eq!(kind("latency", rest()), "cut_short");
-        // Nothing received in any way: the ledger tells how each datagram ended.
+        // Nothing received in any way: the ledger has how each datagram ended.
         assert_eq!(kind("udp", with("ledger", rest())), "udp");
     }
 

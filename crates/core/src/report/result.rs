@@ -4,7 +4,8 @@
 use super::Report;
 use crate::experiment::ending::{FLEET_LOST, STOPPED_EARLY, UNREACHABLE};
 use crate::threshold::{Threshold, ThresholdJudgement};
-use crate::trial::detail::{Detail, FlowsReport};
+use crate::trial::detail::Detail;
+use crate::trial::findings::{SCRIPT_ABORTED, SCRIPT_MARKED};
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::measure::Outcome;
 use serde::{Deserialize, Serialize};
@@ -58,10 +59,13 @@ impl Report {
     }
 
     fn reasons(&self) -> Vec<String> {
-        let ended = self.findings.iter();
-        let ended =
-            ended.filter(|f| [UNREACHABLE, FLEET_LOST, STOPPED_EARLY].iter().any(|&c| f.is(c)));
-        let mut reasons: Vec<String> = ended.map(|f| f.text.clone()).collect();
+        let ends = [UNREACHABLE, FLEET_LOST, STOPPED_EARLY, SCRIPT_ABORTED, SCRIPT_MARKED];
+        let mut reasons: Vec<String> = self
+            .findings
+            .iter()
+            .filter(|f| ends.iter().any(|&c| f.is(c)))
+            .map(|f| f.text.clone())
+            .collect();
         let tally = self.tally();
         if tally.succeeded == 0 && (reasons.is_empty() || tally.attempted > 0) {
             reasons.push(self.without_success(tally.attempted));
@@ -84,15 +88,15 @@ impl Report {
             .filter(|(count, _)| *count > 0)
             .collect();
         ends.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-        let kinds = ends.iter().take(KINDS_MAX);
-        let kinds: Vec<String> = kinds.map(|(count, name)| format!("{count} {name}")).collect();
+        let kinds: Vec<String> =
+            ends.iter().take(KINDS_MAX).map(|(count, name)| format!("{count} {name}")).collect();
         let noun = self.conclusion.answer().operation();
-        let of = match attempted {
+        let result = match attempted {
             1 => format!("the only {noun} did not succeed"),
             n => format!("none of {n} {noun}s succeeded"),
         };
         if kinds.is_empty() {
-            return of;
+            return result;
         }
         let malformed = |t: &TrialReport| {
             let http = t.http()?;
@@ -102,7 +106,7 @@ impl Report {
             Some(because) => format!("; the first: {because}"),
             None => self.hint_of_tls().to_owned(),
         };
-        format!("{of}: {}{remark}", kinds.join(", "))
+        format!("{result}: {}{remark}", kinds.join(", "))
     }
 
     /// A hint where a port may speak TLS to a load in cleartext: servers refuse such requests with
@@ -124,7 +128,8 @@ impl Report {
 
     /// Why nothing was measured, in words.
     fn without_measurement(&self) -> String {
-        let last = |of: fn(&TrialReport) -> Option<String>| self.trials.iter().rev().find_map(of);
+        let last =
+            |reason: fn(&TrialReport) -> Option<String>| self.trials.iter().rev().find_map(reason);
         if let Some(why) = last(|t| t.datagrams()?.service_lost.clone()) {
             return format!("what was received is not known: {why}");
         }
@@ -149,7 +154,7 @@ impl Report {
             return OperationTally { attempted: rows, succeeded: rows };
         }
         let mut tally = OperationTally::default();
-        for trial in self.trials.iter().map(of_trial) {
+        for trial in self.trials.iter().map(trial_tally) {
             tally.attempted += trial.attempted;
             tally.succeeded += trial.succeeded;
         }
@@ -157,7 +162,7 @@ impl Report {
     }
 }
 
-fn of_trial(trial: &TrialReport) -> OperationTally {
+fn trial_tally(trial: &TrialReport) -> OperationTally {
     let ok = trial.outcomes.count(Outcome::Ok) + trial.outcomes.count(Outcome::Served);
     let (attempted, succeeded) = match &trial.detail {
         // A response counts where it came: it may be of an attempt from before the window.
@@ -169,18 +174,14 @@ fn of_trial(trial: &TrialReport) -> OperationTally {
         Detail::Udp(udp) if udp.datagrams.service_lost.is_some() => (0, ok),
         Detail::Udp(udp) => (udp.ledger.sent(), ok),
         Detail::Latency(latency) => {
-            let carried = u64::from(has_carried(&latency.flows));
+            let flows = &latency.flows.flows;
+            let carried = u64::from(flows.iter().any(|flow| flow.goodput_kib_per_s > 0.0));
             (trial.attempted.max(carried), ok.max(carried))
         }
         // Only responses are known.
         Detail::CutShort => (trial.attempted, trial.completed),
     };
     OperationTally { attempted, succeeded: succeeded.min(attempted.max(1)) }
-}
-
-/// Whether any flow brought anything to its other end.
-fn has_carried(flows: &FlowsReport) -> bool {
-    flows.flows.iter().any(|flow| flow.goodput_kib_per_s > 0.0)
 }
 
 /// A threshold that was asked for with `--fail-if`.
@@ -210,8 +211,7 @@ impl ThresholdReport {
 
     /// Why it was not kept, one line for each trial.
     pub fn failures(&self) -> impl Iterator<Item = &String> {
-        let all = [&self.crossed, &self.undecided, &self.undetermined];
-        all.into_iter().flatten()
+        [&self.crossed, &self.undecided, &self.undetermined].into_iter().flatten()
     }
 }
 
@@ -256,8 +256,8 @@ pub fn judge_thresholds(thresholds: &[Threshold], report: &Report) -> Vec<Thresh
 
 /// The thresholds that a stored report was to keep: those of `--fail-if` in its spec.
 pub(super) fn asked_for(report: &Report) -> Vec<Threshold> {
-    let asked = report.spec.get("fail-if").and_then(|v| v.as_array());
-    let texts = asked.into_iter().flatten().filter_map(|v| v.as_str());
+    let expressions = report.spec.get("fail-if").and_then(|v| v.as_array());
+    let texts = expressions.into_iter().flatten().filter_map(|v| v.as_str());
     texts.filter_map(|text| Threshold::parse(text).ok()).collect()
 }
 

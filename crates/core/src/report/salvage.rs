@@ -19,7 +19,7 @@ pub struct PartialExperiment {
     pub so_far: Report,
     /// Number of trials that had ended.
     pub ended: usize,
-    /// The trial that was running, as far as its intervals tell of it.
+    /// The trial that was running, as far as its intervals show it.
     pub running: Option<RunningTrial>,
     /// Whether it still goes on, so that more will come.
     pub goes_on: bool,
@@ -83,13 +83,13 @@ fn cut_short(ended: usize, running: Option<&RunningTrial>, goes_on: bool) -> Fin
     if let Some(trial) = running {
         let kept_s = trial.kept_ns() as f64 / 1e9;
         evidence.insert("running_kept_s".to_owned(), kept_s);
-        let of = trial.planned_ns.map_or_else(String::new, |ns| {
+        let planned = trial.planned_ns.map_or_else(String::new, |ns| {
             evidence.insert("running_planned_s".to_owned(), ns as f64 / 1e9);
             format!(" of {:.3} s", ns as f64 / 1e9)
         });
         text.push_str(&format!(
-            "; of {} the intervals of the first {kept_s:.3} s{of} are kept, which tell neither how \
-             each operation ended nor whether the load was kept",
+            "; of {} the intervals of the first {kept_s:.3} s{planned} are kept, which tell \
+             neither how each operation ended nor whether the load was kept",
             trial.label
         ));
     }
@@ -129,12 +129,12 @@ impl RunningTrial {
         self.intervals.last().map_or(0, |i| i.end_ns)
     }
 
-    /// All that its intervals tell. Sums and rates are over all of them, transient included, since
-    /// what is cut off is judged by what comes later. How each operation ended is not known, so the
-    /// outcomes are empty.
+    /// The report from its intervals alone. Sums and rates are over all of them, transient
+    /// included, since what is cut off is judged by what comes later. How each operation ended is
+    /// not known, so the outcomes are empty.
     fn report(self) -> TrialReport {
         let kept_ns = self.kept_ns();
-        let sum = |of: fn(&Interval) -> u64| self.intervals.iter().map(of).sum::<u64>();
+        let sum = |figure: fn(&Interval) -> u64| self.intervals.iter().map(figure).sum::<u64>();
         let sent = sum(|i| i.sent.unwrap_or(0));
         let attempted = sum(|i| i.attempted).max(sent);
         let completed = sum(|i| i.completed);
@@ -154,7 +154,7 @@ impl RunningTrial {
             throughput_range_per_s: None,
             goodput_per_s: (completed > 0).then(|| per_s(completed)),
             outcomes: Outcomes::default(),
-            // Confidence would need the correlation of operations, which intervals do not tell.
+            // Confidence would need the correlation of operations, which intervals do not have.
             response_time_ns: times_report(&self.response, None),
             service_time_ns: TimesReport::default(),
             offered: OfferedReport {

@@ -1,5 +1,7 @@
 //! Thresholds: `--fail-if 'p99>200ms'`.
 
+mod metric;
+
 use crate::trial::figure::{Figure, FigureKind, TimesReport};
 use crate::trial::messages::TimesOf;
 use crate::trial::report::{TrialReport, Verdict};
@@ -20,11 +22,15 @@ pub struct Threshold {
     of: Option<String>,
     text: String,
     condition: ThresholdCondition,
+    /// It is kept where its step or metric is not there, as in k6.
+    may_be_absent: bool,
 }
 
 impl Threshold {
     /// Parses `METRIC OPERATOR BOUND`, or `invalid`; `STEP METRIC OPERATOR BOUND` for a step of a
     /// session, or for a session by its name.
+    ///
+    /// `metric NAME FIGURE OPERATOR NUMBER` is of a metric of a script, with k6's names of figures.
     ///
     /// Metrics are the rows of [`STATISTICS`] that have thresholds. Times have a duration
     /// (`200ms`), rates a rate (`5k/s`), `errors` a share (`0.1%`) or a number. Operators: `>`,
@@ -33,26 +39,36 @@ impl Threshold {
     /// # Errors
     /// One line that says what is wrong and what would be right.
     pub fn parse(text: &str) -> Result<Threshold, ParseError> {
-        let wrong = match Threshold::of_all(text) {
+        if let Some(of_metric) = text.trim_start().strip_prefix("metric ") {
+            return Threshold::of_metric(of_metric);
+        }
+        let error = match Threshold::unscoped(text) {
             Ok(threshold) => return Ok(threshold),
-            Err(wrong) => wrong,
+            Err(error) => error,
         };
         // A name may have blanks in it, and so may a threshold.
         let blanks = text.char_indices().filter(|(_, c)| c.is_whitespace());
         let mut scoped = blanks.rev().filter_map(|(at, _)| {
-            let of = Some(text[..at].trim()).filter(|of| !of.is_empty())?;
-            let threshold = Threshold::of_all(&text[at..]).ok()?;
-            Some(Threshold { of: Some(of.to_owned()), ..threshold })
+            let name = Some(text[..at].trim()).filter(|name| !name.is_empty())?;
+            let threshold = Threshold::unscoped(&text[at..]).ok()?;
+            Some(Threshold { of: Some(name.to_owned()), ..threshold })
         });
-        scoped.next().ok_or(wrong)
+        scoped.next().ok_or(error)
     }
 
-    fn of_all(text: &str) -> Result<Threshold, ParseError> {
+    /// A threshold on all operations.
+    fn unscoped(text: &str) -> Result<Threshold, ParseError> {
         Ok(Threshold {
             of: None,
             text: text.split_whitespace().collect(),
             condition: parse_condition(text)?,
+            may_be_absent: false,
         })
+    }
+
+    /// The same, kept where what it is of is not there.
+    pub fn or_absent(self) -> Threshold {
+        Threshold { may_be_absent: true, ..self }
     }
 
     /// The step, or session, that it is about, where it is not about all operations.
@@ -93,16 +109,23 @@ impl Threshold {
 
     /// Judges a trial by it.
     ///
-    /// It is undecided where too few operations ended to tell the figure, and what they tell of it
-    /// leaves both possible.
+    /// It is undecided where too few operations ended to determine the figure, and its bounds leave
+    /// both possible.
     pub fn judge(&self, trial: &TrialReport) -> ThresholdJudgement {
-        let Some(of) = &self.of else {
+        if let ThresholdCondition::Metric { name, figure, is, bound } = &self.condition {
+            return self.judge_metric(metric::value(name, *figure, trial), *is, *bound, trial);
+        }
+        let Some(name) = &self.of else {
             return self.judge_all(trial);
         };
-        match part_of(of, trial) {
+        match part_named(name, trial) {
             Some(part) => self.judge_all(&part),
+            None if self.may_be_absent => ThresholdJudgement::Kept(format!(
+                "{}: {self}: nothing was measured of '{name}'",
+                trial.label
+            )),
             None => ThresholdJudgement::Undecided(format!(
-                "{}: {self} is not decided: there is no step or session '{of}'",
+                "{}: {self} is not decided: there is no step or session '{name}'",
                 trial.label
             )),
         }
@@ -120,6 +143,7 @@ impl Threshold {
             ThresholdCondition::Invalid => {
                 return ThresholdJudgement::Kept(format!("{label}: the trial is valid"));
             }
+            ThresholdCondition::Metric { .. } => return self.judge(trial),
             ThresholdCondition::Bound { statistic, is, bound } => (*statistic, is, *bound),
         };
         let name = statistic.title;
@@ -170,7 +194,7 @@ pub enum ThresholdJudgement {
     Kept(String),
     /// Its condition holds.
     Crossed(String),
-    /// Too few operations tell the value.
+    /// Too few operations ended to determine the value.
     Undecided(String),
     /// The generator may have changed the value, and its range leaves both possible.
     Undetermined(String),
@@ -192,10 +216,21 @@ impl fmt::Display for Threshold {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum ThresholdCondition {
     Invalid,
-    Bound { statistic: &'static TrialStatistic, is: Operator, bound: f64 },
+    Bound {
+        statistic: &'static TrialStatistic,
+        is: Operator,
+        bound: f64,
+    },
+    /// A figure of a metric of a script.
+    Metric {
+        name: String,
+        figure: metric::MetricFigure,
+        is: Operator,
+        bound: f64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -204,6 +239,8 @@ enum Operator {
     AtLeast,
     Below,
     AtMost,
+    Equal,
+    NotEqual,
 }
 
 impl Operator {
@@ -213,6 +250,9 @@ impl Operator {
             Operator::AtLeast => value >= bound,
             Operator::Below => value < bound,
             Operator::AtMost => value <= bound,
+            // A bound is written in decimals.
+            Operator::Equal => (value - bound).abs() <= f64::EPSILON * bound.abs(),
+            Operator::NotEqual => !Operator::Equal.holds(value, bound),
         }
     }
 }
@@ -220,7 +260,7 @@ impl Operator {
 /// The knowledge that a trial gives of a statistic.
 enum KnownValue {
     Exactly(f64),
-    /// Between these two, both included, as too few operations tell more.
+    /// Between these two, both included, as too few operations ended.
     Within(f64, f64),
     /// Between these two, both included, as the generator may have changed it.
     Undetermined(f64, f64),
@@ -228,7 +268,7 @@ enum KnownValue {
 }
 
 fn known(statistic: &TrialStatistic, trial: &TrialReport) -> KnownValue {
-    let times = times_of(statistic, trial);
+    let times = statistic_times(statistic, trial);
     match (statistic.value(trial), statistic.source) {
         (_, StatisticSource::Count(_) | StatisticSource::Share(_))
             if trial.outcomes.total() == 0 =>
@@ -261,7 +301,10 @@ fn known(statistic: &TrialStatistic, trial: &TrialReport) -> KnownValue {
 }
 
 /// The times that a statistic is a figure of.
-fn times_of<'a>(statistic: &TrialStatistic, trial: &'a TrialReport) -> Option<&'a TimesReport> {
+fn statistic_times<'a>(
+    statistic: &TrialStatistic,
+    trial: &'a TrialReport,
+) -> Option<&'a TimesReport> {
     match statistic.source {
         StatisticSource::Time { of, .. } => of.of(&trial.response_time_ns, trial.messages()),
         _ => None,
@@ -270,7 +313,7 @@ fn times_of<'a>(statistic: &TrialStatistic, trial: &'a TrialReport) -> Option<&'
 
 /// Why a statistic is not known.
 fn why_unknown(statistic: &TrialStatistic, trial: &TrialReport) -> String {
-    let count = times_of(statistic, trial).map_or(0, |times| times.count);
+    let count = statistic_times(statistic, trial).map_or(0, |times| times.count);
     match (statistic.source, count) {
         (StatisticSource::Time { of, .. }, 0) if of != TimesOf::Response => {
             "no message came".to_owned()
@@ -319,7 +362,7 @@ fn shown(statistic: &TrialStatistic, value: f64) -> String {
 
 /// What a trial shows of this step or group of steps, with or without its session's name before it,
 /// or of this session.
-fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
+fn part_named(name: &str, trial: &TrialReport) -> Option<TrialReport> {
     let http = trial.http()?;
     let per_s = |count: u64| {
         let seconds = trial.duration_ns as f64 / 1e9;
@@ -347,10 +390,11 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
     let kind = || sessions?.kinds.iter().find(|kind| kind.session == name);
     let script = || sessions?.script.as_ref();
     let check = |name: &str| {
-        let all = || script().into_iter().flat_map(|script| &script.checks);
-        let sum = |of: &dyn Fn(&CheckReport) -> bool| {
-            let each = all().filter(|check| of(check));
-            let sum = each.fold((0, 0), |sum, one| (sum.0 + one.succeeded, sum.1 + one.failed));
+        let sum = |is_counted: &dyn Fn(&CheckReport) -> bool| {
+            let checks = script().into_iter().flat_map(|script| &script.checks);
+            let sum = checks
+                .filter(|check| is_counted(check))
+                .fold((0, 0), |sum, check| (sum.0 + check.succeeded, sum.1 + check.failed));
             Some(sum).filter(|(succeeded, failed)| succeeded + failed > 0)
         };
         match name {
@@ -383,36 +427,40 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
     Some(part)
 }
 
+/// The operator at the begin of a text, and what follows it.
+fn split_operator(text: &str) -> Option<(Operator, &str)> {
+    const OPERATORS: [(&str, Operator); 6] = [
+        (">=", Operator::AtLeast),
+        ("<=", Operator::AtMost),
+        ("==", Operator::Equal),
+        ("!=", Operator::NotEqual),
+        (">", Operator::Above),
+        ("<", Operator::Below),
+    ];
+    OPERATORS.into_iter().find_map(|(sign, is)| Some((is, text.strip_prefix(sign)?)))
+}
+
 fn parse_condition(text: &str) -> Result<ThresholdCondition, ParseError> {
     let shown = text.trim();
     if shown == "invalid" {
         return Ok(ThresholdCondition::Invalid);
     }
-    let Some(at) = shown.find(['<', '>']) else {
+    let compared = shown.find(['<', '>']);
+    let Some((at, (is, bound))) = compared.and_then(|at| Some((at, split_operator(&shown[at..])?)))
+    else {
         return Err(ParseError(format!(
             "'{shown}' compares nothing: give a metric, < or >, and a bound, such as p99>200ms, \
              throughput<5000 or errors>0.1%, or the word invalid"
         )));
     };
-    let (name, rest) = (shown[..at].trim(), &shown[at..]);
-    let (is, bound) = if let Some(bound) = rest.strip_prefix(">=") {
-        (Operator::AtLeast, bound)
-    } else if let Some(bound) = rest.strip_prefix("<=") {
-        (Operator::AtMost, bound)
-    } else if let Some(bound) = rest.strip_prefix('>') {
-        (Operator::Above, bound)
-    } else {
-        (Operator::Below, &rest[1..])
-    };
-    let (statistic, bound) = parse_bound(name, bound.trim())?;
+    let (statistic, bound) = parse_bound(shown[..at].trim(), bound.trim())?;
     Ok(ThresholdCondition::Bound { statistic, is, bound })
 }
 
 fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64), ParseError> {
     let rows = || {
-        let is_named = |row: &&TrialStatistic| row.name == name || row.title == name;
         let rows = STATISTICS.iter().filter(|row| row.has_thresholds);
-        rows.filter(is_named)
+        rows.filter(|row| row.name == name || row.title == name)
     };
     let is_share =
         |row: &&TrialStatistic| (row.unit == StatisticUnit::Percent) == bound.ends_with('%');
@@ -458,9 +506,10 @@ fn meant(name: &str) -> String {
     let bare: String = name.to_lowercase().replace(['(', ')'], "");
     let names = STATISTICS.iter().filter(|row| row.has_thresholds).map(|row| row.name);
     let elsewhere = ELSEWHERE.iter().find(|(theirs, _)| theirs.split(' ').any(|word| word == bare));
-    let nearest = names.min_by_key(|known| letters_apart(known, &bare));
     let most = LETTERS_MAX.min(bare.len() / 2);
-    let nearest = nearest.filter(|known| letters_apart(known, &bare) <= most);
+    let nearest = names
+        .min_by_key(|known| letters_apart(known, &bare))
+        .filter(|known| letters_apart(known, &bare) <= most);
     match elsewhere.map(|(_, ours)| *ours).or(nearest) {
         Some(known) => format!("did you mean {known}?"),
         None => "expected one such as errors, p99 or throughput;".to_owned(),
@@ -470,10 +519,10 @@ fn meant(name: &str) -> String {
 /// The least number of letters to change, add or leave out that makes one word of another.
 fn letters_apart(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, of_a) in a.chars().enumerate() {
+    for (i, letter_a) in a.chars().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, of_b) in b.chars().enumerate() {
-            let changed = diagonal + usize::from(of_a != of_b);
+        for (j, letter_b) in b.chars().enumerate() {
+            let changed = diagonal + usize::from(letter_a != letter_b);
             diagonal = row[j + 1];
             row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
         }

@@ -78,8 +78,8 @@ fn a_threshold_may_be_about_a_step_or_a_session() {
         assert_eq!(again, threshold, "{text}");
     }
     let other = Threshold::parse("checkout p99>1s").expect("a threshold");
-    let told = failed(&other, &trial).expect("not decided");
-    assert!(told.contains("no step or session 'checkout'"), "{told}");
+    let line = failed(&other, &trial).expect("not decided");
+    assert!(line.contains("no step or session 'checkout'"), "{line}");
 }
 
 #[test]
@@ -324,4 +324,67 @@ fn what_must_hold_gets_a_remark() {
         assert_eq!(found.is_some(), remark.is_some(), "{text}: {found:?}");
         assert!(found.unwrap_or_default().ends_with(remark.unwrap_or_default()), "{text}");
     }
+}
+
+#[test]
+fn metrics_of_scripts_have_the_figures_of_k6() {
+    use crate::trial::sessions::{
+        CheckReport, ScriptMetricReport, ScriptReport, SessionReport, SessionsReport,
+    };
+    let mut trial = trial();
+    trial.duration_ns = 2_000_000_000;
+    let metric = |metric: &str, value: Option<f64>| ScriptMetricReport {
+        metric: metric.to_owned(),
+        value,
+        ..ScriptMetricReport::default()
+    };
+    let script = ScriptReport {
+        checks: vec![CheckReport { succeeded: 9, failed: 1, ..CheckReport::default() }],
+        metrics: vec![
+            metric("orders", Some(40.0)),
+            ScriptMetricReport { hits: Some([1, 4]), ..metric("bad{kind:a=b}", None) },
+            ScriptMetricReport {
+                range: Some([1.0, 9.0]),
+                percentiles: [("50".to_owned(), 3.0), ("97".to_owned(), 8.0)].into(),
+                ..metric("waits", Some(4.0))
+            },
+        ],
+        ..ScriptReport::default()
+    };
+    trial.as_http_mut().sessions = Some(SessionsReport {
+        kinds: vec![SessionReport { completed: 7, failed: 3, ..SessionReport::default() }],
+        script: Some(script),
+        ..SessionsReport::default()
+    });
+    for (text, is_failed) in [
+        ("metric orders count<=39", false),
+        ("metric orders count<=40", true),
+        ("metric orders rate!=20", false),
+        ("metric bad{kind:a=b} rate > 0.2", true),
+        ("metric waits p(97)>=8", true),
+        ("metric waits p(97)>8", false),
+        ("metric waits med==3", true),
+        ("metric waits min<1", false),
+        ("metric waits max>=9", true),
+        ("metric waits avg>=4", true),
+        ("metric checks rate<0.9", false),
+        ("metric checks rate<=0.9", true),
+        ("metric iterations count==10", true),
+        ("metric http_reqs count<=0", false),
+        ("metric nothing count<=0", false),
+        ("metric waits p(42)>=0", false),
+    ] {
+        let threshold = Threshold::parse(text).unwrap();
+        assert_eq!(failed(&threshold, &trial).is_some(), is_failed, "{text}");
+        assert_eq!(Threshold::parse(&threshold.to_string()).unwrap(), threshold, "{text}");
+    }
+    for wrong in
+        ["metric waits", "metric p(9)>1", "metric a p(101)>1", "metric a b>1", "metric a count>x"]
+    {
+        assert!(Threshold::parse(wrong).is_err(), "{wrong}");
+    }
+    trial.as_http_mut().traffic.targets = vec![crate::trial::report::TargetReport::default()];
+    let named = Threshold::parse("nobody p99>1s").unwrap();
+    assert!(failed(&named, &trial).is_some());
+    assert!(failed(&named.or_absent(), &trial).is_none());
 }

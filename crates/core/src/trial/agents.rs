@@ -144,20 +144,19 @@ const MEAN_NS: f64 = 100_000.0;
 /// A share of failures differs by this many percentage points at least.
 const ERROR_POINTS: f64 = 1.0;
 
-/// The agent that differs most from the others by more than chance, if any does. It needs three to
-/// tell which of them is another.
+/// The agent that differs most from the others by more than chance, if any does. It takes three
+/// agents to see which one differs.
 pub(super) fn outlier(agents: &[AgentMeasured]) -> Option<AgentOutlier> {
-    let told: Vec<&AgentMeasured> = agents.iter().filter(|a| a.attempted > 0).collect();
-    if told.len() < 3 {
+    let active: Vec<&AgentMeasured> = agents.iter().filter(|a| a.attempted > 0).collect();
+    if active.len() < 3 {
         return None;
     }
-    let found = told.iter().enumerate().filter_map(|(n, own)| {
-        let others = || told.iter().enumerate().filter(move |(m, _)| *m != n);
-        let others = || others().map(|(_, a)| *a);
+    let outliers = active.iter().enumerate().filter_map(|(n, own)| {
+        let others = || active.iter().enumerate().filter(move |(m, _)| *m != n).map(|(_, a)| *a);
         let differs = mean_differs(own, others()).or_else(|| errors_differ(own, others()))?;
         Some(AgentOutlier { agent: own.agent.clone(), differs })
     });
-    found.max_by(|a, b| a.differs.weight().total_cmp(&b.differs.weight()))
+    outliers.max_by(|a, b| a.differs.weight().total_cmp(&b.differs.weight()))
 }
 
 fn mean_differs<'a>(
@@ -175,7 +174,7 @@ fn mean_differs<'a>(
     let (others_ns, their_error) = others[others.len() / 2];
     let apart = (own_ns - others_ns).abs();
     let chance = CHANCE_Z * error(own)?.hypot(their_error);
-    // The others have to agree among themselves, or nobody can say who differs.
+    // Unless the others agree among themselves, no single agent differs.
     let spread = others[others.len() - 1].0 - others[0].0;
     let matters = apart > chance.max(MEAN_SHARE * others_ns).max(MEAN_NS) && apart > 2.0 * spread;
     matters.then_some(AgentDifference::Mean { own_ns, others_ns })

@@ -15,8 +15,9 @@ use crate::trial::detail::HttpDetail;
 use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{sessions_report, unfit_report};
 use crate::trial::traffic::protocol_report;
-use knee_load::measure::error_share;
-use knee_load::measure::{GeneratorUse, Histogram, Interval, Measurement, Outcome, Trial};
+use knee_load::measure::{
+    GeneratorUse, Histogram, Interval, Measurement, Outcome, Trial, error_share,
+};
 use knee_load::spec::{ArrivalLaw, Load};
 use knee_load::stats::sample::{BATCHES_MIN, Z975, batch_means_ci95, design_effect, quantile_ci95};
 use knee_load::stats::stationarity::{
@@ -36,7 +37,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let outcomes = &measured.outcomes;
     let wait = trial.generator.wait.as_ref();
     let silence = silence(trial);
-    let flow = StationaryPart::of(measured, WindowKind::of(trial, &silence), &silence);
+    let flow = StationaryPart::of(trial, &silence);
     let effect =
         flow.response_stationary.then(|| design_effect(&measured.series, &measured.response));
     let ok_share = good_share(measured, trial);
@@ -83,12 +84,10 @@ pub fn assess(trial: &Trial) -> TrialReport {
 
 /// The share of the responses that goodput counts.
 fn good_share(measured: &Measurement, trial: &Trial) -> f64 {
-    let of_responses = measured.outcomes.good_share();
+    let share = measured.outcomes.good_share();
     match (&measured.messages, trial.spec.target.stream_bounds) {
-        (Some(messages), Some(_)) => {
-            of_responses * messages.good as f64 / messages.whole.max(1) as f64
-        }
-        _ => of_responses,
+        (Some(messages), Some(_)) => share * messages.good as f64 / messages.whole.max(1) as f64,
+        _ => share,
     }
 }
 
@@ -138,7 +137,7 @@ fn detail(
     }
 }
 
-/// What of a window counts for the throughput.
+/// The part of a window that counts for the throughput.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WindowKind {
     /// The whole slots after an initial transient.
@@ -218,19 +217,26 @@ struct StationaryPart {
 }
 
 /// A throughput that is uncertain by this share has a hole or a jump and is not one number …
-const UNTOLD_SHARE: f64 = 0.5;
+const UNDETERMINED_SHARE: f64 = 0.5;
 /// … unless chance alone, with so few operations, makes it uncertain by a fifth of that.
 const BEYOND_CHANCE: f64 = 5.0;
 
 impl StationaryPart {
-    fn of(measured: &Measurement, kind: WindowKind, silence: &SilenceReport) -> StationaryPart {
+    fn of(trial: &Trial, silence: &SilenceReport) -> StationaryPart {
+        let measured = &trial.measurement;
+        let kind = WindowKind::of(trial, silence);
         if measured.slices > 1 {
-            return StationaryPart::of_slices(measured);
+            return StationaryPart::mean_of_slices(measured);
         }
         let series = &measured.series;
         let slots = series.whole_slots(measured.window.length());
         let completed: f64 = series.completed.iter().sum();
-        let whole = &series.completed[..slots];
+        let whole = match trial.spec.load {
+            Load::Closed { .. } => &measured.smoothed()[..],
+            _ => &series.completed[..slots],
+        };
+        // Each is a mean over this number of slots.
+        let over = (slots + 1).saturating_sub(whole.len().max(1));
         let cut = transient_slots(whole);
         // A start that is slower than the rest never holds more than it. A target that became slow
         // leaves the rest with less.
@@ -243,17 +249,18 @@ impl StationaryPart {
         let transient = if is_kept { 0 } else { cut };
         let steady = &whole[transient..];
         let by_chance = Z975 / completed.sqrt();
-        let untold = UNTOLD_SHARE.max(BEYOND_CHANCE * by_chance);
+        let widest = UNDETERMINED_SHARE.max(BEYOND_CHANCE * by_chance);
         let determined = |slots: &[f64]| {
-            batch_means_ci95(slots).filter(|[lo, hi]| (hi - lo) / (hi + lo) < untold)
+            batch_means_ci95(slots).filter(|[lo, hi]| (hi - lo) / (hi + lo) < widest)
         };
         // A silence is a finding of its own, and neither a drift nor a jump.
-        let between = slots_between(silence, transient..slots, series.slot);
-        let judged: Vec<f64> = between.iter().map(|slot| series.completed[*slot]).collect();
+        let between = |slots, over| slots_between(silence, slots, over, series.slot);
+        let judged = between(transient..whole.len(), over);
+        let judged: Vec<f64> = judged.into_iter().map(|slot| whole[slot]).collect();
         // Enough values and no interval: they move as slowly as the window is long.
         let settled = judged.len() < BATCHES_MIN || determined(&judged).is_some();
         let throughput_stationary = settled && is_stationary(&judged, THROUGHPUT_SHARE);
-        let responses = series.means_ns(between.into_iter());
+        let responses = series.means_ns(between(transient..slots, 1).into_iter());
         let window_s = measured.window.length().as_secs_f64();
         let slot_s = series.slot.as_secs_f64();
         let throughput_per_s = if kind != WindowKind::Counted && !steady.is_empty() {
@@ -264,7 +271,7 @@ impl StationaryPart {
             0.0
         };
         // One operation more or less may have fallen to either side of the ends.
-        let grain_per_s = 1.0 / (slot_s * steady.len() as f64);
+        let grain_per_s = 1.0 / (slot_s * (slots - transient) as f64);
         let ci95 = determined(steady).filter(|_| throughput_stationary && measured.answered > 0);
         StationaryPart {
             throughput_per_s: (measured.answered > 0).then_some(throughput_per_s),
@@ -279,26 +286,10 @@ impl StationaryPart {
             completed,
         }
     }
-}
 
-/// The slots of a window that no silence touches, nor the time after it in which what waited is
-/// made up for: as long again.
-fn slots_between(silence: &SilenceReport, slots: Range<usize>, slot: Nanos) -> Vec<usize> {
-    let outages = silence.outages.iter().map(|outage| [outage.start_ns, outage.end_ns]);
-    let pauses = silence.pauses.iter().flat_map(|pauses| pauses.times_ns.iter().copied());
-    let silent: Vec<[i64; 2]> =
-        outages.chain(pauses).map(|[start, end]| [start, 2 * end - start]).collect();
-    let touches = |i: &usize| {
-        let [from, until] = [*i, i + 1].map(|i| (i as u64 * slot.0) as i64);
-        silent.iter().any(|[start, end]| from < *end && *start < until)
-    };
-    slots.filter(|i| !touches(i)).collect()
-}
-
-impl StationaryPart {
     /// The mean over slices: what lies between them is unknown, so that no statistic of a series
-    /// applies. The experiment that made them tells how they vary.
-    fn of_slices(measured: &Measurement) -> StationaryPart {
+    /// applies. The experiment that made them computes how they vary.
+    fn mean_of_slices(measured: &Measurement) -> StationaryPart {
         let series = &measured.series;
         let completed: f64 = series.completed.iter().sum();
         let covered_s = series.slot.as_secs_f64() * series.completed.len() as f64;
@@ -315,6 +306,25 @@ impl StationaryPart {
     }
 }
 
+/// The slots of a window from which on no silence touches this number of slots, nor the time after
+/// it in which what waited is made up for: as long again.
+fn slots_between(
+    silence: &SilenceReport,
+    slots: Range<usize>,
+    over: usize,
+    slot: Nanos,
+) -> Vec<usize> {
+    let outages = silence.outages.iter().map(|outage| [outage.start_ns, outage.end_ns]);
+    let pauses = silence.pauses.iter().flat_map(|pauses| pauses.times_ns.iter().copied());
+    let silent: Vec<[i64; 2]> =
+        outages.chain(pauses).map(|[start, end]| [start, 2 * end - start]).collect();
+    let touches = |i: &usize| {
+        let [from, until] = [*i, i + over].map(|i| (i as u64 * slot.0) as i64);
+        silent.iter().any(|[start, end]| from < *end && *start < until)
+    };
+    slots.filter(|i| !touches(i)).collect()
+}
+
 /// Response times of the operations that succeeded, where others did not.
 fn served(measured: &Measurement, effect: Option<f64>) -> Option<TimesReport> {
     let served = (!measured.failed.is_empty()).then(|| measured.response.without(&measured.failed));
@@ -329,7 +339,8 @@ pub(super) fn times_of_part(histogram: &Histogram, effect: Option<f64>) -> Times
     TimesReport { spectrum: Vec::new(), ..times_report(histogram, effect) }
 }
 
-/// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
+/// The figures of times. `effect` is the design effect of correlation; `None` where percentiles may
+/// not be bounded.
 pub(crate) fn times_report(histogram: &Histogram, effect: Option<f64>) -> TimesReport {
     let mut report = TimesReport {
         count: histogram.count(),
@@ -363,7 +374,8 @@ fn histogram_mean_ci95(histogram: &Histogram, effect: f64) -> Option<[u64; 2]> {
     (n >= MEAN_OBSERVATIONS_MIN).then_some(ends)
 }
 
-/// The same for times that may be censored; `shortest` is the smallest uncensored one.
+/// Like [`times_report`], for times that may be censored; `shortest` is the smallest uncensored
+/// one.
 fn operations_report(
     histogram: &Histogram,
     shortest: Option<Nanos>,
@@ -389,12 +401,6 @@ pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> Generator
         woken_by_target_per_s: None,
         wait: None,
     }
-}
-
-/// Share of the intervals in which operations started late by as much as a stall.
-fn stalled_share(intervals: &[Interval]) -> f64 {
-    let is_stalled = |i: &&Interval| i.pacing_error_ns_max.is_some_and(|ns| ns >= STALL_NS);
-    intervals.iter().filter(is_stalled).count() as f64 / intervals.len().max(1) as f64
 }
 
 pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
@@ -427,7 +433,12 @@ pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
         // The connects of an overload replace each other.
         each_stall_counts: matches!(trial.spec.load, Load::Overload(_)),
         in_phases: match trial.spec.load.schedule() {
-            Some((_, ArrivalLaw::Steps(_))) => Some(stalled_share(&measured.intervals)),
+            // Share of the intervals in which operations started late by as much as a stall.
+            Some((_, ArrivalLaw::Steps(_))) => {
+                let late = |i: &&Interval| i.pacing_error_ns_max.is_some_and(|ns| ns >= STALL_NS);
+                let stalled = measured.intervals.iter().filter(late).count();
+                Some(stalled as f64 / measured.intervals.len().max(1) as f64)
+            }
             _ => None,
         },
         agents_lost: trial

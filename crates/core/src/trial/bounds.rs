@@ -30,11 +30,6 @@ pub(crate) const BUSY_PERCENT: f64 = 95.0;
 /// A shorter window is spent on connecting, and a worker may well be busy all through it.
 pub(crate) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
 
-fn is_determined_time(at_least: u64, at_most: u64) -> bool {
-    let share = (at_most as f64 * DETERMINED_SHARE) as u64;
-    at_most.saturating_sub(at_least) <= DETERMINED.0.max(share)
-}
-
 /// Puts ranges in the place of the times of `report` that the trial does not determine, and says
 /// where the throughput is a bound. `fell_behind`: not all that was due was started.
 pub(super) fn bound(report: &mut TrialReport, trial: &Trial, fell_behind: bool) {
@@ -61,8 +56,8 @@ pub(super) fn bound(report: &mut TrialReport, trial: &Trial, fell_behind: bool) 
     }
     let clock = report.timing().and_then(|timing| timing.clock);
     if clock == Some(ClockKind::Process) {
-        let seen_late = trial.generator.wait.as_ref();
-        let seen_late = seen_late.map_or(0, |wait| wait.lateness.quantile(0.99).0);
+        let wait = trial.generator.wait.as_ref();
+        let seen_late = wait.map_or(0, |wait| wait.lateness.quantile(0.99).0);
         let because = because("the kernel gave no timestamps", trial);
         bound_each(&mut report.service_time_ns, &because, |_, ns| ns.saturating_sub(seen_late));
     } else if !measured.held_up.is_empty() {
@@ -76,14 +71,16 @@ pub(super) fn bound(report: &mut TrialReport, trial: &Trial, fell_behind: bool) 
     }
 }
 
-/// `at_least` has the least that a figure may be, by its kind and its value as measured.
+/// Puts ranges in the place of undetermined times. `at_least` gives the least that a figure may be,
+/// from its kind and its measured value.
 fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(FigureKind, u64) -> u64) {
     for figure in TimesReport::FIGURES {
         let Some(measured) = figure.value(times) else {
             continue;
         };
         let at_least = at_least(figure.kind, measured).min(measured);
-        if is_determined_time(at_least, measured) {
+        let share = (measured as f64 * DETERMINED_SHARE) as u64;
+        if measured.saturating_sub(at_least) <= DETERMINED.0.max(share) {
             continue;
         }
         let (value, ci95) = figure.parts(times);

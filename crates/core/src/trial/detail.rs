@@ -396,11 +396,11 @@ pub struct FlowReport {
 }
 
 impl FlowsReport {
-    /// Whether its flows tell anything of the path: data came, or a flow was lost. One that ended
-    /// before either, as the user ended it, tells nothing.
+    /// Whether its flows show anything of the path: data came, or a flow was lost. One that ended
+    /// before either, as the user ended it, shows nothing.
     pub fn has_begun(&self) -> bool {
-        let tells = |f: &FlowReport| f.lost_at_ns.is_some() || f.bytes.iter().any(|n| *n > 0);
-        !self.is_aborted() || self.flows.iter().any(tells)
+        let shows = |f: &FlowReport| f.lost_at_ns.is_some() || f.bytes.iter().any(|n| *n > 0);
+        !self.is_aborted() || self.flows.iter().any(shows)
     }
 
     /// Whether something ended the scenario before its time; `reason` says what.

@@ -1,5 +1,8 @@
 //! What a report states of a figure: its value, or its range. The figures of a distribution of
 //! times are declared here, each in a row of [`TimesReport::FIGURES`].
+//!
+//! To add a figure of a distribution of times: its field and its row. Tables, ranges and checks
+//! read the row.
 
 use knee_load::measure::Histogram;
 use serde::{Deserialize, Serialize};
@@ -61,7 +64,7 @@ pub enum Figure<T> {
     Exactly(T),
     /// Bounds; the upper one is known only where it is `Some`.
     Within(T, Option<T>),
-    /// The observations do not tell it.
+    /// The observations do not determine it.
     Absent,
 }
 
@@ -225,8 +228,7 @@ impl TimesReport {
 
     /// Keys of the figures that are known as a range only.
     pub fn undetermined(&self) -> impl Iterator<Item = &'static str> {
-        let keys = Self::FIGURES.iter().map(|figure| figure.key);
-        keys.filter(|key| self.ranges.contains_key(*key))
+        Self::FIGURES.iter().map(|figure| figure.key).filter(|key| self.ranges.contains_key(*key))
     }
 
     /// The statement about the figure with this key.

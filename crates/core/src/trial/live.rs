@@ -188,10 +188,10 @@ mod tests {
             let failed = |s| if at.contains(&s) { 3 } else { 0 };
             (0..20).map(|s| second(s, 100, 97, failed(s))).collect()
         };
-        let told = remarks(&errors(&[2, 3, 6, 15]));
-        let at: Vec<u64> = told.iter().map(|r| r.at_ns / S).collect();
+        let events = remarks(&errors(&[2, 3, 6, 15]));
+        let at: Vec<u64> = events.iter().map(|r| r.at_ns / S).collect();
         assert_eq!(at, [2, 15]);
-        assert_eq!(told[0].text, "errors begin: 3 of 100 operations failed");
+        assert_eq!(events[0].text, "errors begin: 3 of 100 operations failed");
     }
 
     #[test]
@@ -202,10 +202,10 @@ mod tests {
             second(2, 100, 0, 0),
             second(3, 100, 300, 0),
         ];
-        let told = remarks(&silent);
-        let told: Vec<_> = told.iter().map(|r| (r.at_ns, r.text.as_str())).collect();
+        let events = remarks(&silent);
+        let events: Vec<_> = events.iter().map(|r| (r.at_ns, r.text.as_str())).collect();
         let began = (S, SILENT);
-        assert_eq!(told, [began, (3 * S, "responses come again, after 2 s")]);
+        assert_eq!(events, [began, (3 * S, "responses come again, after 2 s")]);
         // Nothing is in flight; or responses take that long anyway.
         let idle = [second(0, 100, 100, 0), second(1, 0, 0, 0)];
         assert_eq!(remarks(&idle), []);
@@ -227,18 +227,18 @@ mod tests {
             pacing_error_ns_max: Some(S),
             ..second(2, 200, 210, 0)
         };
-        let told = remarks(&[second(0, 100, 90, 0), stopped, back]);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].text.starts_with("the generator is late"), "{told:?}");
+        let events = remarks(&[second(0, 100, 90, 0), stopped, back]);
+        assert_eq!(events.len(), 1, "{events:?}");
+        assert!(events[0].text.starts_with("the generator is late"), "{events:?}");
         // In a closed loop nothing is started while all wait.
         let closed = |s, attempted, completed| Interval {
             pacing_error_ns_mean: None,
             pacing_error_ns_max: None,
             ..second(s, attempted, completed, 0)
         };
-        let told = remarks(&[closed(0, 100, 90), closed(1, 0, 0)]);
-        let told: Vec<_> = told.iter().map(|r| (r.at_ns, r.text.as_str())).collect();
-        assert_eq!(told, [(S, SILENT)]);
+        let events = remarks(&[closed(0, 100, 90), closed(1, 0, 0)]);
+        let events: Vec<_> = events.iter().map(|r| (r.at_ns, r.text.as_str())).collect();
+        assert_eq!(events, [(S, SILENT)]);
     }
 
     #[test]
@@ -259,9 +259,9 @@ mod tests {
     #[test]
     fn response_times_that_grow_are_told_once() {
         let at = |s, p50_ns| Interval { p50_ns, ..second(s, 100, 100, 0) };
-        let told =
+        let events =
             remarks(&[at(0, 1_000_000), at(1, 9_000_000), at(2, 11_000_000), at(3, 50_000_000)]);
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].text, "response times grow: p50 is 11 ms, it was 1 ms");
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].text, "response times grow: p50 is 11 ms, it was 1 ms");
     }
 }

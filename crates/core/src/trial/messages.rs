@@ -3,6 +3,8 @@
 use super::assess::times_report;
 use crate::trial::report::TimesReport;
 use knee_load::measure::{Histogram, MessagesMeasured, Trial};
+use knee_load::messages::MessageRules;
+use knee_load::spec::Protocol;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +35,10 @@ pub struct MessagesReport {
     /// Whether that API was asked for; otherwise it was found by the first messages.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub api_is_asked: bool,
+    /// Whether no stream is of a known API, where that was to be found: each message counts as
+    /// output.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub api_is_unknown: bool,
     /// Whole streams.
     pub whole: u64,
     /// Whole streams that meet all bounds; `None` without bounds.
@@ -159,8 +165,7 @@ impl TimesOf {
 
     /// Key in names of figures.
     pub fn key(self) -> &'static str {
-        let mut all = TimesOf::MESSAGES.iter();
-        all.find(|(of, ..)| *of == self).map_or("", |(_, key, _)| key)
+        TimesOf::MESSAGES.iter().find(|(of, ..)| *of == self).map_or("", |(_, key, _)| key)
     }
 
     /// These times of a trial; `None` where there are none.
@@ -192,10 +197,14 @@ pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<Mess
     let measured = trial.measurement.messages.as_ref()?;
     let window_s = trial.measurement.window.length().as_secs_f64();
     let per_s = |count: u64| if window_s > 0.0 { count as f64 / window_s } else { 0.0 };
-    let percent = |n: u64, of: u64| n as f64 * 100.0 / of.max(1) as f64;
+    let percent = |n: u64, whole: u64| n as f64 * 100.0 / whole.max(1) as f64;
     let rules = || trial.spec.target.requests.iter().filter_map(|r| r.messages.as_deref());
     let mut counts = rules().filter_map(|rules| rules.count.as_ref());
     let per_token = &measured.per_token;
+    let target = &trial.spec.target;
+    let mut of_requests = target.requests.iter().map(|request| request.messages.as_deref());
+    let seeks_api =
+        matches!(target.protocol, Protocol::Http(_)) && of_requests.any(MessageRules::seek_api);
     Some(MessagesReport {
         count: measured.count,
         others: measured.others,
@@ -205,6 +214,7 @@ pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<Mess
         streams: measured.streams,
         apis: measured.apis.iter().map(|(api, &n)| (api.name().to_owned(), n)).collect(),
         api_is_asked: rules().any(|rules| rules.api.is_known()),
+        api_is_unknown: measured.count > 0 && measured.apis.is_empty() && seeks_api,
         whole: measured.whole,
         good: trial.spec.target.stream_bounds.map(|_| measured.good),
         good_percent: (trial.spec.target.stream_bounds)
@@ -238,9 +248,8 @@ pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<Mess
 fn stalls(measured: &MessagesMeasured) -> StallsReport {
     let median = measured.gap.quantile(0.5);
     let least = STALL_MIN.max(Nanos(STALL_MEDIANS * median.0));
-    let is_stall = |(gap, _): &(Nanos, u64)| *gap >= least;
     let count = |histogram: &Histogram| {
-        histogram.iter_recorded().filter(is_stall).map(|(_, n)| n).sum::<u64>()
+        histogram.iter_recorded().filter(|(gap, _)| *gap >= least).map(|(_, n)| n).sum::<u64>()
     };
     let stalls = count(&measured.gap);
     let streams = count(&measured.longest_gap);
@@ -261,7 +270,8 @@ impl BurstsReport {
     /// Whether something between the application and this host collects messages. Then bursts are
     /// cut where no application ends its writes, or streams come all at once after a wait.
     pub fn are_buffered(&self) -> bool {
-        let is_most = |n: u64, of: u64| n >= Self::LEAST && n as f64 >= Self::SHARE * of as f64;
+        let is_most =
+            |n: u64, whole: u64| n >= Self::LEAST && n as f64 >= Self::SHARE * whole as f64;
         is_most(self.cut, self.count) || is_most(self.at_once, self.long_streams)
     }
 }

@@ -1,5 +1,8 @@
 //! What one trial shows: from a `Trial`, which is raw, to a `TrialReport`. It has every statistic
 //! that is shown anywhere, whether the trial is valid, and its findings.
+//!
+//! `assess` makes the report, by the rows of `statistics`. `detail` has what only one kind of trial
+//! has, `validity` decides whether the trial counts, `findings` are those of any trial.
 
 pub mod agents;
 pub mod assess;

@@ -27,7 +27,7 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
     let gaps = open.and_then(|_| Gaps::of(&measured.starts));
     // A window that a number of operations ended is as long as the last of them took.
     let most = trial.spec.operations_max.map_or(f64::INFINITY, |n| n as f64);
-    let asked = open.map(|load| asked_in(load, measured.window).min(most));
+    let asked = open.map(|load| operations_in(load, measured.window).min(most));
     let started = measured.started_first();
     OfferedReport {
         asked_per_s: asked.filter(|_| window_s > 0.0).map(|n| n / window_s),
@@ -58,33 +58,33 @@ fn recorded_gaps(arrival: &ArrivalLaw, known: Window) -> Option<RecordedGaps> {
     Some(RecordedGaps { gap_cv, dispersion: dispersion(times, known) })
 }
 
-/// What the schedule wanted of the window, and how far chance may take it from that. `None` in a
-/// closed loop, and where a number of operations, not the window, ended the schedule.
+/// The demand of a trial's schedule in the window. `None` in a closed loop, and where a number of
+/// operations, not the window, ended the schedule.
 pub fn asked(trial: &Trial) -> Option<Demand> {
     let schedule = trial.spec.load.schedule()?;
-    let demand = asked_of(schedule, trial.measurement.window);
+    let demand = schedule_demand(schedule, trial.measurement.window);
     let is_counted = |n| n as f64 <= demand.operations + demand.slack;
     (!trial.spec.operations_max.is_some_and(is_counted)).then_some(demand)
 }
 
 /// The operations that a schedule has in the window.
-pub(crate) fn asked_of(schedule: RateAndLaw<'_>, window: Window) -> Demand {
+pub(crate) fn schedule_demand(schedule: RateAndLaw<'_>, window: Window) -> Demand {
     let (rate, arrival) = schedule;
-    let operations = asked_in(schedule, window);
+    let operations = operations_in(schedule, window);
     let slack = arrival.slack(rate, operations);
     Demand { operations, slack }
 }
 
-/// What the gaps between starts, and the counts of starts, are to be judged by. `None` where the
-/// process promises nothing about them, or too little was started.
+/// Evidence on the gaps between starts and the counts of starts. `None` where the process promises
+/// nothing about them, or too little was started.
 pub fn gap_evidence(trial: &Trial) -> Option<GapEvidence> {
     let measured = &trial.measurement;
     let schedule = trial.spec.load.schedule()?;
-    gap_evidence_of(schedule, &measured.starts, known(measured))
+    gap_evidence_within(schedule, &measured.starts, known(measured))
 }
 
-/// The same for `starts`, which are complete within the window `known`.
-pub(crate) fn gap_evidence_of(
+/// [`gap_evidence`] of `starts`, which are complete within the window `known`.
+pub(crate) fn gap_evidence_within(
     schedule: RateAndLaw<'_>,
     starts: &[Nanos],
     known: Window,
@@ -114,7 +114,6 @@ pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
     }
 }
 
-/// The name of the arrival process, `s_clients` or `closed`.
 /// Whether the load is the same all the time, so that only the target changes the throughput.
 pub(super) fn is_even(load: &Load) -> bool {
     match load {
@@ -123,6 +122,7 @@ pub(super) fn is_even(load: &Load) -> bool {
     }
 }
 
+/// The name of the arrival process, `s_clients` or `closed`.
 fn arrival_name(load: &Load) -> &'static str {
     if let Some((_, arrival)) = load.schedule() {
         return arrival.name();
@@ -146,7 +146,7 @@ fn poisson_test((rate, arrival): RateAndLaw<'_>, starts: &[Nanos]) -> Option<Kol
 }
 
 /// The mean number of operations that the schedule has in the window.
-fn asked_in((rate, arrival): RateAndLaw<'_>, window: Window) -> f64 {
+fn operations_in((rate, arrival): RateAndLaw<'_>, window: Window) -> f64 {
     arrival.operations(rate, [window.start, window.end])
 }
 
@@ -154,8 +154,8 @@ fn asked_in((rate, arrival): RateAndLaw<'_>, window: Window) -> f64 {
 const DEVIATION_PERCENT: f64 = 2.5;
 
 /// Holds N = X·(R + Z) (Little, Operations Research 9, 1961) against a closed-loop trial of
-/// `vusers` users. X operations ended per second of the window. R is the mean response time of
-/// those intended in it, Z the mean pause.
+/// `vusers` users. X operations were intended per second of the window, R is their mean response
+/// time, Z the mean pause.
 ///
 /// Of a pause from begin to begin (cycle C), what is left after the operation counts. It is taken
 /// as max(C − R, 0) of the means, which is a little too small where response times vary about C.
@@ -164,19 +164,18 @@ const DEVIATION_PERCENT: f64 = 2.5;
 /// permitted beside the 2.5 %. So is what the window's edges cut off. At each edge, a user has at
 /// most one operation that lies partly in the window. At its end both sides of the law differ by
 /// no more than the longest operations, one for each user. At its begin they differ by what lies
-/// in the window of operations that began before: these are in X and not in R. Both count where a
-/// target pauses, and all users wait at the edge. `None` where nothing ended. `None` too where an
+/// in the window of operations that began before. Both count where a target pauses, and all users
+/// wait at the edge. `None` where nothing ended. `None` too where an
 /// operation ended without a response: its user then waits before the next try, which is in no
 /// mean.
 pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<LittlesLaw> {
-    let slots = measured.series.whole_slots(measured.window.length());
-    let covered_s = measured.series.slot.as_secs_f64() * slots as f64;
+    let window_s = measured.window.length().as_secs_f64();
     let responses = measured.outcomes.responses() as f64;
     let ended = measured.outcomes.total() - measured.outcomes.count(Outcome::InFlight);
-    if covered_s <= 0.0 || responses == 0.0 || ended > measured.outcomes.responses() {
+    if window_s <= 0.0 || responses == 0.0 || ended > measured.outcomes.responses() {
         return None;
     }
-    let x = measured.series.completed[..slots].iter().sum::<f64>() / covered_s;
+    let x = responses / window_s;
     let r = measured.response.mean_ns() / 1e9;
     let law_s = pause.law.mean_ns() / 1e9;
     // Between the end of an operation and the next a user also waits for the generator.
@@ -192,7 +191,7 @@ pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<
     // Each slice has edges of its own.
     let cut = vusers.saturating_mul(measured.slices.max(1));
     let edges_s = longest_s(&measured.response, cut) + measured.begun_before.as_secs_f64();
-    let edges = edges_s / n / covered_s;
+    let edges = edges_s / n / window_s;
     Some(LittlesLaw {
         n,
         x_times_r,
@@ -206,12 +205,12 @@ fn longest_s(times: &Histogram, count: u32) -> f64 {
     let mut left = u64::from(count);
     let mut recorded: Vec<(Nanos, u64)> = times.iter_recorded().collect();
     recorded.sort_by_key(|&(time, _)| std::cmp::Reverse(time));
-    let each = recorded.into_iter().map(|(time, n)| {
+    let longest = recorded.into_iter().map(|(time, n)| {
         let taken = n.min(left);
         left -= taken;
         time.as_secs_f64() * taken as f64
     });
-    each.sum()
+    longest.sum()
 }
 
 fn standard_deviation_s(law: Law) -> f64 {
@@ -260,7 +259,7 @@ mod tests {
                     .take_while(|&t| t < window.end)
                     .filter(|&t| window.contains(t))
                     .count();
-                let asked = asked_in((load.rate, &load.arrival), window);
+                let asked = operations_in((load.rate, &load.arrival), window);
                 assert!((asked - count as f64).abs() <= 1.0, "{asked}, not {count}: {load:?}");
             }
         }
@@ -294,7 +293,6 @@ mod tests {
             window: Window { start, end: MS(10_000) },
             interval: MS(1_000),
             open_loop: false,
-            counts_whole: false,
             of_sessions: false,
             starts_max: 0,
             targets: 1,
@@ -372,7 +370,7 @@ mod tests {
         assert_eq!(littles_law(&trial, 4, Pause::NONE), None);
         let errors = measured(4, MS(10), MS(10), Outcome::HTTP_5XX);
         let law = littles_law(&errors, 4, Pause::NONE).expect("responses ended");
-        assert!(law.ok && law.deviation_percent.abs() < 0.1, "{law:?}");
+        assert!(law.ok && law.deviation_percent.abs() < 0.2, "{law:?}");
         let users_missing = littles_law(&errors, 5, Pause::NONE).expect("responses ended");
         assert!(!users_missing.ok && users_missing.deviation_percent < -19.0);
     }

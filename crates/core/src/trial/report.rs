@@ -192,7 +192,7 @@ impl TrialReport {
         self.http().map_or(0, |http| http.transient_ns)
     }
 
-    /// Whether it did not end, so that no more is known of it than its intervals tell.
+    /// Whether it did not end, so that only its intervals are known.
     pub fn is_cut_short(&self) -> bool {
         matches!(self.detail, Detail::CutShort)
     }
@@ -299,6 +299,13 @@ impl TrialReport {
     pub fn set_slice(&mut self, slice: Option<Slice>) {
         if let Detail::Http(http) = &mut self.detail {
             http.slice = slice;
+        }
+    }
+
+    /// Sets what Little's law says of it.
+    pub(crate) fn set_littles_law(&mut self, law: Option<LittlesLaw>) {
+        if let Detail::Http(http) = &mut self.detail {
+            http.littles_law = law;
         }
     }
 

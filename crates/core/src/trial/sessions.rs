@@ -5,9 +5,9 @@ use crate::trial::report::TimesReport;
 use crate::trial::traffic::{rate_ci95, step_effect};
 use knee_load::measure::{
     Outcome, ProgramsMeasured, ScriptMeasured, ScriptMetric, SessionAttempts, SessionMeasured,
-    SessionsMeasured, TARGETS_MAX, Trial,
+    TARGETS_MAX, Trial,
 };
-use knee_load::session::{SessionPlan, StepGroup, Unexpected, UnfitReason};
+use knee_load::session::{SessionPlan, Unexpected, UnfitReason};
 use knee_load::spec::{Part, Target};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,9 @@ pub struct ScriptReport {
     /// Why it ended the test, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborted_because: Option<String>,
+    /// Why it marked the test as failed, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marked_because: Option<String>,
     /// Processor time of the script per request, in nanoseconds; `None` without requests.
     pub computed_per_request_ns: Option<u64>,
     /// The first lines that it wrote to the console.
@@ -101,10 +104,10 @@ pub struct ScriptMetricReport {
     pub metric: String,
     /// `counter`, `gauge`, `rate` or `trend`.
     pub kind: String,
-    /// The sum of a counter, the last value of a gauge.
+    /// The sum of a counter, the last value of a gauge, the mean of a trend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// The least and the largest value of a gauge.
+    /// The least and the largest value of a gauge or a trend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
     /// Values of a rate that are not 0, and all.
@@ -115,6 +118,9 @@ pub struct ScriptMetricReport {
     pub trend: Option<TimesReport>,
     /// Whether values are times, in milliseconds.
     pub is_time: bool,
+    /// The median of a trend, and the percentiles that the script's options name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub percentiles: BTreeMap<String, f64>,
 }
 
 /// Answers of a scenario's programs to steps that were intended within the window.
@@ -217,7 +223,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let kinds = plan.kinds_of_load().filter_map(|(number, kind)| {
         let measured = measured.kinds.get(usize::from(number))?;
         let effect = effect_of_steps(trial, plan, usize::from(number));
-        Some(session_report(kind.name.clone(), (measured, effect), plan))
+        Some(session_report(kind.name.clone(), measured, effect, plan))
     });
     let kinds: Vec<_> = kinds.collect();
     let per_s = |count: u64| (count > 0 && window_s > 0.0).then(|| count as f64 / window_s);
@@ -225,13 +231,19 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let failed: u64 = kinds.iter().map(|kind| kind.failed).sum();
     let unanswered: u64 = measured.kinds.iter().map(|kind| kind.unanswered).sum();
     let completed_per_s = per_s(completed);
-    let is_of_load =
-        |group: &StepGroup| plan.kinds_of_load().any(|(number, _)| number == group.kind);
     let groups = plan.groups.iter().zip(&measured.groups);
-    let groups = groups.filter(|(group, _)| is_of_load(group)).map(|(group, times)| GroupReport {
-        group: of_session(plan, group.kind, &group.name),
+    let groups = groups
+        .filter(|(group, _)| plan.kinds_of_load().any(|(number, _)| number == group.kind))
+        .map(|(group, times)| GroupReport {
+            group: name_in_session(plan, group.kind, &group.name),
+            completed: times.count(),
+            time_ns: times_of_part(times, effect_of_steps(trial, plan, usize::from(group.kind))),
+        });
+    let script_groups = measured.script.iter().flat_map(|script| &script.groups);
+    let script_groups = script_groups.map(|(path, times)| GroupReport {
+        group: path.clone(),
         completed: times.count(),
-        time_ns: times_of_part(times, effect_of_steps(trial, plan, usize::from(group.kind))),
+        time_ns: times_of_part(times, None),
     });
     let in_slots = &trial.measurement.completed_sessions;
     let ran_out = measured.ran_out.as_ref();
@@ -241,7 +253,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
         completed_per_s,
         completed_ci95_per_s: completed_per_s.and_then(|per_s| rate_ci95(in_slots, window, per_s)),
         kinds,
-        groups: groups.chain(groups_of_script(measured)).collect(),
+        groups: groups.chain(script_groups).collect(),
         unexpected: measured
             .unexpected
             .iter()
@@ -276,7 +288,8 @@ fn effect_of_steps(trial: &Trial, plan: &SessionPlan, kind: usize) -> Option<f64
 
 fn session_report(
     name: String,
-    (measured, effect): (&SessionMeasured, Option<f64>),
+    measured: &SessionMeasured,
+    effect: Option<f64>,
     plan: &SessionPlan,
 ) -> SessionReport {
     let ended = measured.completed + measured.failed;
@@ -297,16 +310,6 @@ fn session_report(
     }
 }
 
-/// The groups of a script.
-fn groups_of_script(measured: &SessionsMeasured) -> impl Iterator<Item = GroupReport> {
-    let groups = measured.script.iter().flat_map(|script| &script.groups);
-    groups.map(|(path, times)| GroupReport {
-        group: path.clone(),
-        completed: times.count(),
-        time_ns: times_of_part(times, None),
-    })
-}
-
 fn script_report(measured: &ScriptMeasured, trial: &Trial) -> ScriptReport {
     let checks = measured.checks.iter().map(|(name, [succeeded, failed])| CheckReport {
         name: name.clone(),
@@ -314,6 +317,9 @@ fn script_report(measured: &ScriptMeasured, trial: &Trial) -> ScriptReport {
         failed: *failed,
         succeeded_percent: *succeeded as f64 * 100.0 / (succeeded + failed).max(1) as f64,
     });
+    let plan = trial.spec.target.sessions.as_ref();
+    let script = plan.and_then(|plan| plan.script.as_ref());
+    let percentiles = percentiles_named(script.map_or("", |script| &script.options));
     let metrics = measured.metrics.iter().map(|(name, metric)| {
         let report = |kind: &str, is_time| ScriptMetricReport {
             metric: name.clone(),
@@ -333,10 +339,20 @@ fn script_report(measured: &ScriptMeasured, trial: &Trial) -> ScriptReport {
             ScriptMetric::Rate { hits, all } => {
                 ScriptMetricReport { hits: Some([*hits, *all]), ..report("rate", false) }
             }
-            ScriptMetric::Trend { values, is_time } => ScriptMetricReport {
-                trend: Some(times_of_part(values, None)),
-                ..report("trend", *is_time)
-            },
+            ScriptMetric::Trend { values, sum, min, max, is_time } => {
+                // The histogram has three digits, and too few values have no upper percentiles.
+                let percentile = |of: f64| {
+                    let value = values.percentile(of / 100.0).map_or(*max, |t| t.0 as f64 / 1e6);
+                    (of.to_string(), value.clamp(*min, *max))
+                };
+                ScriptMetricReport {
+                    value: Some(sum / values.count().max(1) as f64),
+                    range: Some([*min, *max]),
+                    trend: Some(times_of_part(values, None)),
+                    percentiles: percentiles.iter().copied().map(percentile).collect(),
+                    ..report("trend", *is_time)
+                }
+            }
         }
     });
     let requests = trial.measurement.outcomes.total();
@@ -346,9 +362,17 @@ fn script_report(measured: &ScriptMeasured, trial: &Trial) -> ScriptReport {
         failed: measured.failed,
         failures: measured.failures.clone(),
         aborted_because: measured.aborted.clone(),
+        marked_because: measured.marked.clone(),
         computed_per_request_ns: measured.computed.0.checked_div(requests),
         log: measured.log.clone(),
     }
+}
+
+/// The median, and the percentiles that options name: `p(97)`.
+fn percentiles_named(options: &str) -> Vec<f64> {
+    let named = options.split("p(").skip(1);
+    let named = named.filter_map(|rest| rest.split_once(')')?.0.trim().parse().ok());
+    [50.0].into_iter().chain(named.filter(|of| (0.0..=100.0).contains(of))).collect()
 }
 
 fn programs_report(measured: &ProgramsMeasured) -> ProgramsReport {
@@ -374,8 +398,12 @@ fn unexpected_report(unexpected: &Unexpected, plan: &SessionPlan) -> UnexpectedR
 pub fn failure_of(trial: &Trial) -> Option<String> {
     let measured = trial.measurement.sessions.as_ref()?;
     let plan = trial.spec.target.sessions.as_deref()?;
-    if let Some(why) = measured.script.as_ref().and_then(|script| script.failures.first()) {
-        return Some(why.clone());
+    if let Some(script) = &measured.script {
+        let aborted =
+            script.aborted.as_ref().map(|why| format!("the script ended the test: {why}"));
+        if let Some(why) = script.failures.first().cloned().or(aborted) {
+            return Some(why);
+        }
     }
     if let Some(unfit) = unfit_report(trial) {
         return Some(unfit.sentence());
@@ -389,8 +417,10 @@ pub fn failure_of(trial: &Trial) -> Option<String> {
     let request = *failed.next()?;
     let target = trial.measurement.targets.get(request as usize);
     let outcomes = target.map_or(&trial.measurement.outcomes, |target| &target.outcomes);
-    let bad = Outcome::ALL.into_iter().find(|of| *of != Outcome::Ok && outcomes.count(*of) > 0);
-    let because = bad.map(|of| format!(": {} ({})", of.name(), of.meaning()));
+    let bad = Outcome::ALL
+        .into_iter()
+        .find(|outcome| *outcome != Outcome::Ok && outcomes.count(*outcome) > 0);
+    let because = bad.map(|outcome| format!(": {} ({})", outcome.name(), outcome.meaning()));
     Some(format!("{} failed{}", step_name(plan, request), because.unwrap_or_default()))
 }
 
@@ -484,11 +514,11 @@ pub(super) fn step_name(plan: &SessionPlan, request: u32) -> String {
         // Functions may share rows.
         return step.name.clone();
     }
-    of_session(plan, step.kind, &step.name)
+    name_in_session(plan, step.kind, &step.name)
 }
 
 /// A name, after that of its session where there are several.
-fn of_session(plan: &SessionPlan, kind: u16, name: &str) -> String {
+fn name_in_session(plan: &SessionPlan, kind: u16, name: &str) -> String {
     match plan.kinds.get(usize::from(kind)) {
         Some(kind) if plan.kinds_of_load().count() > 1 => format!("{}: {name}", kind.name),
         _ => name.to_owned(),

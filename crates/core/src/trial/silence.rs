@@ -6,8 +6,8 @@
 //!
 //! Three laws explain a gap: that of all gaps between completions, that of response times (of each
 //! operation that waited in it, from the age that it had), and the median of the slowest target.
-//! The laws are fitted without the longest 5 % (see [`Hazard`]). On a noisy host they have long tails,
-//! so that rare gaps that are far longer than all others need no law.
+//! The laws are fitted without the longest 5 % (see [`Hazard`]). On a noisy host they have long
+//! tails, so that rare gaps that are far longer than all others need no law.
 
 use crate::trial::report::{OutageReport, PausesReport, SilenceReport};
 use knee_load::measure::{Outcome, Timeline, Trial, Window};
@@ -110,9 +110,9 @@ impl Silence {
 /// Joins silences of trials that followed one another where nothing completed in between: they end
 /// and begin within this time. `silences` are in the order of their begins.
 pub fn joined(silences: impl IntoIterator<Item = Silence>, within: Nanos) -> Vec<Silence> {
-    let mut all: Vec<Silence> = Vec::new();
+    let mut merged: Vec<Silence> = Vec::new();
     for next in silences {
-        match all.last_mut() {
+        match merged.last_mut() {
             Some(last)
                 if last.at_end && next.at_begin && last.end_ns + within.0 >= next.begin_ns =>
             {
@@ -122,13 +122,13 @@ pub fn joined(silences: impl IntoIterator<Item = Silence>, within: Nanos) -> Vec
                 last.at_end = next.at_end;
                 last.shows = true;
             }
-            _ => all.push(next),
+            _ => merged.push(next),
         }
     }
-    all
+    merged
 }
 
-/// What silences are found from: the timeline of a trial, and its response times.
+/// The input for finding silences: the timeline of a trial, and its response times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SilenceRecord {
     timeline: Timeline,
@@ -211,13 +211,18 @@ impl SilenceRecord {
         good[from.min(until)..until].iter().map(|&n| u64::from(n)).sum()
     }
 
+    /// Delays of the generator's workers.
+    pub(super) fn stalls(&self) -> impl Iterator<Item = [Nanos; 2]> + '_ {
+        self.timeline.stalls.iter().flatten().copied()
+    }
+
     /// Length of a bin.
     pub(super) fn bin(&self) -> Nanos {
         self.timeline.bin
     }
 
     /// Begin and end of these bins.
-    fn ends_of(&self, bins: &Range<usize>) -> [Nanos; 2] {
+    fn bin_times(&self, bins: &Range<usize>) -> [Nanos; 2] {
         let at = |i: usize| Nanos(i as u64 * self.timeline.bin.0).min(self.timeline.end);
         [at(bins.start), at(bins.end)]
     }
@@ -238,7 +243,7 @@ impl SilenceRecord {
             let waited = waited.min(judged.saturating_sub(gap.bins.start));
             let beyond = Nanos(waited as u64 * bin.0).min(age - short);
             let bins = gap.bins.start..end;
-            let [begin, until] = self.ends_of(&bins);
+            let [begin, until] = self.bin_times(&bins);
             let of_generator = self.is_of_generator(begin, until);
             gaps.push(Gap { bins, beyond, judged, of_generator, ..gap });
         };
@@ -338,16 +343,16 @@ pub fn silences(loads: &[Vec<&SilenceRecord>]) -> Vec<Vec<Vec<Silence>>> {
     let loads: Vec<LoadGaps> = loads.iter().map(|records| LoadGaps::of(records)).collect();
     // A target pauses alike at all loads.
     let together = apart(&loads);
-    let of = |load: &LoadGaps| {
+    let judged = loads.iter().map(|load| {
         let shared = if load.is_rare(together) { together } else { f64::INFINITY };
         load.silences(apart(slice::from_ref(load)).min(shared))
-    };
-    loads.iter().map(of).collect()
+    });
+    judged.collect()
 }
 
 /// The shortest of the gaps that are far longer than all others of these loads.
 fn apart(loads: &[LoadGaps]) -> f64 {
-    let mut lengths: Vec<f64> = loads.iter().flat_map(LoadGaps::of_target).collect();
+    let mut lengths: Vec<f64> = loads.iter().flat_map(LoadGaps::target_lengths).collect();
     lengths.sort_by(|a, b| b.total_cmp(a));
     let least = loads.iter().map(|load| load.grain).fold(1.0, f64::max);
     let at = |i: usize| lengths.get(i).map_or(least, |length| length.max(least));
@@ -384,26 +389,26 @@ impl<'a> LoadGaps<'a> {
         let young = (YOUNG * count as f64) as u64;
         let young = shortest(&responses, young.max(1)).last().map_or(0.0, |(time, _)| time);
         let short = if are_streams { Nanos::ZERO } else { Nanos(young as u64) };
-        let found = records.iter().map(|record| record.gaps(short));
-        let (gaps, ends): (Vec<Vec<Gap>>, Vec<u64>) = found.unzip();
+        let (gaps, ends): (Vec<Vec<Gap>>, Vec<u64>) =
+            records.iter().map(|record| record.gaps(short)).unzip();
         let ends = ends.iter().sum();
         LoadGaps { records, gaps, ends, grain: bin.0.max(1) as f64, responses }
     }
 
-    fn all(&self) -> impl Iterator<Item = (&'a SilenceRecord, &Gap)> {
+    /// All gaps, each with the record of its trial.
+    fn with_records(&self) -> impl Iterator<Item = (&'a SilenceRecord, &Gap)> {
         let gaps = self.records.iter().zip(&self.gaps);
         gaps.flat_map(|(record, gaps)| gaps.iter().map(move |gap| (*record, gap)))
     }
 
     /// Lengths of the gaps that the generator did not make.
-    fn of_target(&self) -> impl Iterator<Item = f64> {
-        let of_target = self.all().filter(|(_, gap)| !gap.of_generator);
-        of_target.map(|(_, gap)| gap.beyond.0 as f64)
+    fn target_lengths(&self) -> impl Iterator<Item = f64> {
+        self.with_records().filter(|(_, gap)| !gap.of_generator).map(|(_, gap)| gap.beyond.0 as f64)
     }
 
     /// Whether few of the gaps are as long as this.
     fn is_rare(&self, length: f64) -> bool {
-        let as_long = self.of_target().filter(|other| *other >= length).count() as u64;
+        let as_long = self.target_lengths().filter(|other| *other >= length).count() as u64;
         as_long * RARE <= self.ends
     }
 
@@ -415,7 +420,7 @@ impl<'a> LoadGaps<'a> {
         let limit = ((ends.max(1) as f64) / IMPROBABLE).ln();
         // Gaps that are no silences of at most this length beyond a short response, by their law.
         let law = |longest: f64, points: TailPoints| {
-            let mut lengths: Vec<f64> = self.of_target().collect();
+            let mut lengths: Vec<f64> = self.target_lengths().collect();
             lengths.retain(|length| *length <= longest);
             lengths.sort_by(f64::total_cmp);
             let none = ends.saturating_sub(lengths.len() as u64);
@@ -427,7 +432,7 @@ impl<'a> LoadGaps<'a> {
             gap.beyond >= SHORTEST && length >= 2 * slowest_median.0
         };
         let longest = |law: &Hazard| {
-            let usual = self.all().filter(|(record, gap)| {
+            let usual = self.with_records().filter(|(record, gap)| {
                 !long(record, gap) || law.up_to(gap.beyond.0 as f64) <= limit
             });
             usual.map(|(_, gap)| gap.beyond.0 as f64).fold(SHORTEST.0 as f64, f64::max)
@@ -438,7 +443,7 @@ impl<'a> LoadGaps<'a> {
             let gaps = law(usual, POINTS)?;
             // Those that waited in silences have the longest response times.
             let first = Hazard::of(shortest(responses, count), EXACT, FIRST_POINTS)?;
-            let silent = self.all().filter(|(_, gap)| gap.beyond.0 as f64 > usual);
+            let silent = self.with_records().filter(|(_, gap)| gap.beyond.0 as f64 > usual);
             let waited: u64 = silent.map(|(record, gap)| record.missed(gap, &first).1).sum();
             let kept = count - waited.min(count / 2);
             Some((gaps, Hazard::of(shortest(responses, kept), EXACT, POINTS)?))
@@ -477,7 +482,7 @@ impl<'a> LoadGaps<'a> {
             let silences = gaps.iter().filter_map(|gap| {
                 let failures = record.failures(&gap.bins);
                 (failing(record, gap, failures) || improbable(record, gap)).then(|| {
-                    let [begin, end] = record.ends_of(&gap.bins);
+                    let [begin, end] = record.bin_times(&gap.bins);
                     Silence {
                         begin_ns: begin.0,
                         end_ns: end.0,
@@ -512,11 +517,14 @@ fn shortest(times: &[(Nanos, u64)], number: u64) -> impl Iterator<Item = (f64, u
 /// Hung operations, outages and pauses of a trial.
 pub fn silence(trial: &Trial) -> SilenceReport {
     let (hung, hung_ns_min) = hung(trial);
-    let all = silences(&[vec![&SilenceRecord::of(trial)]]).into_iter().flatten().flatten();
-    let all = all.filter(Silence::is_of_target);
     // An overload has its own words for a target that serves nothing.
-    let all = all.filter(|_| !matches!(trial.spec.load, Load::Overload(_)));
-    let (outages, pauses) = all.partition::<Vec<Silence>, _>(Silence::is_outage);
+    let is_overload = matches!(trial.spec.load, Load::Overload(_));
+    let (outages, pauses) = silences(&[vec![&SilenceRecord::of(trial)]])
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|silence| silence.is_of_target() && !is_overload)
+        .partition::<Vec<Silence>, _>(Silence::is_outage);
     SilenceReport {
         hung,
         hung_throughout: trial.measurement.carried.min(hung),
@@ -545,8 +553,8 @@ fn report(outages: &[Silence], pauses: &[Silence], window: Window, lasted: Nanos
     }
 }
 
-/// Operations that hang, and the shortest time that one has waited. What times out has waited long
-/// enough by the user's own word.
+/// Operations that hang, and the shortest time that one has waited. An operation that timed out has
+/// waited long enough.
 fn hung(trial: &Trial) -> (u64, Option<u64>) {
     let measured = &trial.measurement;
     let median = measured.response.quantile(0.5);

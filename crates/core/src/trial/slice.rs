@@ -3,7 +3,7 @@
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
 use crate::trial::silence::{Silence, SilenceRecord, silences};
-use knee_load::measure::Trial;
+use knee_load::measure::{Histogram, Trial};
 use knee_load::time::Nanos;
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// end is that of the last operation, after the window.
 ///
 /// `silences` are over all of that, judged by this slice alone. A slice is short, and its gaps are
-/// few: [`Slice::silences_of_levels`] judges those of a level together. A silence that begins in one
-/// slice and lasts into the next is two: [`crate::trial::silence::joined`] makes one of them.
+/// few: [`Slice::silences_of_levels`] judges those of a level together. A silence that begins in
+/// one slice and lasts into the next is two: [`crate::trial::silence::joined`] makes one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Slice {
     /// Begin of the load.
@@ -24,14 +24,14 @@ pub struct Slice {
     pub end_ns: u64,
     /// Times in which work waited and nothing completed, in order.
     pub silences: Vec<Silence>,
-    /// What silences are found from.
+    /// The input for finding silences.
     record: Arc<SilenceRecord>,
     /// The trial itself, as JSON: a histogram needs 270 KB, and this a hundredth of it.
     raw: Option<Arc<[u8]>>,
 }
 
 impl Slice {
-    /// The slice that a trial is, which began at this time of the experiment.
+    /// The slice of a trial that began at this time of the experiment.
     pub fn of(trial: &Trial, began: Nanos) -> Slice {
         let measured = &trial.measurement;
         let slice = Slice {
@@ -42,8 +42,8 @@ impl Slice {
             record: Arc::new(SilenceRecord::of(trial)),
             raw: serde_json::to_vec(trial).ok().map(Arc::from),
         };
-        let own = Slice::silences_of_levels(&[vec![&slice]]);
-        Slice { silences: own.into_iter().flatten().flatten().collect(), ..slice }
+        let silences = Slice::silences_of_levels(&[vec![&slice]]);
+        Slice { silences: silences.into_iter().flatten().flatten().collect(), ..slice }
     }
 
     /// The silences of slices of several levels, by level and slice. Those of one level are judged
@@ -51,19 +51,24 @@ impl Slice {
     pub fn silences_of_levels(levels: &[Vec<&Slice>]) -> Vec<Vec<Vec<Silence>>> {
         let records: Vec<Vec<&SilenceRecord>> =
             levels.iter().map(|level| level.iter().map(|slice| &*slice.record).collect()).collect();
-        let mut all = silences(&records);
-        for (slice, silences) in levels.iter().flatten().zip(all.iter_mut().flatten()) {
+        let mut by_level = silences(&records);
+        for (slice, silences) in levels.iter().flatten().zip(by_level.iter_mut().flatten()) {
             for silence in silences {
                 silence.begin_ns += slice.load_begin_ns;
                 silence.end_ns += slice.load_begin_ns;
             }
         }
-        all
+        by_level
     }
 
-    /// Good responses in the window of this length outside of these silences, and the length of that
-    /// in nanoseconds. The response that ends a silence waited in it, so that the silence is counted
-    /// with the bin of its end. `None` without a timeline.
+    /// Delays of the generator's workers.
+    pub(crate) fn stalls(&self) -> impl Iterator<Item = [u64; 2]> + '_ {
+        self.record.stalls().map(|stall| stall.map(|at| at.0 + self.load_begin_ns))
+    }
+
+    /// Good responses in the window of this length outside of these silences, and the length of
+    /// that in nanoseconds. The response that ends a silence waited in it, so that the silence is
+    /// counted with the bin of its end. `None` without a timeline.
     pub(crate) fn between(&self, length_ns: u64, silences: &[[u64; 2]]) -> Option<(f64, f64)> {
         let bin_ns = self.record.bin().0;
         let mut from = self.begin_ns - self.load_begin_ns;
@@ -105,14 +110,30 @@ impl Slice {
 }
 
 /// The trial that slices of one level make together, so that each of its figures is of the same
-/// operations. `None` without any.
-pub fn merged(slices: &[&TrialReport]) -> Option<TrialReport> {
+/// operations. In response times each operation counts as often as its slice has weight, if weights
+/// are given. `None` without any.
+pub fn merged(slices: &[&TrialReport], weights: Option<&[f64]>) -> Option<TrialReport> {
     let trials = slices.iter().map(|t| t.slice().and_then(Slice::trial));
     let whole = trials.collect::<Option<Vec<Trial>>>().and_then(|trials| {
+        let (mut served, mut failed) = <(Histogram, Histogram)>::default();
+        for (trial, weight) in trials.iter().zip(weights.unwrap_or_default()) {
+            let measured = &trial.measurement;
+            served.merge(&measured.response.without(&measured.failed).scaled(*weight));
+            failed.merge(&measured.failed.scaled(*weight));
+        }
         let mut trials = trials.into_iter();
-        let mut first = trials.next()?;
-        trials.for_each(|later| first.append(later));
-        Some(assess(&first))
+        let mut joined = trials.next()?;
+        trials.for_each(|later| joined.append(later));
+        let mut report = assess(&joined);
+        if weights.is_some() {
+            served.merge(&failed);
+            (joined.measurement.response, joined.measurement.failed) = (served, failed);
+            // The law is of operations that were counted, not of weighted ones.
+            let law = report.http().and_then(|http| http.littles_law.clone());
+            report = assess(&joined);
+            report.set_littles_law(law);
+        }
+        Some(report)
     });
     // Slices of tests hold no trials.
     #[cfg(test)]
@@ -147,10 +168,10 @@ mod tests {
         sorted.sort_by(|a, b| a.successes_per_s().total_cmp(&b.successes_per_s()));
         let mut middle = (*sorted.get(slices.len() / 2)?).clone();
         let length: u64 = slices.iter().map(|t| t.duration_ns).sum();
-        let mean = |of: fn(&TrialReport) -> Option<f64>| {
+        let mean = |figure: fn(&TrialReport) -> Option<f64>| {
             let sum = slices
                 .iter()
-                .map(|t| of(t).map(|x| x * t.duration_ns as f64))
+                .map(|t| figure(t).map(|x| x * t.duration_ns as f64))
                 .sum::<Option<f64>>()?;
             Some(sum / length.max(1) as f64)
         };

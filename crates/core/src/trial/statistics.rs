@@ -3,7 +3,7 @@
 //! Thresholds (`--fail-if`), comparisons, repeats, the exposition for Prometheus and the reference
 //! read these rows, so that a new one is declared here alone.
 
-mod of_messages;
+mod messages;
 
 use super::figure::{Figure, FigureKind, TimeFigure, TimesReport};
 use super::messages::TimesOf;
@@ -120,7 +120,7 @@ pub(crate) const SPREAD_P99: f64 = 0.04;
 /// Spread of what passes through a network and its queues.
 const SPREAD_NETWORK: f64 = 0.03;
 
-/// What most rows have.
+/// Values that most rows have.
 const BASE: TrialStatistic = TrialStatistic {
     key: "",
     name: "",
@@ -134,7 +134,7 @@ const BASE: TrialStatistic = TrialStatistic {
     source: StatisticSource::Count(|_| 0),
 };
 
-/// What other rows have in common: less of it is better, and it has thresholds.
+/// Base of the other rows: less is better, and they have thresholds.
 const LESS_IS_BETTER: TrialStatistic =
     TrialStatistic { better: Better::Less, has_thresholds: true, ..BASE };
 
@@ -210,8 +210,7 @@ const IN_INTERVALS: &[InIntervals] = &[
 
 /// A figure of the response times as a statistic.
 fn response_time(figure: &TimeFigure) -> TrialStatistic {
-    let mut entries = IN_INTERVALS.iter();
-    let entry = entries.find(|(key, ..)| *key == figure.statistic);
+    let entry = IN_INTERVALS.iter().find(|(key, ..)| *key == figure.statistic);
     TrialStatistic {
         key: figure.statistic,
         name: figure.key,
@@ -296,7 +295,7 @@ pub static STATISTICS: LazyLock<Vec<TrialStatistic>> = LazyLock::new(|| {
     let times = TimesReport::FIGURES.iter().map(response_time);
     let rates = RATES.iter().copied();
     let others = FAILURES.iter().chain(RECOVERIES).copied();
-    rates.chain(times).chain(others).chain(of_messages::rows()).collect()
+    rates.chain(times).chain(others).chain(messages::rows()).collect()
 });
 
 fn failed_operations(trial: &TrialReport) -> u64 {
@@ -319,8 +318,8 @@ fn abandoned(trial: &TrialReport) -> u64 {
     }
 }
 
-fn share_percent(of: u64, trial: &TrialReport) -> f64 {
-    of as f64 * 100.0 / trial.outcomes.total().max(1) as f64
+fn share_percent(count: u64, trial: &TrialReport) -> f64 {
+    count as f64 * 100.0 / trial.outcomes.total().max(1) as f64
 }
 
 /// The statistic with this key.
@@ -330,8 +329,7 @@ pub fn statistic(key: &str) -> Option<&'static TrialStatistic> {
 
 /// The statistics by which trials of these experiments are compared.
 pub fn compared_in(experiments: Compared) -> impl Iterator<Item = &'static TrialStatistic> {
-    let rows = STATISTICS.iter();
-    rows.filter(move |row| row.compared_in.contains(&experiments))
+    STATISTICS.iter().filter(move |row| row.compared_in.contains(&experiments))
 }
 
 /// The names that `--fail-if` accepts for statistics of this unit. Of the times of messages one

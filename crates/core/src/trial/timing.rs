@@ -133,8 +133,7 @@ pub struct AnatomyReport {
 impl AnatomyReport {
     /// The generator's share, in percent.
     pub fn generator_percent(&self) -> f64 {
-        let share = self.owner_percent.get(&Owner::Generator);
-        share.copied().unwrap_or(0.0)
+        self.owner_percent.get(&Owner::Generator).copied().unwrap_or(0.0)
     }
 
     /// The share of each stage, in percent, the largest first.
@@ -145,20 +144,21 @@ impl AnatomyReport {
     }
 
     fn of(
-        (of, from, to): (AnatomyGroup, f64, f64),
+        group: AnatomyGroup,
+        from: f64,
+        to: f64,
         from_ns: u64,
         part: &AnatomyPart,
         split: &SplitPart,
     ) -> AnatomyReport {
         let means = Stage::all().map(|stage| (stage, part.mean_ns(stage).round() as u64));
-        let host_share = split.host_share();
-        let host_share = host_share.filter(|_| split.count >= BOTH_ENDS_MIN);
-        let percent = |of: &dyn Fn(Stage) -> bool| {
-            let share = part.share(of).filter(|share| *share > 0.0)?;
+        let host_share = split.host_share().filter(|_| split.count >= BOTH_ENDS_MIN);
+        let percent = |counts: &dyn Fn(Stage) -> bool| {
+            let share = part.share(counts).filter(|share| *share > 0.0)?;
             Some(share * 100.0)
         };
         AnatomyReport {
-            of,
+            of: group,
             // Without the dust of a difference of fractions.
             share_percent: ((to - from) * 1e6).round() / 1e4,
             from_ns,
@@ -168,7 +168,7 @@ impl AnatomyReport {
             owner_percent: owner_percent(part, host_share),
             both_ends_count: host_share.map(|_| split.count.round() as u64),
             stage_percent: Stage::all()
-                .filter_map(|of| Some((of, percent(&|stage| stage == of)?)))
+                .filter_map(|counted| Some((counted, percent(&|stage| stage == counted)?)))
                 .collect(),
         }
     }
@@ -177,36 +177,34 @@ impl AnatomyReport {
 /// The share of each owner that has any, in percent. `host_share` is the part of the time from
 /// request to last byte that was inside the server's host. That time is split where it is known.
 fn owner_percent(part: &AnatomyPart, host_share: Option<f64>) -> BTreeMap<Owner, f64> {
-    let percent = |of: &dyn Fn(Stage) -> bool| part.share(of).unwrap_or(0.0) * 100.0;
-    let of_response = [Stage::FirstByte, Stage::Streaming, Stage::Receive];
-    let is_split = |stage| host_share.is_some() && of_response.contains(&stage);
+    let percent = |counts: &dyn Fn(Stage) -> bool| part.share(counts).unwrap_or(0.0) * 100.0;
+    let response_stages = [Stage::FirstByte, Stage::Streaming, Stage::Receive];
+    let is_split = |stage| host_share.is_some() && response_stages.contains(&stage);
     let split = percent(&is_split);
-    let of = |owner| percent(&|stage| stage.owner() == owner && !is_split(stage));
+    let owned = |owner| percent(&|stage| stage.owner() == owner && !is_split(stage));
     let host = split * host_share.unwrap_or(0.0);
     let shares = [
-        (Owner::Generator, of(Owner::Generator)),
-        (Owner::Limit, of(Owner::Limit)),
-        (Owner::Target, of(Owner::Target)),
+        (Owner::Generator, owned(Owner::Generator)),
+        (Owner::Limit, owned(Owner::Limit)),
+        (Owner::Target, owned(Owner::Target)),
         (Owner::ServerHost, host),
         (Owner::Network, split - host),
     ];
-    let shares = shares.into_iter();
-    shares.filter(|(_, percent)| *percent > 0.0).collect()
+    shares.into_iter().filter(|(_, percent)| *percent > 0.0).collect()
 }
 
-/// The group's anatomy; `None` where too few operations tell it.
-pub fn anatomy(measured: &Measurement, of: AnatomyGroup) -> Option<AnatomyReport> {
-    let group = AnatomyGroup::SHARES.into_iter().find(|(group, ..)| *group == of)?;
-    let (_, from, to) = group;
+/// The anatomy of a group; `None` where it has too few operations.
+pub fn anatomy(measured: &Measurement, group: AnatomyGroup) -> Option<AnatomyReport> {
+    let (_, from, to) = AnatomyGroup::SHARES.into_iter().find(|(other, ..)| *other == group)?;
     let part = measured.anatomy.part(from, to);
     // As a percentile: one operation has to be beyond it.
-    let from_ns = match of {
+    let from_ns = match group {
         AnatomyGroup::All => measured.response.min().0,
         _ => measured.response.percentile(from)?.0,
     };
-    let is_told = measured.anatomy.count() > 0 && part.count >= 1.0 - 1e-6;
+    let is_known = measured.anatomy.count() > 0 && part.count >= 1.0 - 1e-6;
     let split = measured.split.part(&measured.anatomy, from, to);
-    is_told.then(|| AnatomyReport::of(group, from_ns, &part, &split))
+    is_known.then(|| AnatomyReport::of(group, from, to, from_ns, &part, &split))
 }
 
 /// The stages of the response times of a trial.
@@ -221,7 +219,7 @@ pub fn timing_report(trial: &Trial) -> TimingReport {
     timing
 }
 
-/// The same without what needs the spec of the trial.
+/// The report without the parts that need the spec of the trial.
 pub fn of_measurement(measured: &Measurement) -> TimingReport {
     let responses = measured.pick_up.count();
     let stages = Stage::all().filter_map(|stage| {

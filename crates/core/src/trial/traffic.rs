@@ -40,7 +40,8 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
     }
 }
 
-/// Where there are fewer measurements than requests, the last is of all further ones.
+/// The reports of requests or steps. With fewer measurements than requests the last measurement is
+/// of all further requests.
 fn targets(measured: &[TargetMeasured], target: &Target, window: Nanos) -> Vec<TargetReport> {
     let (requests, plan) = (&target.requests, target.sessions.as_deref());
     let recording = &target.recording;
@@ -69,8 +70,7 @@ fn targets(measured: &[TargetMeasured], target: &Target, window: Nanos) -> Vec<T
         }
     });
     // Redirections count as operations of their steps, and have no row of their own.
-    let steps = rows.enumerate().filter(|(index, _)| is_step(*index));
-    steps.map(|(_, row)| row).collect()
+    rows.enumerate().filter(|(index, _)| is_step(*index)).map(|(_, row)| row).collect()
 }
 
 /// The figures that only a step of sessions has.
@@ -87,8 +87,8 @@ pub struct StepReport {
     pub mean_ns: BTreeMap<Stage, u64>,
 }
 
-/// That of a target within a window of this length; `None` where it is no step, or the window is
-/// empty.
+/// The report of a step within a window of this length; `None` where the target is no step, or the
+/// window is empty.
 fn step_report(measured: &TargetMeasured, window: Nanos) -> Option<StepReport> {
     let step = measured.step.as_ref()?;
     let window_s = window.as_secs_f64();
@@ -98,13 +98,13 @@ fn step_report(measured: &TargetMeasured, window: Nanos) -> Option<StepReport> {
     let rate_per_s = measured.outcomes.total() as f64 / window_s;
     let operations = measured.response.count();
     let stages = Stage::all().zip(&step.stages_ns);
-    let mean_of = |sum: &u64| (*sum as f64 / operations.max(1) as f64).round() as u64;
+    let mean_ns = |sum: &u64| (*sum as f64 / operations.max(1) as f64).round() as u64;
     Some(StepReport {
         rate_per_s,
-        // What ended in the slots is not quite what was intended: their spread tells of both.
+        // What ended in the slots is not quite what was intended: their spread has both.
         rate_ci95_per_s: rate_ci95(&step.series, window, rate_per_s),
         mean_ns: stages
-            .map(|(stage, sum)| (stage, mean_of(sum)))
+            .map(|(stage, sum)| (stage, mean_ns(sum)))
             .filter(|(_, ns)| *ns > 0)
             .collect(),
     })
@@ -250,16 +250,16 @@ pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
     })
 }
 
-fn tls_report(spec: &TlsSpec, of: &Handshakes) -> TlsReport {
+fn tls_report(spec: &TlsSpec, handshakes: &Handshakes) -> TlsReport {
     TlsReport {
-        agreed: of.agreed.clone(),
-        handshakes_full: of.full,
-        handshakes_resumed: of.resumed,
-        handshakes_failed: of.failed,
-        early_data: (spec.resume == TlsResume::EarlyData).then_some(of.early_data),
-        failed_because: of.failed_because.clone(),
-        connect_ns: PartTimes::of(&of.connect),
-        handshake_ns: PartTimes::of(&of.time),
-        generator_ns: of.generator.0,
+        agreed: handshakes.agreed.clone(),
+        handshakes_full: handshakes.full,
+        handshakes_resumed: handshakes.resumed,
+        handshakes_failed: handshakes.failed,
+        early_data: (spec.resume == TlsResume::EarlyData).then_some(handshakes.early_data),
+        failed_because: handshakes.failed_because.clone(),
+        connect_ns: PartTimes::of(&handshakes.connect),
+        handshake_ns: PartTimes::of(&handshakes.time),
+        generator_ns: handshakes.generator.0,
     }
 }

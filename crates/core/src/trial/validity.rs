@@ -31,8 +31,8 @@ pub(super) const STALL_NS: u64 = 100_000_000;
 /// Stalls change the load of a closed loop where its throughput would be higher by this share
 /// without the longest of them.
 const STALLED_SHARE: f64 = 0.1;
-/// Where a load has phases, a stall is left out with the intervals that it touched, unless these are
-/// a larger share of all, …
+/// Where a load has phases, a stall is left out with the intervals that it touched, unless these
+/// are a larger share of all, …
 const TOUCHED_SHARE: f64 = 0.1;
 /// … or it is so long that what was due meanwhile and starts together is a trigger of its own.
 const BURST_NS: u64 = 1_000_000_000;
@@ -88,8 +88,8 @@ pub struct GapEvidence {
     pub counts: Vec<(Nanos, WindowCounts)>,
 }
 
-/// What is compared of a distribution of times, in nanoseconds; 0 where there is none. Of few
-/// observations the 99th percentile is the largest, which no report would call so.
+/// Figures of a distribution of times, in nanoseconds; 0 where there is none. With few observations
+/// the 99th percentile is the largest, unlike in reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacingQuantiles {
     /// Median.
@@ -209,7 +209,7 @@ pub fn broken_clauses(evidence: &ValidityEvidence) -> Vec<(Clause, String)> {
         (Clause::AgentLost, agent_is_lost),
         (Clause::RateLimited, rate_limited),
         (Clause::FellBehind, rate_not_achieved),
-        (Clause::Stalled, stood_still),
+        (Clause::Stalled, generator_stalled),
         (Clause::PacedLate, paced_late),
         (Clause::GapsVary, gaps_vary),
         (Clause::GapsNotExponential, gaps_not_exponential),
@@ -217,8 +217,7 @@ pub fn broken_clauses(evidence: &ValidityEvidence) -> Vec<(Clause, String)> {
         (Clause::ResourcesExhausted, resources_exhausted),
         (Clause::ValuesMissing, values_missing),
     ];
-    let broken = checks.iter();
-    broken.filter_map(|&(clause, check)| Some((clause, check(evidence)?))).collect()
+    checks.iter().filter_map(|&(clause, check)| Some((clause, check(evidence)?))).collect()
 }
 
 /// Two ways to fall short: operations that the generator never came to, and operations that it came
@@ -245,9 +244,10 @@ fn rate_not_achieved(e: &ValidityEvidence) -> Option<String> {
 }
 
 /// A stall changes few figures of a long trial, and `bounds` says which. It changes the load where
-/// 5 % of the operations of an open loop started late, or the users of a closed loop did nothing for
-/// a part of the time. The connects of an overload replace each other, so that each stall counts.
-fn stood_still(e: &ValidityEvidence) -> Option<String> {
+/// 5 % of the operations of an open loop started late, or the users of a closed loop did nothing
+/// for a part of the time. The connects of an overload replace each other, so that each stall
+/// counts.
+fn generator_stalled(e: &ValidityEvidence) -> Option<String> {
     let window_ns = e.window.0 as f64;
     let (late_ns, is_another_load) = if !e.open_loop {
         let stalled_ns = e.stall_ns_max as f64;
@@ -293,10 +293,10 @@ fn gaps_vary(e: &ValidityEvidence) -> Option<String> {
     };
     let excess = gaps.std_dev_ns.powi(2) - (promised * gaps.mean_ns).powi(2);
     let excess_ns = excess.abs().sqrt();
-    let wrong = (gaps.cv() - promised).abs() > tolerance
+    let deviates = (gaps.cv() - promised).abs() > tolerance
         && excess_ns > GAP_NOISE_NS
         && !is_lateness(e, excess_ns);
-    wrong.then(|| {
+    deviates.then(|| {
         format!(
             "gaps between starts vary otherwise than promised: coefficient of variation {}, not \
              {} (standard deviation {})",
@@ -325,7 +325,7 @@ fn gaps_not_exponential(e: &ValidityEvidence) -> Option<String> {
 /// The index of dispersion of n counts has the standard error √(2/n) about 1 if they are Poisson's.
 fn counts_not_poisson(e: &ValidityEvidence) -> Option<String> {
     let evidence = judged_gaps(e).filter(|g| g.law == GapLaw::Poisson)?;
-    let wrong = evidence.counts.iter().find(|(bin, counts)| {
+    let deviating = evidence.counts.iter().find(|(bin, counts)| {
         let deviation = (counts.dispersion - 1.0).abs();
         let share = (deviation / counts.mean).sqrt();
         counts.mean >= DISPERSION_COUNT
@@ -333,7 +333,7 @@ fn counts_not_poisson(e: &ValidityEvidence) -> Option<String> {
             && share > DISPERSION_SHARE
             && !is_lateness(e, share * bin.0 as f64)
     });
-    wrong.map(|(bin, counts)| {
+    deviating.map(|(bin, counts)| {
         format!(
             "starts are not Poisson: index of dispersion {} per {bin}, not 1",
             number(counts.dispersion)
@@ -366,12 +366,11 @@ fn resources_exhausted(e: &ValidityEvidence) -> Option<String> {
     })
 }
 
-/// Scenario and programs belong to the generator: what they do not give, the target never had.
+/// Scenario and programs belong to the generator: a value that they do not give is its failure.
 fn values_missing(e: &ValidityEvidence) -> Option<String> {
-    values_not_given(e).or_else(|| values_unfit(e))
-}
-
-fn values_unfit(e: &ValidityEvidence) -> Option<String> {
+    if let Some(reason) = values_not_given(e) {
+        return Some(reason);
+    }
     let missing = e.unfit_values as f64;
     let (attempted, because) = (e.attempted as f64, e.unfit_because.as_ref()?);
     (missing > UNSENT_SHARE * attempted).then(|| {
@@ -383,10 +382,8 @@ fn values_unfit(e: &ValidityEvidence) -> Option<String> {
 fn values_not_given(e: &ValidityEvidence) -> Option<String> {
     let missing = e.program_failed as f64;
     let is_missing = missing > UNSENT_SHARE * e.attempted as f64;
-    let because = match &e.program_failed_because {
-        Some(because) => format!(": {because}"),
-        None => String::new(),
-    };
+    let because =
+        e.program_failed_because.as_ref().map_or(String::new(), |because| format!(": {because}"));
     (is_missing || e.program_ended).then(|| {
         let steps = format!("{} of {}", exact(missing), exact(e.attempted as f64));
         if e.program_ended {

@@ -16,15 +16,14 @@ fn share_measured(service: Law, at_ms: u64, seed: u64) -> f64 {
     assert!(done.trial.interrupted);
     assert_eq!(measured.window.length(), ms(at_ms));
     assert_eq!(measured.outcomes.count(Outcome::InFlight), 10);
-    let credited: f64 = measured.series.completed.iter().sum();
-    credited * service.mean_ns() / (10.0 * ms(at_ms).0 as f64)
+    mean(&measured.smoothed()) / measured.series.slot.0 as f64 * service.mean_ns() / 10.0
 }
 
 #[test]
 fn operations_of_one_length_count_for_the_part_that_is_over() {
     for at_ms in [1_500, 2_500, 3_900, 7_250] {
         let share = share_measured(Law::Fixed(secs(1)), at_ms, 1);
-        assert!((share - 1.0).abs() < 1e-3, "{share} after {at_ms} ms");
+        assert!((share - 1.0).abs() < 1e-2, "{share} after {at_ms} ms");
     }
 }
 

@@ -1,4 +1,9 @@
 //! Control connections: a JSON object per line over TCP, the same for all services.
+//!
+//! `service` is the loop of a service that one client holds at a time; its trait `Service` is what
+//! udp, latency and the observer add. `service_clients` has the connections, `greeting` hello with
+//! its versions and tokens, `control_client` the client's side and the clock of the service.
+//! Services run on a `threads::StoppableThread`, which ends when it is stopped or dropped.
 
 mod control_client;
 mod control_connection;

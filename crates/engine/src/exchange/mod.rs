@@ -2,6 +2,22 @@
 //!
 //! A conversation does no I/O and reads no clock, so the same code runs over epoll, io_uring, TLS,
 //! byte slices in tests and a fuzzer.
+//!
+//! A [`Conversation`] gets time and bytes as arguments and puts what follows into its
+//! [`CallContext`]: output, and events of operations. It has a capacity, a time at which it is
+//! called again, and says whether output leaves as soon as an operation starts or once per pass
+//! with that of others. The pool asks for nothing else, so that it knows no protocol. Over
+//! datagrams each datagram of the output stands behind its length, and each received one comes by
+//! itself.
+//!
+//! - `http1`: HTTP/1.1, one operation at a time.
+//! - `http2`: HTTP/2, and gRPC with the status of a call read from its trailers. Messages of gRPC
+//!   are encoded before the load, from types that `knee-scenario` reads. Messages that leave at
+//!   times of their own are in `http2/client/send`; when each is due is in `knee_load::messages`.
+//! - `websocket` and `dns`. The names and types of DNS are read in `knee_load::spec`.
+//! - `content_coding` undoes the codings of a body between a conversation and its readers
+//!   (`events`). A body that nobody reads is not decoded.
+//! - `success`: what makes an operation ok, by protocol.
 
 pub mod content_coding;
 pub mod dns;
@@ -316,7 +332,7 @@ pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Reads a number of decimal digits alone, as in Content-Length.
-pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
+pub fn decimal(digits: &[u8]) -> Option<u64> {
     // `parse` alone would take a sign.
     if !digits.first()?.is_ascii_digit() {
         return None;

@@ -255,6 +255,7 @@ fn setting(name: &str) -> Option<String> {
 }
 
 /// Memory that this machine has for programs, in bytes.
+#[cfg(feature = "scripts")]
 pub(crate) fn memory_available() -> Option<u64> {
     let all = fs::read_to_string("/proc/meminfo").ok()?;
     let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -1,4 +1,7 @@
 //! What the kernel knows: the host, counters, processor time.
+//!
+//! Its limits and settings let the crate `knee-core` say, before a load, what an overload will run
+//! out of.
 
 pub(crate) mod counters;
 pub(crate) mod drops;

@@ -1,6 +1,17 @@
 //! The layer between the bytes on the wire and the exchange, where they are not in cleartext: TLS.
 //!
 //! A link transforms bytes. It does no I/O.
+//!
+//! `config` makes settings of what was asked for. `greet` meets the target before any load, and
+//! `call` makes one operation then, such as a question to gRPC's reflection. `verify` checks
+//! certificates, `failure` says in words why a connection could not be secured, `tunnel` asks a
+//! proxy for one. Handshake and records are rustls's, by its buffered interface, behind `Tls`
+//! alone. Records are passed to it one at a time, so that a conversation learns which received
+//! bytes a piece of data came in.
+//!
+//! A **full** handshake exchanges keys and certificates, a **resumed** one goes on from an earlier
+//! session (RFC 8446 §2). A **record** is what TLS encrypts and authenticates as one, up to 16,384
+//! bytes of data (RFC 8446 §5).
 
 mod call;
 mod config;

@@ -29,8 +29,8 @@ impl ObserverClient {
     /// Connects to the observer at `at` (`host:port`).
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: nothing answers, no observer, or it refuses (busy, a wrong
-    /// token).
+    /// [`RunError::Unreachable`]: nothing answers, it is not an observer, or it refuses (busy,
+    /// wrong token).
     pub fn connect(at: &str, token: Option<&str>) -> Result<ObserverClient, RunError> {
         let login = ServiceLogin {
             at,
@@ -65,8 +65,8 @@ impl ObserverClient {
         self.round_trip
     }
 
-    /// Lets the observer keep what comes from now on, and reads its clock from the quickest of
-    /// several answers.
+    /// Lets the observer begin to keep SYNs, and reads its clock from the quickest of several
+    /// answers.
     ///
     /// # Errors
     /// [`RunError::Unreachable`]: the observer is gone.
@@ -140,16 +140,16 @@ impl ObserverClient {
         }
     }
 
-    fn request(&mut self, ask: &ObserverRequest) -> Result<ObserverReply, RunError> {
-        let told = self.client.send(ask);
-        // An observer that refuses may close before it has read; the reason is then still to be
-        // read.
-        let said = self.client.receive(SILENCE_NS, None);
-        said.map_err(|lost| self.client.lost(told.err().unwrap_or(lost)))
+    fn request(&mut self, request: &ObserverRequest) -> Result<ObserverReply, RunError> {
+        let sent = self.client.send(request);
+        // An observer that refuses may close before it reads the request: its reason can still be
+        // received.
+        let reply = self.client.receive(SILENCE_NS, None);
+        reply.map_err(|lost| self.client.lost(sent.err().unwrap_or(lost)))
     }
 
-    fn unexpected(&self, said: &ObserverReply) -> RunError {
-        self.client.lost(ServiceLost::unexpected(match said {
+    fn unexpected(&self, reply: &ObserverReply) -> RunError {
+        self.client.lost(ServiceLost::unexpected(match reply {
             ObserverReply::Refused { reason } => Some(reason),
             _ => None,
         }))
@@ -181,8 +181,8 @@ pub enum Vantage {
     },
 }
 
-/// The best place to observe `target` from. That is the observer that was named, or this host where
-/// the target's address is its own. Otherwise only the generator's attempts can be counted.
+/// Chooses where to observe `target` from: the given observer, or this host if the target's address
+/// is its own. Otherwise only the generator's attempts can be counted.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: the observer does not answer, refuses, or watches another port.
@@ -193,8 +193,9 @@ pub fn watch_for(
 ) -> Result<Option<Vantage>, RunError> {
     let Some(at) = observer else {
         let port = target.port();
-        let here = Vantage::Here { port, armed: None, watch: None, following: None, follows: true };
-        return Ok(host::is_own(target.ip()).then_some(here));
+        let this_host =
+            Vantage::Here { port, armed: None, watch: None, following: None, follows: true };
+        return Ok(host::is_own(target.ip()).then_some(this_host));
     };
     let watch = ObserverClient::connect(at, token)?;
     if watch.port() != target.port() {
@@ -218,8 +219,8 @@ impl Vantage {
         }
     }
 
-    /// Keeps what comes from now on. So nothing of a later window is missed, however late
-    /// [`Vantage::begin`] is called.
+    /// Begins to keep SYNs. So none of a later window is missed, however late [`Vantage::begin`] is
+    /// called.
     pub fn arm(&mut self) {
         match self {
             Vantage::Here { port, armed, watch, .. } => {
@@ -248,7 +249,7 @@ impl Vantage {
         }
     }
 
-    /// Ends the watch and returns what was seen; nothing, and why, where the observer is gone.
+    /// Ends the watch and returns what was seen; nothing, with a reason, if the observer is gone.
     pub fn finish(&mut self) -> Observed {
         let nothing = |because: String| Observed { because: Some(because), ..Observed::default() };
         match self {
@@ -262,11 +263,9 @@ impl Vantage {
             },
         }
     }
-}
 
-impl Vantage {
-    /// The same, but on this host no connection is followed. That would inspect all packets that
-    /// leave it, which takes about 14 % of the connects that a processor can make.
+    /// Turns off following of connections on this host. Following inspects all packets that leave
+    /// it, which costs about 14 % of the connects that a processor can make.
     #[must_use]
     pub fn counting_only(mut self) -> Vantage {
         if let Vantage::Here { follows, .. } = &mut self {
@@ -299,8 +298,8 @@ impl Vantage {
         }
     }
 
-    /// Ends following and returns what was seen; nothing, and why, where the observer is gone. Call
-    /// it before [`Vantage::finish`], which takes the same reason.
+    /// Ends following and returns what was seen; nothing, with a reason, if the observer is gone.
+    /// Call it before [`Vantage::finish`], which takes the same reason.
     pub fn seen(&mut self) -> ObservedStreams {
         let nothing = |because: String| ObservedStreams {
             because: Some(because),

@@ -1,5 +1,5 @@
-//! Segments of followed connections, both ways: which packets matter, for the kernel as a filter
-//! and here as a parser. As in [`super::segment`], IPv4 and IPv6 without extension headers.
+//! Segments of followed connections, both ways: a filter for the kernel, and a parser. As in
+//! [`super::segment`], IPv4 and IPv6 without extension headers.
 
 use super::segment::{
     FOR_THIS_HOST, OUTGOING, PACKET_TYPE, PROTOCOL, SYN, headers, jump, load_byte, load_half,
@@ -25,12 +25,12 @@ pub struct StreamSegment {
     pub sequence: u32,
     /// Whether it is a SYN, which begins a direction.
     pub is_syn: bool,
-    /// How many bytes it carries; they follow the SYN.
+    /// Number of bytes, which follow the SYN.
     pub length: u32,
 }
 
-/// Reads a packet from its network header on, within the bytes that were kept. `None` where it is
-/// no such segment, is cut off before its flags, or contradicts itself.
+/// Parses a packet from its network header on. `None` if it is not such a segment, is cut off
+/// before its flags, or is inconsistent.
 pub fn parse(packet: &[u8]) -> Option<StreamSegment> {
     let (from, to, tcp) = headers(packet)?;
     let header = packet.len() - tcp.len();
@@ -52,9 +52,8 @@ pub fn parse(packet: &[u8]) -> Option<StreamSegment> {
     })
 }
 
-/// The same selection for the kernel. It takes packets that came for `port` of this host, and those
-/// that it sends from that port. Of those it keeps the ones with a SYN or bytes whose client's port
-/// is one of `one_of`. That number is rounded up to a power of two.
+/// The filter for the kernel. It selects packets to `port` of this host and from it, with a SYN or
+/// with bytes, whose client's port is one of `one_of`. That number is rounded up to a power of two.
 pub fn filter(port: u16, one_of: u16) -> Vec<BpfInstruction> {
     let (port, mask) = (u32::from(port), u32::from(port_mask(one_of)));
     vec![

@@ -1,6 +1,5 @@
-//! What clients sent to a port: which packets matter, for the kernel as a filter and here as a
-//! parser. Both read IPv4 and IPv6 without extension headers; fragments but the first are no
-//! segments.
+//! Segments that open or close connections to a port: a filter for the kernel, and a parser. Both
+//! read IPv4 and IPv6 without extension headers, and ignore fragments other than the first.
 
 use crate::sys::field;
 use crate::sys::packet::{BpfInstruction, SNAP};
@@ -40,17 +39,17 @@ const ACK: u8 = 0x10;
 
 const TCP: u8 = 6;
 
-/// Places of words that the kernel adds to a packet: its protocol and its type.
+/// Offsets of words that the kernel adds to a packet: its protocol and its type.
 pub(super) const PROTOCOL: u32 = 0xffff_f000;
 pub(super) const PACKET_TYPE: u32 = PROTOCOL + 4;
 
-/// The kernel's word for whom a packet was or is: this host, or another to which this one sends it.
+/// Packet types of the kernel: received for this host, and sent by it.
 pub(super) const FOR_THIS_HOST: u32 = 0;
 /// See [`FOR_THIS_HOST`].
 pub(super) const OUTGOING: u32 = 4;
 
-/// Reads a packet from its network header on, within the bytes that were kept. `None` where it is
-/// no such segment, is cut off before its flags, or contradicts itself.
+/// Parses a packet from its network header on. `None` if it is not such a segment, is cut off
+/// before its flags, or is inconsistent.
 pub fn parse(packet: &[u8]) -> Option<ControlSegment> {
     let (from, to, tcp) = headers(packet)?;
     let flags = *tcp.get(13)?;
@@ -69,7 +68,7 @@ pub fn parse(packet: &[u8]) -> Option<ControlSegment> {
     })
 }
 
-/// Sender, receiver, and TCP's part of a packet; `None` where it has none.
+/// Sender, receiver and TCP part of a packet; `None` if it has no TCP part.
 pub(super) fn headers(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
     match packet.first()? >> 4 {
         4 => ipv4(packet),
@@ -96,9 +95,8 @@ fn ipv6(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
     Some((address(8)?, address(24)?, packet.get(40..)?))
 }
 
-/// The same selection for the kernel: segments to `port` in packets that came in for this host.
-/// Packets that it sent are left out, so that loopback counts each once. Keeps [`SNAP`] bytes of
-/// each.
+/// The filter for the kernel: such segments to `port` in packets that this host received. Packets
+/// that it sent are left out, so that loopback counts each once. Keeps [`SNAP`] bytes of each.
 ///
 /// Classic BPF over a packet from its network header on (Documentation/networking/filter.rst in the
 /// kernel's source).

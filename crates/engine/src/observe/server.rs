@@ -1,7 +1,7 @@
-//! `knee observe`: watches a port of this host for whoever is allowed to ask.
+//! `knee observe`: watches a port of this host for permitted clients.
 
 use super::streams::StreamCapture;
-use super::watch::{ArmedWatch, PortWatch, source_here};
+use super::watch::{ArmedWatch, PortWatch, syn_source};
 use super::wire::{
     ASK_MAX, BEGIN_WITHIN_NS, DURATION_MAX_NS, Hello, ObserverFacts, ObserverReply,
     ObserverRequest, SERVICE,
@@ -58,7 +58,7 @@ impl ObserveServer {
     /// messages nor the token are encrypted.
     ///
     /// # Errors
-    /// Beyond loopback without a token; the address is in use, not permitted or not this host's.
+    /// Beyond loopback without a token; the address is in use, not permitted or not of this host.
     pub fn start(
         listen: SocketAddr,
         port: u16,
@@ -78,7 +78,7 @@ impl ObserveServer {
             .map_err(|e| io::Error::new(ErrorKind::InvalidInput, e))?;
         let listener = TcpListener::bind(listen)?;
         let address = listener.local_addr()?;
-        let (source, because) = source_here(port);
+        let (source, because) = syn_source(port);
         let wake = Arc::new(EventFd::new()?);
         let identity = (SERVICE, token, ObserverFacts { port, source });
         let observer = Observer {
@@ -101,12 +101,12 @@ impl ObserveServer {
         })
     }
 
-    /// Address that it listens on, with the port that was picked where 0 was asked for.
+    /// Listening address, with the port that the kernel chose for 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What counts the SYNs, and why it is nothing better.
+    /// What counts the SYNs, and why not a capture.
     pub fn source(&self) -> (SynSource, Option<&str>) {
         (self.source, self.because.as_deref())
     }
@@ -117,17 +117,12 @@ impl ObserveServer {
     }
 }
 
-/// Time until the end of a window.
-fn window_left_ns(at_ns: u64, duration_ns: u64) -> u64 {
-    at_ns.saturating_sub(monotonic_ns()).min(BEGIN_WITHIN_NS).saturating_add(duration_ns)
-}
-
 /// The clients, and what is watched for the one that holds the observer.
 struct Observer {
     port: u16,
     limits: HoldLimits,
     clients: ServiceClients<ObserverFacts>,
-    /// From this time on another client may take the observer from the one that holds it.
+    /// Time from which on another client may take over the observer.
     until_ns: u64,
     armed: Option<ArmedWatch>,
     watch: Option<PortWatch>,
@@ -139,9 +134,8 @@ impl Service for Observer {
     type Request = ObserverRequest;
     type Facts = ObserverFacts;
 
-    const NO_REQUEST: &'static str =
-        "a request was expected: this is none, or a line of more than 4096 bytes";
-    const NO_HELLO: &'static str = "a client says hello first";
+    const NO_REQUEST: &'static str = "expected a request in a line of at most 4096 bytes";
+    const NO_HELLO: &'static str = "expected hello as the first message";
 
     fn clients(&mut self) -> &mut ServiceClients<ObserverFacts> {
         &mut self.clients
@@ -168,7 +162,7 @@ impl Service for Observer {
         (self.armed, self.watch, self.following) = (None, None, None);
     }
 
-    /// Lets a client in, in place of an inactive one, or sends it away.
+    /// Admits a client, in place of an inactive one, or refuses it.
     fn greet(&mut self, id: u64, hello: &Hello, now_ns: u64) {
         let is_free = now_ns >= self.until_ns;
         if is_free && self.clients.admits(hello) && self.clients.dismiss_holder() {
@@ -201,16 +195,20 @@ impl Observer {
         self.stats
     }
 
-    /// Does what the client that holds the observer asks for.
-    fn reply(&mut self, ask: &ObserverRequest) -> Result<ObserverReply, String> {
-        let lasts_ns = match *ask {
-            ObserverRequest::Begin { at_ns, duration_ns, .. } => window_left_ns(at_ns, duration_ns),
+    /// Carries out a request of the client that holds the observer.
+    fn reply(&mut self, request: &ObserverRequest) -> Result<ObserverReply, String> {
+        // Time until the end of a window.
+        let left_ns = match *request {
+            ObserverRequest::Begin { at_ns, duration_ns, .. } => {
+                let wait_ns = at_ns.saturating_sub(monotonic_ns()).min(BEGIN_WITHIN_NS);
+                wait_ns.saturating_add(duration_ns)
+            }
             _ => 0,
         };
-        let until_ns = monotonic_ns().saturating_add(lasts_ns);
+        let until_ns = monotonic_ns().saturating_add(left_ns);
         self.until_ns = until_ns.saturating_add(self.limits.idle.0);
-        match *ask {
-            ObserverRequest::Hello(_) => Err("hello was said already".to_owned()),
+        match *request {
+            ObserverRequest::Hello(_) => Err("unexpected second hello".to_owned()),
             ObserverRequest::Arm => {
                 // A window that was not finished ends here.
                 self.watch = None;

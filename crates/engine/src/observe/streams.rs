@@ -1,11 +1,8 @@
-//! Streams of followed connections: when which bytes came and went. A thread of its own follows a
-//! share of the connections to a port of this host.
-
-#[cfg(test)]
-mod stream_capture_tests;
+//! Times of the bytes of followed connections, both ways. A thread follows a share of the
+//! connections to a port of this host.
 
 use super::data::{self, StreamSegment};
-use super::watch::{self, BUFFER, why_not};
+use super::watch::{self, BUFFER, capture_error};
 use crate::kernel::timestamps::Timestamps;
 use crate::sys::packet::{PacketBatch, PacketSocket};
 use crate::threads::StoppableThread;
@@ -28,10 +25,10 @@ struct FollowedStreams {
     connections: Vec<FollowedConnection>,
     /// The latest connection of each client's address and port.
     latest: HashMap<(Ipv6Addr, u16), usize>,
-    room: MarkBudget,
+    budget: MarkBudget,
 }
 
-/// Segments kept, and what there was no room for.
+/// Number of segments kept, and of those left out for want of room.
 #[derive(Debug, Default)]
 struct MarkBudget {
     marks: usize,
@@ -70,9 +67,9 @@ struct FollowedConnection {
 }
 
 impl FollowedStreams {
-    /// A segment came from a client at `at_ns`. Of a connection whose SYN was not seen nothing is
-    /// known.
-    pub(super) fn came(&mut self, segment: &StreamSegment, at_ns: u64) {
+    /// Notes a segment that came from a client at `at_ns`. Connections whose SYN was not seen are
+    /// ignored.
+    pub(super) fn on_received(&mut self, segment: &StreamSegment, at_ns: u64) {
         let client = (segment.from, segment.from_port);
         if segment.is_syn {
             self.begin(client, segment.sequence);
@@ -82,13 +79,13 @@ impl FollowedStreams {
         };
         let followed = &mut self.connections[at];
         followed.has_carried |= segment.length > 0;
-        self.room.note(&mut followed.requests, segment, |builder, first| {
+        self.budget.note(&mut followed.requests, segment, |builder, first| {
             builder.pass(first, segment.length, at_ns);
         });
     }
 
-    /// A segment goes to a client at `at_ns`.
-    pub(super) fn goes(&mut self, segment: &StreamSegment, at_ns: u64) {
+    /// Notes a segment that was sent to a client at `at_ns`.
+    pub(super) fn on_sent(&mut self, segment: &StreamSegment, at_ns: u64) {
         let client = (segment.to, segment.to_port);
         let Some(&at) = self.latest.get(&client) else {
             return;
@@ -102,12 +99,12 @@ impl FollowedStreams {
         let Some((_, responses)) = &mut followed.responses else {
             return;
         };
-        self.room.note(responses, segment, |builder, first| {
+        self.budget.note(responses, segment, |builder, first| {
             builder.send(first, segment.length, at_ns);
         });
     }
 
-    /// A SYN that comes again is of the same connection; another sequence number is another one.
+    /// Notes a new connection, unless the SYN is repeated: then its sequence number is the same.
     fn begin(&mut self, client: (Ipv6Addr, u16), syn: u32) {
         let latest = self.latest.get(&client);
         if latest.is_some_and(|&at| self.connections[at].syn == syn) {
@@ -115,7 +112,7 @@ impl FollowedStreams {
         }
         if self.connections.len() >= CONNECTIONS_MAX {
             self.latest.remove(&client);
-            self.room.left_out += 1;
+            self.budget.left_out += 1;
             return;
         }
         self.latest.insert(client, self.connections.len());
@@ -130,8 +127,8 @@ impl FollowedStreams {
 
     /// Returns what was seen. `lost`: segments that the capture lost.
     pub(super) fn finish(self, lost: u64) -> ObservedStreams {
-        // The client counts connections that it sent something over. A connection that timed out
-        // before the server's SYN came carried nothing.
+        // The client counts only connections over which it sent something. One that timed out
+        // before the server's SYN carried nothing.
         let carried = self.connections.into_iter().filter(|c| c.has_carried);
         let connections = carried.filter_map(|followed| {
             let (_, responses) = followed.responses?;
@@ -144,7 +141,7 @@ impl FollowedStreams {
         ObservedStreams {
             connections: connections.collect(),
             lost,
-            left_out: self.room.left_out,
+            left_out: self.budget.left_out,
             because: None,
         }
     }
@@ -159,19 +156,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 pub struct StreamCapture(Result<StoppableThread<ObservedStreams>, String>);
 
 impl StreamCapture {
-    /// Follows one of `one_of` connections to `port`, chosen by the client's port, that begin from
-    /// now on. Where that is not permitted, [`StreamCapture::finish`] tells why.
+    /// Follows one of `one_of` new connections to `port`, chosen by the client's port. If that is
+    /// not permitted, [`StreamCapture::finish`] returns the reason.
     pub fn begin(port: u16, one_of: u16) -> StreamCapture {
         let filter = data::filter(port, one_of);
         let begun = PacketSocket::open(&filter, BUFFER, true).and_then(|tap| {
             // A packet without a timestamp has the time of the read that finds it.
-            let kept = Timestamps::settled();
+            let timestamps = Timestamps::settled();
             StoppableThread::start("follow", None, move |stop| {
-                let _kept = kept;
+                let _timestamps = timestamps;
                 follow(&tap, stop)
             })
         });
-        StreamCapture(begun.map_err(|e| why_not(&e)))
+        StreamCapture(begun.map_err(|e| capture_error(&e)))
     }
 
     /// Ends it and returns what was seen.
@@ -192,7 +189,7 @@ fn follow(tap: &PacketSocket, stop: &AtomicBool) -> ObservedStreams {
         let is_over = stop.load(Ordering::Relaxed);
         read_packets(tap, &mut batch, &mut streams);
         if is_over {
-            // Where the kernel does not tell how many were lost, holes tell of most.
+            // If the kernel does not report lost segments, most show as holes.
             return streams.finish(tap.take_lost().unwrap_or(0));
         }
     }
@@ -200,14 +197,14 @@ fn follow(tap: &PacketSocket, stop: &AtomicBool) -> ObservedStreams {
 
 fn read_packets(tap: &PacketSocket, batch: &mut PacketBatch, streams: &mut FollowedStreams) {
     watch::read_packets(tap, batch, |packet, came_ns| {
-        // A packet without a time is left out: its bytes are then missing, and known to be.
+        // A packet without a timestamp is left out; its bytes show as missing.
         let (Some(segment), Some(at_ns)) = (data::parse(packet.bytes), came_ns) else {
             return;
         };
         if packet.is_outgoing {
-            streams.goes(&segment, at_ns);
+            streams.on_sent(&segment, at_ns);
         } else {
-            streams.came(&segment, at_ns);
+            streams.on_received(&segment, at_ns);
         }
     });
 }
@@ -238,15 +235,15 @@ mod tests {
     #[test]
     fn a_connection_is_followed_from_its_syns_on() {
         let mut streams = FollowedStreams::default();
-        streams.came(&segment(false, 5, 10), 1);
-        streams.goes(&back(false, 5, 10), 1);
-        streams.came(&segment(true, 100, 0), 2);
-        streams.came(&segment(true, 100, 0), 3);
-        streams.goes(&back(true, 900, 0), 3);
-        streams.goes(&back(true, 900, 0), 4);
-        streams.came(&segment(false, 101, 50), 5);
-        streams.goes(&back(false, 901, 200), 6);
-        streams.goes(&back(false, 901, 300), 7);
+        streams.on_received(&segment(false, 5, 10), 1);
+        streams.on_sent(&back(false, 5, 10), 1);
+        streams.on_received(&segment(true, 100, 0), 2);
+        streams.on_received(&segment(true, 100, 0), 3);
+        streams.on_sent(&back(true, 900, 0), 3);
+        streams.on_sent(&back(true, 900, 0), 4);
+        streams.on_received(&segment(false, 101, 50), 5);
+        streams.on_sent(&back(false, 901, 200), 6);
+        streams.on_sent(&back(false, 901, 300), 7);
         let seen = streams.finish(2);
         assert_eq!((seen.connections.len(), seen.lost, seen.left_out), (1, 2, 0));
         let connection = &seen.connections[0];
@@ -260,9 +257,9 @@ mod tests {
     fn a_port_that_is_used_again_is_another_connection() {
         let mut streams = FollowedStreams::default();
         for (syn, at) in [(100, 1), (5_000, 11)] {
-            streams.came(&segment(true, syn, 3), at);
-            streams.goes(&back(true, syn + 7, 0), at + 1);
-            streams.goes(&back(false, syn + 8, 20), at + 2);
+            streams.on_received(&segment(true, syn, 3), at);
+            streams.on_sent(&back(true, syn + 7, 0), at + 1);
+            streams.on_sent(&back(false, syn + 8, 20), at + 2);
         }
         let seen = streams.finish(0);
         let marks: Vec<_> = seen.connections.iter().map(|c| &c.requests.marks[..]).collect();
@@ -273,18 +270,18 @@ mod tests {
     #[test]
     fn a_connection_that_is_refused_is_none() {
         let mut streams = FollowedStreams::default();
-        streams.came(&segment(true, 100, 0), 1);
+        streams.on_received(&segment(true, 100, 0), 1);
         assert_eq!(streams.finish(0), ObservedStreams::default());
     }
 
     #[test]
     fn abandoned_connection_is_left_out_and_the_next_is_kept() {
         let mut streams = FollowedStreams::default();
-        streams.came(&segment(true, 100, 0), 1);
-        streams.goes(&back(true, 900, 0), 2);
-        streams.came(&segment(true, 7_000, 0), 11);
-        streams.goes(&back(true, 8_000, 0), 12);
-        streams.came(&segment(false, 7_001, 5), 13);
+        streams.on_received(&segment(true, 100, 0), 1);
+        streams.on_sent(&back(true, 900, 0), 2);
+        streams.on_received(&segment(true, 7_000, 0), 11);
+        streams.on_sent(&back(true, 8_000, 0), 12);
+        streams.on_received(&segment(false, 7_001, 5), 13);
         let observed = streams.finish(0);
         let marks = observed.connections.iter().map(|c| &c.requests.marks[..]);
         assert_eq!(marks.collect::<Vec<_>>(), [[(5, 13)]]);
@@ -293,13 +290,13 @@ mod tests {
     #[test]
     fn what_there_is_no_room_for_is_counted() {
         let mut streams = FollowedStreams {
-            room: MarkBudget { marks: MARKS_MAX - 1, ..MarkBudget::default() },
+            budget: MarkBudget { marks: MARKS_MAX - 1, ..MarkBudget::default() },
             ..FollowedStreams::default()
         };
-        streams.came(&segment(true, 100, 0), 1);
-        streams.goes(&back(true, 900, 0), 1);
-        streams.came(&segment(false, 101, 10), 2);
-        streams.came(&segment(false, 111, 10), 3);
+        streams.on_received(&segment(true, 100, 0), 1);
+        streams.on_sent(&back(true, 900, 0), 1);
+        streams.on_received(&segment(false, 101, 10), 2);
+        streams.on_received(&segment(false, 111, 10), 3);
         let seen = streams.finish(0);
         assert_eq!(seen.left_out, 1);
         assert_eq!(seen.connections[0].requests.passed(20), None);

@@ -40,8 +40,8 @@ impl TimeWindow {
     }
 }
 
-/// Counts segments. Those before the window are remembered, so that a SYN that comes again in it is
-/// known as such, and not counted.
+/// Counts segments. SYNs before the window are remembered, so that their repetitions in it are not
+/// counted as first ones.
 #[derive(Debug)]
 pub(super) struct SynTally {
     span: TimeWindow,
@@ -51,21 +51,21 @@ pub(super) struct SynTally {
 }
 
 impl SynTally {
-    /// No counts yet.
+    /// A tally without counts.
     pub(super) fn new(span: TimeWindow) -> SynTally {
         SynTally { span, ledger: SynLedger::default(), observed: Observed::default() }
     }
 
     /// Counts a segment that came over an interface at `at_ns`.
     pub(super) fn count(&mut self, segment: &ControlSegment, interface: i32, at_ns: u64) {
-        let is_in = self.span.interval_of(at_ns).is_some();
+        let is_in_window = self.span.interval_of(at_ns).is_some();
         if segment.kind == SegmentKind::End {
-            self.observed.client_ends += u64::from(is_in);
+            self.observed.client_ends += u64::from(is_in_window);
             return;
         }
-        match self.ledger.see(segment, interface, at_ns) {
+        match self.ledger.classify(segment, interface, at_ns) {
             Sighting::First => self.add_first(1, at_ns),
-            Sighting::Repeated => self.observed.repeated_syns += u64::from(is_in),
+            Sighting::Repeated => self.observed.repeated_syns += u64::from(is_in_window),
             Sighting::Same => {}
         }
     }
@@ -88,7 +88,7 @@ impl SynTally {
     /// Returns the observation, with what was counted up to `until` or the window's end.
     pub(super) fn finish(mut self, until: u64) -> Observed {
         let elapsed = until.min(self.span.end).saturating_sub(self.span.begin);
-        // One place for each interval that began, also where nothing came any more.
+        // One count for each interval that began, even if nothing came in it.
         let intervals = elapsed.div_ceil(self.span.interval).min(INTERVALS_MAX) as usize;
         let by_interval = &mut self.observed.first_syns_by_interval;
         by_interval.resize(intervals.max(by_interval.len()), 0);
@@ -114,8 +114,8 @@ enum Sighting {
 /// not that of attempts.
 const GENERATION: usize = 1 << 19;
 
-/// A client that has no answer sends again after 1 s at the earliest (RFC 6298), or 200 ms where a
-/// kernel was told so. What comes sooner over another interface is the same packet.
+/// A client that has no answer sends again after 1 s at the earliest (RFC 6298), or 200 ms if a
+/// kernel is configured so. A SYN that comes sooner over another interface is the same packet.
 const SAME_PACKET_NS: u64 = 50_000_000;
 
 type FourTuple = (Ipv6Addr, Ipv6Addr, u16, u16);
@@ -137,20 +137,24 @@ struct SynLedger {
 
 impl Default for SynLedger {
     fn default() -> SynLedger {
-        SynLedger::remembering(GENERATION)
+        SynLedger::with_generation(GENERATION)
     }
 }
 
 impl SynLedger {
-    fn remembering(generation: usize) -> SynLedger {
+    fn with_generation(generation: usize) -> SynLedger {
         SynLedger { generation, current: HashMap::new(), older: HashMap::new() }
     }
 
-    /// Notes a SYN that came at `at_ns`, of any clock, over an interface.
-    pub(super) fn see(&mut self, syn: &ControlSegment, interface: i32, at_ns: u64) -> Sighting {
+    /// Notes a SYN that came over an interface at `at_ns`, by any clock. Returns whether it is new.
+    pub(super) fn classify(
+        &mut self,
+        syn: &ControlSegment,
+        interface: i32,
+        at_ns: u64,
+    ) -> Sighting {
         let key = (syn.from, syn.to, syn.from_port, syn.to_port);
-        let last = self.current.get(&key).or_else(|| self.older.get(&key));
-        let sighting = match last {
+        let sighting = match self.current.get(&key).or_else(|| self.older.get(&key)) {
             Some(last) if last.sequence == syn.sequence => {
                 let is_soon = at_ns.abs_diff(last.at_ns) < SAME_PACKET_NS;
                 if last.interface != interface && is_soon {
@@ -168,7 +172,7 @@ impl SynLedger {
         sighting
     }
 
-    /// How many 4-tuples are remembered.
+    /// Number of remembered 4-tuples.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.current.len() + self.older.len()
@@ -240,32 +244,32 @@ mod tests {
     fn an_attempt_is_its_addresses_ports_and_sequence_number() {
         let mut ledger = SynLedger::default();
         let second = 1_000_000_000;
-        assert_eq!(ledger.see(&syn(1, 7), 1, 0), Sighting::First);
-        assert_eq!(ledger.see(&syn(2, 7), 1, 0), Sighting::First);
-        assert_eq!(ledger.see(&syn(1, 7), 1, second), Sighting::Repeated);
+        assert_eq!(ledger.classify(&syn(1, 7), 1, 0), Sighting::First);
+        assert_eq!(ledger.classify(&syn(2, 7), 1, 0), Sighting::First);
+        assert_eq!(ledger.classify(&syn(1, 7), 1, second), Sighting::Repeated);
         // At once over the same interface: a duplicate on the way, which the server sees twice too.
-        assert_eq!(ledger.see(&syn(1, 7), 1, second), Sighting::Repeated);
-        assert_eq!(ledger.see(&syn(1, 8), 1, second), Sighting::First);
+        assert_eq!(ledger.classify(&syn(1, 7), 1, second), Sighting::Repeated);
+        assert_eq!(ledger.classify(&syn(1, 8), 1, second), Sighting::First);
     }
 
     #[test]
     fn a_packet_that_passes_two_interfaces_is_one() {
         let mut ledger = SynLedger::default();
-        assert_eq!(ledger.see(&syn(1, 7), 2, 100), Sighting::First);
-        assert_eq!(ledger.see(&syn(1, 7), 3, 200), Sighting::Same);
+        assert_eq!(ledger.classify(&syn(1, 7), 2, 100), Sighting::First);
+        assert_eq!(ledger.classify(&syn(1, 7), 3, 200), Sighting::Same);
         let second = 1_000_000_000;
-        assert_eq!(ledger.see(&syn(1, 7), 2, second), Sighting::Repeated);
-        assert_eq!(ledger.see(&syn(1, 7), 3, second + 9), Sighting::Same);
+        assert_eq!(ledger.classify(&syn(1, 7), 2, second), Sighting::Repeated);
+        assert_eq!(ledger.classify(&syn(1, 7), 3, second + 9), Sighting::Same);
     }
 
     proptest! {
         /// Whatever comes, memory has a bound, and the last half of it is never forgotten.
         #[test]
         fn memory_is_bounded(ports in prop::collection::vec(0_u16..200, 0..800)) {
-            let mut ledger = SynLedger::remembering(16);
+            let mut ledger = SynLedger::with_generation(16);
             for (i, &port) in ports.iter().enumerate() {
                 let recent = ports[i.saturating_sub(16)..i].contains(&port);
-                let seen = ledger.see(&syn(port, 1), 1, i as u64);
+                let seen = ledger.classify(&syn(port, 1), 1, i as u64);
                 prop_assert!(!recent || seen == Sighting::Repeated);
                 prop_assert!(ledger.len() <= 32);
             }

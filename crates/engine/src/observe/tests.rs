@@ -194,11 +194,11 @@ fn garbage_is_refused_and_the_next_is_served() {
     let begin = |at_ns| line(&ObserverRequest::Begin { at_ns, interval_ns: 1, duration_ns: 1 });
     let after_hello = |rest: &[u8]| [&hello, rest].concat();
     for (what, bytes, expected) in [
-        ("no JSON", b"GET / HTTP/1.1\r\n\r\n".to_vec(), "a request was expected"),
-        ("no hello", b"{\"ask\":\"finish\"}\n".to_vec(), "hello first"),
+        ("no JSON", b"GET / HTTP/1.1\r\n\r\n".to_vec(), "expected a request"),
+        ("no hello", b"{\"ask\":\"finish\"}\n".to_vec(), "expected hello"),
         ("another version", other, "version"),
-        ("a long line", long, "more than 4096 bytes"),
-        ("garbage later", after_hello(b"\0\n"), "a request was expected"),
+        ("a long line", long, "at most 4096 bytes"),
+        ("garbage later", after_hello(b"\0\n"), "expected a request"),
         ("hello twice", after_hello(&hello), "already"),
         ("nothing to finish", after_hello(b"{\"ask\":\"finish\"}\n"), "nothing was begun"),
         ("nothing armed", after_hello(&begin(now)), "nothing was armed"),

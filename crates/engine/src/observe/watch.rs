@@ -1,4 +1,4 @@
-//! Watches a port of this host for the length of a window, on a thread of its own.
+//! Watches a port of this host for the length of a window, on its own thread.
 
 use super::queue::read_queue;
 use super::segment;
@@ -16,27 +16,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Packets that the kernel keeps between two looks: some 40,000, as each takes about 800 bytes.
+/// Bytes of packets that the kernel keeps between two reads: some 40,000 of about 800 bytes.
 pub(super) const BUFFER: usize = 32 << 20;
 
-/// Batches read in one pass: more than the buffer holds. What comes in that time waits for the next
-/// pass.
+/// Batches read in one pass: more than the buffer holds. Packets that come meanwhile wait for the
+/// next pass.
 const BATCHES_MAX: usize = 10_000;
 
 /// Interval of reading packets: the thread is not woken by each.
 const LOOK_EVERY: u64 = 5_000_000;
 
-/// The same where the kernel keeps less than an eighth of the buffer: 400 KB hold some 300 packets.
+/// Interval if the kernel keeps less than an eighth of the buffer: 400 KB hold some 300 packets.
 const LOOK_OFTEN: u64 = 1_000_000;
 
-/// Time before the window at which its initial counters are read, as reading takes a while. So what
-/// comes at the very begin is counted.
+/// Time before the window at which its initial counters are read, as reading takes a while. So SYNs
+/// at its begin are counted.
 const EARLY: u64 = 500_000;
 
-/// Interval of reading the accept queue, and the counters where they stand for a capture.
+/// Interval of reading the accept queue, and the counters if there is no capture.
 const SAMPLE_EVERY: u64 = 100_000_000;
 
-/// Counters of what became of connections, besides those of trouble.
+/// Counters of connections and of drops.
 const COUNTERS: [&str; 14] = [
     "TcpPassiveOpens",
     "TcpAttemptFails",
@@ -54,36 +54,34 @@ const COUNTERS: [&str; 14] = [
     "TcpExtTCPBacklogDrop",
 ];
 
-/// A port whose SYNs are already captured before its window is known. Nothing is missed however
-/// late that is, as the kernel stamps and keeps what comes.
+/// A port whose SYNs are captured before its window is known. The kernel timestamps and keeps them,
+/// so none is missed.
 #[derive(Debug)]
 pub struct ArmedWatch {
     port: u16,
     tap: Result<PacketSocket, String>,
-    stood: HostReading,
+    initial: HostReading,
 }
 
 impl ArmedWatch {
-    /// Begins to capture, or to count where that is not permitted. What came before this returned
-    /// is not seen.
+    /// Begins to capture, or to count if a capture is not permitted. Earlier SYNs are not seen.
     pub fn new(port: u16) -> ArmedWatch {
-        ArmedWatch::with(port, tap(port))
+        ArmedWatch::with_tap(port, open_tap(port))
     }
 
-    /// The same by the kernel's counters alone, for a reason.
+    /// Counts by the kernel's counters alone, for this reason.
     #[cfg(test)]
     fn with_counters(port: u16, because: &str) -> ArmedWatch {
-        ArmedWatch::with(port, Err(because.to_owned()))
+        ArmedWatch::with_tap(port, Err(because.to_owned()))
     }
 
-    fn with(port: u16, tap: Result<PacketSocket, String>) -> ArmedWatch {
-        let stood = HostReading::now();
-        ArmedWatch { port, tap, stood }
+    fn with_tap(port: u16, tap: Result<PacketSocket, String>) -> ArmedWatch {
+        ArmedWatch { port, tap, initial: HostReading::now() }
     }
 
     /// Watches a window that begins at `origin_ns` (of CLOCK_MONOTONIC, past or to come) and lasts
-    /// for `duration`, counted in intervals too. Where it has begun already, the kernel's counters
-    /// are those of the time since [`ArmedWatch::new`].
+    /// for `duration`, counted in intervals too. If it has begun already, the kernel's counters are
+    /// read from [`ArmedWatch::new`] on.
     pub fn begin(self, origin_ns: u64, interval: Nanos, duration: Nanos) -> PortWatch {
         let span = TimeWindow::new(origin_ns, interval, duration);
         let (source, tap, because) = match self.tap {
@@ -91,10 +89,10 @@ impl ArmedWatch {
             Err(because) => (SynSource::Counters, None, Some(because)),
         };
         let mut watcher = WatchThread::new(self.port, span, tap);
-        // Not on the thread: what happens after this returns is seen.
+        // On the calling thread, so that everything after this call is seen.
         let now = monotonic_ns();
         if now > span.begin {
-            watcher.begun = Some(self.stood);
+            watcher.begun = Some(self.initial);
         }
         watcher.open_if_due(now);
         let thread = StoppableThread::start("observe", None, |stop| watcher.run(stop));
@@ -168,28 +166,28 @@ impl PortWatch {
     }
 }
 
-/// What a watch would count SYNs with.
-pub fn source_here(port: u16) -> (SynSource, Option<String>) {
-    match tap(port) {
+/// How a watch of this port counts SYNs, and why not by a capture.
+pub fn syn_source(port: u16) -> (SynSource, Option<String>) {
+    match open_tap(port) {
         Ok(_) => (SynSource::Capture, None),
         Err(because) => (SynSource::Counters, Some(because)),
     }
 }
 
-fn tap(port: u16) -> Result<PacketSocket, String> {
-    PacketSocket::open(&segment::filter(port), BUFFER, false).map_err(|e| why_not(&e))
+fn open_tap(port: u16) -> Result<PacketSocket, String> {
+    PacketSocket::open(&segment::filter(port), BUFFER, false).map_err(|e| capture_error(&e))
 }
 
-/// Why a capture is not possible.
-pub(super) fn why_not(error: &io::Error) -> String {
+/// Message about a capture that is not possible.
+pub(super) fn capture_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "a capture needs the capability CAP_NET_RAW".to_owned(),
         _ => format!("a capture is not possible here: {}", reason(error)),
     }
 }
 
-/// Passes on the packets that have come, each with when it came by CLOCK_MONOTONIC; `None` where
-/// the kernel did not say.
+/// Passes on the packets that have come, each with its receive time by CLOCK_MONOTONIC, if the
+/// kernel gave one.
 pub(super) fn read_packets(
     tap: &PacketSocket,
     batch: &mut PacketBatch,
@@ -310,7 +308,7 @@ impl WatchThread {
         });
     }
 
-    /// Reads the accept queue, and the SYNs by the counters where these stand for a capture.
+    /// Reads the accept queue, and the number of SYNs from the counters if there is no capture.
     fn sample(&mut self, now: u64) {
         let Some(begun) = &self.begun else {
             return;
@@ -325,11 +323,11 @@ impl WatchThread {
             let counters = Counters::of(&COUNTERS);
             let arrived = |c: &Counters| c.get("TcpPassiveOpens") + c.get("TcpExtListenDrops");
             let counted = arrived(&counters) - arrived(&begun.counters);
-            let since = u64::try_from(counted - self.counted).unwrap_or(0);
-            // They came before `now`, which may be past the end.
+            let added = u64::try_from(counted - self.counted).unwrap_or(0);
+            // The SYNs came before `now`, which may be past the end.
             let last = self.span.end.saturating_sub(1);
             let at_ns = now.saturating_sub(1).min(last).max(self.span.begin);
-            self.tally.add_first(since, at_ns);
+            self.tally.add_first(added, at_ns);
             self.counted = counted;
         }
     }

@@ -10,10 +10,10 @@
 //! seen                   →   seen{…}
 //! ```
 //!
-//! `arm`, `begin` and `finish` may follow each other again and again. From `arm` on, what comes is
-//! kept, so that a late `begin` costs nothing. Repeated, it tells how the two clocks differ.
-//! `follow` and `seen` stand around the load whose connections are followed. What is refused is
-//! answered with `refused{reason}`, and the connection ends.
+//! `arm`, `begin` and `finish` may be repeated in this order. From `arm` on SYNs are kept, so that
+//! a late `begin` misses none. Repeated `arm` requests measure the difference of the clocks.
+//! `follow` and `seen` enclose the load whose connections are followed. A refusal is answered with
+//! `refused{reason}`, and the connection ends.
 
 pub use crate::control::Hello;
 use knee_load::both_ends::ObservedStreams;

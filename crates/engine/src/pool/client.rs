@@ -87,6 +87,11 @@ pub(crate) trait Client {
         false
     }
 
+    /// Whether the trial is over at once, with all that is under way.
+    fn ends_trial(&self) -> bool {
+        false
+    }
+
     /// The intended time of the oldest operation under way, if known.
     fn oldest_intended(&self) -> Option<Nanos> {
         None

@@ -16,9 +16,11 @@ use knee_load::measure::{
 };
 use knee_load::rng;
 use knee_load::session::{Origin, Users};
+use knee_load::spec::{ArrivalLaw, HttpVersion, Load, Target, TrialSpec};
 use knee_load::time::Nanos;
+pub(crate) use knee_script::Script;
 use knee_script::{
-    Clock, Failure, FailureKind, Iteration, MetricKind, Next, Record, Script, ScriptRequest,
+    Clock, Failure, FailureKind, Iteration, MetricKind, Next, Record, ScriptRequest,
     ScriptResponse, ScriptTimings, User, UserSetup,
 };
 use std::cell::Cell;
@@ -26,7 +28,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Users of an open loop that are made before the load; further ones are made when they are needed.
 const READY_USERS: usize = 64;
@@ -37,20 +39,63 @@ const LEAST_MEMORY: u64 = 1 << 20;
 /// Bytes of console output that are kept.
 const LOG_BYTES_MAX: usize = 16 << 10;
 
+/// The script that makes a target's requests, if any.
+///
+/// # Errors
+/// None: a build without scripts refuses them.
+pub(crate) fn script_of(target: &Target) -> Result<Option<Arc<Script>>, RunError> {
+    let plan = target.sessions.as_ref().and_then(|plan| plan.script.clone());
+    Ok(plan.map(|plan| Arc::new(Script::new(plan))))
+}
+
+/// The client of one worker of a trial, by its number and how many there are. `inner` carries the
+/// requests.
+pub(crate) fn of_worker(
+    inner: Box<dyn StepClient>,
+    config: SessionConfig,
+    users: Users,
+    script: &Arc<Script>,
+    spec: &TrialSpec,
+    worker: (u32, u32),
+) -> Box<dyn Client> {
+    let setup = ScriptSetup {
+        script: Arc::clone(script),
+        origins: spec.target.origins().into(),
+        worker,
+        seed: spec.seed,
+        is_closed: matches!(spec.load, Load::Closed { .. }),
+        has_groups: match &spec.load {
+            Load::Closed { stages, .. } => !stages.is_empty(),
+            Load::Open(load) => matches!(load.arrival, ArrivalLaw::Trace { .. }),
+            Load::Overload(_) => false,
+        },
+        last: spec.last_start(),
+        version: match spec.target.version() {
+            HttpVersion::Http2 => "HTTP/2.0",
+            _ => "HTTP/1.1",
+        },
+    };
+    Box::new(ScriptClient::new(inner, config, users, setup))
+}
+
 /// What a script client needs beside its configuration.
-pub(crate) struct ScriptSetup {
+struct ScriptSetup {
     /// The script.
-    pub script: Arc<Script>,
+    script: Arc<Script>,
     /// Origins of the target's servers.
-    pub origins: Rc<[Origin]>,
+    origins: Rc<[Origin]>,
     /// Number of the worker, and how many there are.
-    pub worker: (u32, u32),
+    worker: (u32, u32),
     /// Seed of the run.
-    pub seed: u64,
+    seed: u64,
     /// Whether users come one iteration after another.
-    pub is_closed: bool,
+    is_closed: bool,
+    /// Whether the load is that of the script's groups, where it has any.
+    has_groups: bool,
+    /// From when on no request begins.
+    last: Nanos,
     /// The version of HTTP, as scripts see it.
-    pub version: &'static str,
+    version: &'static str,
 }
 
 /// A place for a user, who has one iteration after another.
@@ -108,7 +153,7 @@ enum ScriptEnd {
 }
 
 /// Carries iterations. Each has a seat, whose lanes follow each other.
-pub(crate) struct ScriptClient {
+struct ScriptClient {
     inner: Box<dyn StepClient>,
     config: SessionConfig,
     users: Users,
@@ -140,14 +185,13 @@ pub(crate) struct ScriptClient {
     /// Origin of the run's clock, on CLOCK_MONOTONIC.
     origin: Rc<Cell<u64>>,
     realtime_origin_ns: u64,
-    has_run_out: bool,
     /// Requests under way whose iterations have ended.
     cut_operations: u64,
 }
 
 impl ScriptClient {
     /// Creates a client without users. `inner` carries their requests.
-    pub(crate) fn new(
+    fn new(
         mut inner: Box<dyn StepClient>,
         config: SessionConfig,
         users: Users,
@@ -181,7 +225,6 @@ impl ScriptClient {
             in_flight: 0,
             origin: Rc::new(Cell::new(clock::monotonic_ns())),
             realtime_origin_ns: clock::realtime_ns(),
-            has_run_out: false,
             cut_operations: 0,
             inner,
             config,
@@ -207,6 +250,7 @@ impl ScriptClient {
             number,
             rng: rng::stream(self.setup.seed, rng::SCRIPTS + number),
             clock: self.clock(),
+            processor: Rc::new(|| Nanos(clock::thread_cpu_ns())),
             origins: Rc::clone(&self.setup.origins),
             memory_max: self.memory_max,
             read: None,
@@ -217,8 +261,24 @@ impl ScriptClient {
 
     /// Seats an iteration at `now`.
     fn seat(&mut self, io: &mut dyn Backend, number: u32, (op, started): (Op, Nanos), now: Nanos) {
-        let kind = self.users.draw_kind();
+        let (index, of) = self.setup.worker;
+        let user = u64::from(number) * u64::from(of) + u64::from(index);
+        let keeps = self.setup.is_closed && self.setup.script.plan().users_keep_scenarios;
         let in_test = self.users.number() - 1;
+        let script = self.setup.script.plan();
+        let group = if !self.setup.has_groups {
+            None
+        } else if self.setup.is_closed {
+            script.group_of(user).map(|(group, _)| group)
+        } else {
+            // Multiples of the golden ratio fall evenly.
+            script.group_at(op.intended, (in_test as f64 * 0.618_033_988_7).fract())
+        };
+        let kind = match group {
+            Some(group) => group as u16,
+            None if keeps => self.users.kind_of(user),
+            None => self.users.draw_kind(),
+        };
         let seat = &mut self.seats[number as usize];
         (seat.op, seat.kind, seat.due, seat.row) = (op, kind, op.intended, 0);
         (seat.is_taken, seat.is_new, seat.is_cut) = (true, true, false);
@@ -233,6 +293,7 @@ impl ScriptClient {
         let seat = &mut self.seats[number as usize];
         let Some(user) = &mut seat.user else { return };
         let iteration = Iteration {
+            kind: of_kind,
             function: plan.functions.get(of_kind).cloned().unwrap_or_default(),
             scenario: plan.scenarios.get(of_kind).cloned().unwrap_or_default(),
             number: seat.iterations,
@@ -291,7 +352,7 @@ impl ScriptClient {
                 self.leave(number, ScriptEnd::Completed, now);
             }
             Next::Over(Err(failure)) => self.fail(number, failure, now),
-            _ if is_late || self.seats[number as usize].due >= self.config.window.end => {
+            _ if is_late || self.seats[number as usize].due >= self.setup.last => {
                 self.leave(number, ScriptEnd::Unfinished, now);
             }
             Next::Turn => self.thinking.push(Reverse((now + Nanos(1), number, turn))),
@@ -310,7 +371,7 @@ impl ScriptClient {
                 return self.leave(number, ScriptEnd::Unfinished, now);
             }
             FailureKind::Abort => {
-                self.has_run_out = true;
+                self.setup.script.has_ended.store(true, Relaxed);
                 self.script.aborted.get_or_insert(failure.message);
                 return self.leave(number, ScriptEnd::Unfinished, now);
             }
@@ -328,7 +389,7 @@ impl ScriptClient {
     }
 
     /// Sends the requests that a user has made, as far as it has lanes. Returns whether one came
-    /// after the end of the window: none begins there.
+    /// after the last time: none begins there.
     fn send_all(&mut self, io: &mut dyn Backend, number: u32, times: (Nanos, Nanos)) -> bool {
         let seat = &mut self.seats[number as usize];
         if let Some(user) = &mut seat.user {
@@ -354,7 +415,7 @@ impl ScriptClient {
             } else if seat.is_new && !seat.has_waited {
                 request.called_at = seat.op.intended;
             }
-            if request.called_at >= self.config.window.end {
+            if request.called_at >= self.setup.last {
                 seat.held.clear();
                 return true;
             }
@@ -451,8 +512,12 @@ impl ScriptClient {
     fn take_records(&mut self, number: u32, now: Nanos) {
         let is_measured = self.config.window.contains(now);
         let (checks, groups, metrics) = (&mut self.checks, &mut self.groups, &mut self.metrics);
+        let led_away = &mut self.measured.led_away;
         let Some(user) = &mut self.seats[number as usize].user else { return };
         user.take_records(|record| {
+            if record == Record::LedAway {
+                *led_away += 1;
+            }
             if !is_measured {
                 return;
             }
@@ -462,11 +527,16 @@ impl ScriptClient {
                 }
                 Record::Group(name, time) => groups.entry(name).or_default().record(time),
                 Record::Metric(metric, value) => metrics.entry(metric).or_default().push(value),
+                Record::LedAway => {}
             }
         });
-        let log = &mut self.script.log;
-        if log.len() < LOG_BYTES_MAX {
-            log.push_str(&user.take_log());
+        self.script.marked = self.script.marked.take().or_else(|| user.take_mark());
+        let lines = user.take_log();
+        if !lines.is_empty() {
+            self.setup.script.add_console(&lines);
+            if self.script.log.len() < LOG_BYTES_MAX {
+                self.script.log.push_str(&lines);
+            }
         }
         if self.metrics.values().any(|values| values.len() > 10_000) {
             self.sum_metrics();
@@ -489,7 +559,13 @@ impl ScriptClient {
                     is_time,
                 },
                 MetricKind::Rate => ScriptMetric::Rate { hits: 0, all: 0 },
-                MetricKind::Trend => ScriptMetric::Trend { values: Histogram::default(), is_time },
+                MetricKind::Trend => ScriptMetric::Trend {
+                    values: Histogram::default(),
+                    sum: 0.0,
+                    min: f64::INFINITY,
+                    max: f64::NEG_INFINITY,
+                    is_time,
+                },
             });
             values.into_iter().for_each(|value| sum.add(value));
         }
@@ -643,11 +719,10 @@ impl Client for ScriptClient {
         let goes_on = goes_on.map_or(Nanos::MAX, |Reverse((at, ..))| *at);
         let limited = match self.limited.next_due() {
             Nanos::MAX => Nanos::MAX,
-            at => at.min(self.config.window.end),
+            at => at.min(self.setup.last),
         };
-        // At the end of the window those that wait have nothing left to do.
-        let goes_on =
-            if goes_on < Nanos::MAX { goes_on.min(self.config.window.end) } else { goes_on };
+        // At the end those that wait have nothing left to do.
+        let goes_on = if goes_on < Nanos::MAX { goes_on.min(self.setup.last) } else { goes_on };
         goes_on.min(limited).min(self.inner.next_due())
     }
 
@@ -672,7 +747,7 @@ impl Client for ScriptClient {
         let count = self.thinking.len();
         for _ in 0..count {
             let Some(&Reverse((at, number, turn))) = self.thinking.peek() else { break };
-            let is_over = now >= self.config.window.end;
+            let is_over = now >= self.setup.last;
             if at > now && !is_over {
                 break;
             }
@@ -681,7 +756,7 @@ impl Client for ScriptClient {
             if seat.turn != turn || !seat.is_taken {
                 continue;
             }
-            if is_over || at >= self.config.window.end {
+            if is_over || at >= self.setup.last {
                 self.leave(number, ScriptEnd::Unfinished, now);
             } else {
                 // Where it only let others go on, its time has not passed meanwhile.
@@ -689,7 +764,7 @@ impl Client for ScriptClient {
                 self.go_on(io, number, paused.unwrap_or(at), now);
             }
         }
-        if now >= self.config.window.end {
+        if now >= self.setup.last {
             for lane in self.limited.give_up() {
                 let number = lane / self.width;
                 self.seats[number as usize].lanes[(lane % self.width) as usize] = None;
@@ -727,8 +802,9 @@ impl Client for ScriptClient {
         }
     }
 
-    fn has_run_out(&self) -> bool {
-        self.has_run_out
+    // Workers share the script, so that all end.
+    fn ends_trial(&self) -> bool {
+        self.setup.script.has_ended.load(Relaxed)
     }
 
     fn finish(&mut self, end: Nanos) -> ClientSummary {
@@ -787,6 +863,7 @@ fn response_of(
     // The numbers are those of k6.
     let code = match ended.outcome {
         Outcome::Timeout | Outcome::ResponseTimeout => 1050,
+        Outcome::Unreachable => 1210,
         Outcome::ConnectTimeout => 1211,
         Outcome::Refused => 1212,
         Outcome::Reset | Outcome::Closed | Outcome::Truncated => 1220,

@@ -1,4 +1,8 @@
 //! Translation of the kernel's timestamps to the run's clock.
+//!
+//! The timestamps are of CLOCK_REALTIME, the run counts by CLOCK_MONOTONIC. The two are compared
+//! once a millisecond. Where the time of day was set in between, the time of reading stands in for
+//! the timestamp.
 
 use crate::sys::clock;
 use knee_load::time::Nanos;

@@ -1,4 +1,14 @@
 //! Sleep before deadlines, with a margin learnt from late wake-ups.
+//!
+//! A worker sleeps until a margin before the next deadline. Then it polls its connections without
+//! sleeping until the deadline. The margin is learnt from the worker's own late wake-ups,
+//! separately for sleeps of different lengths, as a core that slept longer wakes later. It begins
+//! with what was measured on this machine earlier. The command line keeps that (`margins` of the
+//! crate `knee`) and passes it with the other options of the engine, so that the engine knows of no
+//! file.
+//!
+//! A margin does not help where single sleeps end a millisecond late, or where a response takes no
+//! longer than a wake-up. For these, see [`knee_load::polling`].
 
 use crate::sys::thread::set_realtime;
 use knee_load::measure::{Histogram, Window};
@@ -39,7 +49,7 @@ const DOUBT: f64 = 0.001;
 
 /// Decides between sleeping and polling, and learns margins.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub struct Waiter {
     policy: WaitPolicy,
     covered: f64,
     margin_ns: [f64; Margins::COUNT],
@@ -57,7 +67,7 @@ pub(crate) struct Waiter {
 impl Waiter {
     /// Starts with these margins. `covered` (0 to 1) is the share of late wake-ups that a margin is
     /// to cover. The rest misses its deadline, and a higher share costs more polling.
-    pub(crate) fn new(policy: WaitPolicy, covered: f64, margins: &Margins) -> Waiter {
+    pub fn new(policy: WaitPolicy, covered: f64, margins: &Margins) -> Waiter {
         Waiter {
             policy,
             covered: match policy {
@@ -75,7 +85,7 @@ impl Waiter {
 
     /// Sets the worker's number, and the processors beyond one for each worker. With some, the
     /// policy may let it poll all the time.
-    pub(crate) fn of_worker(self, worker: u32, spare: u32) -> Waiter {
+    pub fn of_worker(self, worker: u32, spare: u32) -> Waiter {
         let spare = match self.policy {
             WaitPolicy::Auto => spare,
             WaitPolicy::Hybrid | WaitPolicy::Sleep | WaitPolicy::Spin => 0,
@@ -85,7 +95,7 @@ impl Waiter {
 
     /// Gives the worker real-time priority if the policy and the system permit it. To be called on
     /// the worker's thread.
-    pub(crate) fn going_first(self) -> Waiter {
+    pub fn going_first(self) -> Waiter {
         if self.policy != WaitPolicy::Auto || set_realtime(true).is_err() {
             return self;
         }
@@ -94,20 +104,20 @@ impl Waiter {
 
     /// Starts at `now`; `spent` is the thread's time so far. Returns the record of operations for
     /// [`Waiter::review`].
-    pub(crate) fn begin(&mut self, now: Nanos, spent: ThreadTime) -> DelayStats {
+    pub fn begin(&mut self, now: Nanos, spent: ThreadTime) -> DelayStats {
         self.polling.begin(now, spent);
         DelayStats::new(self.polling.decides())
     }
 
     /// Whether [`Waiter::review`] is due.
     #[inline]
-    pub(crate) fn is_due(&self, now: Nanos) -> bool {
+    pub fn is_due(&self, now: Nanos) -> bool {
         self.polling.is_due(now)
     }
 
     /// Decides again whether to sleep at all, from the lateness of operations and the thread's time
     /// so far.
-    pub(crate) fn review(&mut self, now: Nanos, pace: &mut DelayStats, spent: ThreadTime) {
+    pub fn review(&mut self, now: Nanos, pace: &mut DelayStats, spent: ThreadTime) {
         let had = self.polling.is_realtime();
         self.polling.review(now, pace, spent);
         if had && !self.polling.is_realtime() {
@@ -117,17 +127,17 @@ impl Waiter {
     }
 
     /// Share of a window in which it polled all the time, 0 to 1.
-    pub(crate) fn polling_share(&self, window: Window) -> f64 {
+    pub fn polling_share(&self, window: Window) -> f64 {
         polling_share(self.changes(), window.start, window.end)
     }
 
     /// Share of a window with real-time priority, 0 to 1.
-    pub(crate) fn realtime_share(&self, window: Window) -> f64 {
+    pub fn realtime_share(&self, window: Window) -> f64 {
         self.polling.realtime_share(window.start, window.end)
     }
 
     /// Time to sleep at `now` before the deadline `until`; zero to poll.
-    pub(crate) fn sleep_for(&mut self, now: Nanos, until: Nanos) -> Nanos {
+    pub fn sleep_for(&mut self, now: Nanos, until: Nanos) -> Nanos {
         let left = until - now;
         self.bucket = Margins::bucket(left);
         match self.policy {
@@ -152,7 +162,7 @@ impl Waiter {
     /// Records the lateness of the last sleep, which no event cut short. Moves the estimate for its
     /// length towards the covered quantile (stochastic approximation: steps up and down balance
     /// where that share lies below).
-    pub(crate) fn woke(&mut self, late: Nanos) {
+    pub fn woke(&mut self, late: Nanos) {
         self.lateness.record(late);
         let margin = &mut self.margin_ns[self.bucket];
         let is_covered = late.0 as f64 <= *margin;
@@ -161,27 +171,27 @@ impl Waiter {
     }
 
     /// Records time spent polling in vain.
-    pub(crate) fn polled(&mut self, time: Nanos) {
+    pub fn polled(&mut self, time: Nanos) {
         self.polled_ns += time.0;
     }
 
     /// The current margins.
-    pub(crate) fn margins(&self) -> Margins {
+    pub fn margins(&self) -> Margins {
         Margins::from_buckets(self.margin_ns.map(|ns| ns as u64))
     }
 
     /// Lateness of sleeps that no event cut short.
-    pub(crate) fn lateness(&self) -> &Histogram {
+    pub fn lateness(&self) -> &Histogram {
         &self.lateness
     }
 
     /// Times at which it began and ended to poll all the time.
-    pub(crate) fn changes(&self) -> &[WaitModeChange] {
+    pub fn changes(&self) -> &[WaitModeChange] {
         self.polling.changes()
     }
 
     /// Time spent polling in vain so far.
-    pub(crate) fn polled_total(&self) -> Nanos {
+    pub fn polled_total(&self) -> Nanos {
         Nanos(self.polled_ns)
     }
 }

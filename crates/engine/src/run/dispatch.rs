@@ -16,14 +16,14 @@ use crate::pool::diverting_client::DivertingClient;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::replay_client::ReplayClient;
 use crate::pool::requests::RequestSet;
-use crate::pool::script_client::{ScriptClient, ScriptSetup};
+use crate::pool::script_client;
 use crate::pool::servers_client::ServersClient;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::pool::step_client::StepClient;
 use crate::reactor::{Backend, EpollBackend, UringBackend, WireRequests};
 use knee_load::driver::{RateLimit, Retries};
 use knee_load::session::Users;
-use knee_load::spec::{BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Share};
+use knee_load::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share};
 use std::io;
 use std::sync::Arc;
 
@@ -122,8 +122,8 @@ impl Dispatch<'_> {
             return (client, self.backend(slots));
         };
         let worker = (self.share.index, self.share.of);
-        let origins = spec.target.origins();
-        let users = Users::new(Arc::clone(sessions), worker, spec.seed).of_origins(origins.clone());
+        let users = Users::new(Arc::clone(sessions), worker, spec.seed);
+        let users = users.of_origins(spec.target.origins());
         let config = SessionConfig {
             sessions_max: client.operations_max() / spec.target.lanes_per_user(),
             window: self.plan.window(),
@@ -131,19 +131,8 @@ impl Dispatch<'_> {
             retries: spec.retry.as_ref().map(|policy| Retries::new(policy, spec, self.share)),
         };
         if let Some(script) = &self.plan.script {
-            let setup = ScriptSetup {
-                script: Arc::clone(script),
-                origins: origins.into(),
-                worker,
-                seed: spec.seed,
-                is_closed: matches!(spec.load, Load::Closed { .. }),
-                version: match spec.target.version() {
-                    HttpVersion::Http2 => "HTTP/2.0",
-                    _ => "HTTP/1.1",
-                },
-            };
-            let client = ScriptClient::new(client, config, users, setup);
-            return (Box::new(client), self.backend(slots));
+            let client = script_client::of_worker(client, config, users, script, spec, worker);
+            return (client, self.backend(slots));
         }
         let client = SessionClient::new(client, config, users, &spec.target);
         (Box::new(client), self.backend(slots))

@@ -91,10 +91,10 @@ pub struct ThreadUse {
     pub user: Nanos,
     /// In the kernel.
     pub system: Nanos,
-    /// Not used: it was ready to run, but others had its processor. 0 where the kernel does not
-    /// tell.
+    /// Time in which it was ready to run, but others had its processor. 0 if the kernel does not
+    /// report it.
     pub kept_waiting: Nanos,
-    /// Times that it was given a processor. 0 where the kernel does not tell.
+    /// Times that it was given a processor. 0 if the kernel does not report it.
     pub scheduled: u64,
     /// Times that it slept.
     pub sleeps: u64,
@@ -103,8 +103,8 @@ pub struct ThreadUse {
 }
 
 impl ThreadUse {
-    /// What the calling thread has used so far: getrusage(RUSAGE_THREAD). The sum is exact, how it
-    /// splits into user and system is the kernel's estimate from its ticks.
+    /// Processor time of the calling thread so far: getrusage(RUSAGE_THREAD). The sum is exact; its
+    /// split into user and system is the kernel's estimate from its ticks.
     pub fn now() -> ThreadUse {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: the pointer is to a whole rusage, which the call fills; all zeroes are valid too.
@@ -128,7 +128,7 @@ impl ThreadUse {
         }
     }
 
-    /// The same for a waiting policy, of a thread that polled in vain for `polled`.
+    /// Converts for a waiting policy. `polled` is the time that the thread polled in vain.
     pub fn spent(self, polled: Nanos) -> ThreadTime {
         ThreadTime {
             used: self.user + self.system,
@@ -168,7 +168,7 @@ fn read(clock: libc::clockid_t) -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Sleeps for a time: clock_nanosleep(2). A signal ends it early, as it would end a user's.
+/// Sleeps for a time: clock_nanosleep(2). A signal ends it early.
 pub fn sleep_for(length_ns: u64) {
     let _ = clock_nanosleep_relative(ClockId::Monotonic, &timespec(length_ns));
 }
@@ -184,7 +184,7 @@ pub fn sleep_until(moment_ns: u64) {
 pub struct TimerFd(OwnedFd);
 
 impl TimerFd {
-    /// One that is not armed.
+    /// Creates a timer that is not armed.
     ///
     /// # Errors
     /// Out of descriptors or memory.
@@ -192,8 +192,7 @@ impl TimerFd {
         Ok(TimerFd(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
     }
 
-    /// It expires at `first_ns` (a time, above 0) and from then on every `every_ns`; 0: never
-    /// again.
+    /// Lets it expire at `first_ns` (a time above 0) and then every `every_ns`; 0: only once.
     ///
     /// # Errors
     /// None in correct use.

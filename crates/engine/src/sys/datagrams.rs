@@ -40,7 +40,7 @@ impl DatagramSocket {
         Ok(DatagramSocket(socket))
     }
 
-    /// Where it is bound.
+    /// Local address.
     ///
     /// # Errors
     /// None in correct use.
@@ -49,7 +49,7 @@ impl DatagramSocket {
     }
 
     /// Asks for a receive buffer of `bytes`, which the kernel doubles for its own bookkeeping; more
-    /// than net.core.rmem_max is had only with CAP_NET_ADMIN. What was got is the limit of
+    /// than net.core.rmem_max needs CAP_NET_ADMIN. The result is the limit of
     /// [`DatagramSocket::memory`].
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl DatagramSocket {
         let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         set_option(self, libc::SOL_SOCKET, libc::SO_RCVBUF, &value)?;
         if u64::from(self.memory()?.limit) < 2 * u64::from(bytes) {
-            // Where it is not permitted, what the first call gave holds.
+            // If it is not permitted, the result of the first call remains.
             let _ = set_option(self, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &value);
         }
         Ok(())
@@ -77,8 +77,7 @@ impl DatagramSocket {
         })
     }
 
-    /// Receives up to `limit` datagrams that are there already, in one call, and returns how many;
-    /// 0 where there is none. Their contents are `batch`'s.
+    /// Receives up to `limit` available datagrams into `batch` in one call. Returns their number.
     ///
     /// # Errors
     /// Those of recvmmsg(2) but `WouldBlock`.
@@ -90,13 +89,13 @@ impl DatagramSocket {
         }
     }
 
-    /// Sends datagram `index` of the batch back to where it came from; whether the kernel took it.
+    /// Sends datagram `index` of the batch back to its sender. Returns whether the kernel took it.
     #[inline]
     pub fn send_back(&self, batch: &DatagramBatch, index: usize) -> bool {
         self.send_to(batch.bytes(index), &batch.sender(index))
     }
 
-    /// Sends a datagram; whether the kernel took it.
+    /// Sends a datagram. Returns whether the kernel took it.
     #[inline]
     pub fn send_to(&self, bytes: &[u8], to: &RawAddress) -> bool {
         retry_on_intr(|| sendto(&self.0, bytes, SendFlags::DONTWAIT, &to.0)).is_ok()
@@ -113,14 +112,14 @@ impl AsFd for DatagramSocket {
 pub type DatagramBatch = ReceiveBatch<libc::sockaddr_storage>;
 
 impl DatagramBatch {
-    /// Where datagram `index` came from; IPv4 in IPv6 as plain IPv4. `None` for another family.
+    /// Source address of datagram `index`; IPv4 in IPv6 as plain IPv4. `None` for another family.
     #[inline]
     pub fn source(&self, index: usize) -> Option<IpAddr> {
         let from = SocketAddr::try_from(self.sender(index).0);
         from.ok().map(|from| from.ip().to_canonical())
     }
 
-    /// Address that datagram `index` came from, for an answer.
+    /// Source address of datagram `index`, for an answer.
     #[inline]
     pub fn sender(&self, index: usize) -> RawAddress {
         let (name, length) = self.address(index);
@@ -274,8 +273,8 @@ const WORD_BYTES: usize = size_of::<usize>();
 /// The kernel's own header: a word for the length, then level and type.
 const HEADER_BYTES: usize = WORD_BYTES + 8;
 
-/// When the kernel received what these control messages are of, in nanoseconds of CLOCK_REALTIME;
-/// `None` where no message says so.
+/// Receive time in these control messages, in nanoseconds of CLOCK_REALTIME; `None` if there is
+/// none.
 #[inline]
 pub fn realtime_ns(mut control: &[u8]) -> Option<u64> {
     while let Some(header) = control.get(..HEADER_BYTES) {
@@ -316,7 +315,7 @@ pub unsafe fn control_of(header: &libc::msghdr) -> &[u8] {
     unsafe { slice::from_raw_parts(start.cast::<u8>(), length) }
 }
 
-/// From now on the kernel tells when it received what comes (CLOCK_REALTIME): SO_TIMESTAMPNS.
+/// Turns on receive timestamps (CLOCK_REALTIME): SO_TIMESTAMPNS.
 ///
 /// # Errors
 /// A kernel without timestamps.
@@ -330,11 +329,11 @@ pub fn set_timestamps(socket: &impl AsFd) -> io::Result<()> {
 /// # Errors
 /// None in correct use.
 pub fn set_only_if_stamped(socket: &UdpSocket) -> io::Result<()> {
-    let what = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
-    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &what)
+    let sources = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &sources)
 }
 
-/// Receives one datagram. Whether it has a timestamp.
+/// Receives one datagram and returns whether it has a timestamp.
 ///
 /// # Errors
 /// Nothing came in time.

@@ -47,14 +47,14 @@ impl EpollEvent {
         self.0.events
     }
 
-    /// Whether a read will not block: data, end, or an error to be had.
+    /// Whether a read will not block: data, end, or error.
     #[inline]
     pub fn is_readable(&self) -> bool {
         use flags::{ERROR, HANG_UP, READ, READ_CLOSED};
         self.flags() & (READ | READ_CLOSED | ERROR | HANG_UP) != 0
     }
 
-    /// Whether a write will not block: room, or an error to be had.
+    /// Whether a write will not block: room, or error.
     #[inline]
     pub fn is_writable(&self) -> bool {
         use flags::{ERROR, HANG_UP, WRITE};
@@ -67,7 +67,7 @@ impl EpollEvent {
 pub struct Epoll(OwnedFd);
 
 impl Epoll {
-    /// A new, empty one.
+    /// Creates an empty instance.
     ///
     /// # Errors
     /// Out of descriptors or memory.
@@ -176,7 +176,7 @@ static NO_PWAIT2: AtomicBool = AtomicBool::new(false);
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
-    /// One that is not yet readable.
+    /// Creates an eventfd that is not readable.
     ///
     /// # Errors
     /// Out of descriptors or memory.
@@ -186,11 +186,11 @@ impl EventFd {
 
     /// Makes it readable. Can be called from any thread and from a signal handler.
     pub fn notify(&self) {
-        // It fails only where the counter is full, and then it is readable already.
+        // It fails only if the counter is full, and then it is readable already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Makes it unreadable again; whether it was readable.
+    /// Makes it unreadable again. Returns whether it was readable.
     pub fn drain(&self) -> bool {
         rustix::io::read(&self.0, &mut [0_u8; 8]) == Ok(8)
     }

@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// The guard sweeps at most this often, so that a process that cannot be killed does not keep it.
+/// Limit of sweeps, so that the guard ends even if a process cannot be killed.
 const SWEEPS_MAX: u32 = 200;
 
 /// The longest wait between two sweeps, in milliseconds. The end of a process ends the wait.
@@ -22,21 +22,21 @@ const SWEEP_MS: libc::c_int = 10;
 /// The children of the calling thread, as numbers with a blank after each (proc_pid_task(5)).
 const CHILDREN: &CStr = c"/proc/thread-self/children";
 
-/// What keeps a guarded program alive: it ends once this is dropped, or this process has ended.
+/// Keeps a guarded program alive: it ends once this is dropped, or this process has ended.
 #[derive(Debug)]
 pub struct Lifeline {
     end: File,
 }
 
 impl Lifeline {
-    /// Has the guard send SIGTERM to the program and its group.
+    /// Lets the guard send SIGTERM to the program and its group.
     pub fn terminate(&self) {
         // A guard that has ended reads no more.
         let _ = (&self.end).write_all(&[0]);
     }
 }
 
-/// Has a command run under a guard. Both are in process groups of their own, which a Ctrl-C in the
+/// Lets a command run under a guard. Both are in process groups of their own, which a Ctrl-C in the
 /// terminal does not reach. The child that [`Command::spawn`] gives is the guard, which ends as the
 /// program does: with its status or by its signal.
 ///
@@ -45,15 +45,15 @@ impl Lifeline {
 pub fn put_before(command: &mut Command) -> io::Result<Lifeline> {
     let (reader, writer) = io::pipe()?;
     command.process_group(0);
-    let part = move || part(reader.as_raw_fd());
+    let split = move || split_off_guard(reader.as_raw_fd());
     // SAFETY: between fork and exec it makes system calls and allocates nothing.
-    unsafe { command.pre_exec(part) };
+    unsafe { command.pre_exec(split) };
     Ok(Lifeline { end: OwnedFd::from(writer).into() })
 }
 
-/// Parts a process that was just forked into the guard, which does not return, and its child, which
-/// goes on to be the program.
-fn part(lifeline: RawFd) -> io::Result<()> {
+/// Splits a process that was just forked into the guard, which does not return, and its child,
+/// which becomes the program.
+fn split_off_guard(lifeline: RawFd) -> io::Result<()> {
     // SAFETY: PR_SET_CHILD_SUBREAPER takes a number. Descendants whose parent ends become children
     // of the guard.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) })?;
@@ -63,7 +63,7 @@ fn part(lifeline: RawFd) -> io::Result<()> {
     if program > 0 {
         keep_watch(program, lifeline);
     }
-    // The program ends with the guard, should somebody kill that.
+    // The program ends with the guard, if that is killed.
     // SAFETY: the mask is a valid one; numbers and no pointers else.
     unsafe {
         libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
@@ -76,13 +76,13 @@ fn part(lifeline: RawFd) -> io::Result<()> {
 fn all_signals() -> libc::sigset_t {
     // SAFETY: sigfillset fills the set, which is ours.
     unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        all
+        let mut signals: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut signals);
+        signals
     }
 }
 
-/// Blocks signals; gives the mask as it was.
+/// Blocks signals and returns the previous mask.
 fn block(signals: &libc::sigset_t) -> libc::sigset_t {
     // SAFETY: both masks are ours, and sigprocmask fills the second.
     unsafe {
@@ -92,7 +92,8 @@ fn block(signals: &libc::sigset_t) -> libc::sigset_t {
     }
 }
 
-/// The guard: waits until the program has ended or is to end, ends what is left, and ends likewise.
+/// Runs the guard: waits until the program has ended or is to end, kills what is left, and exits
+/// with its status.
 fn keep_watch(program: libc::pid_t, lifeline: RawFd) -> ! {
     close_all_but(lifeline);
     // SAFETY: the name is a C string; PR_SET_NAME copies it.
@@ -109,7 +110,7 @@ fn keep_watch(program: libc::pid_t, lifeline: RawFd) -> ! {
         }
         let wait = if is_known { -1 } else { SWEEP_MS };
         if wait_for(&mut [lifeline, ended], wait) {
-            if !is_asked(lifeline) {
+            if !read_lifeline(lifeline) {
                 break;
             }
             // SAFETY: numbers and no pointers. The program was not waited for, so that the number
@@ -117,8 +118,8 @@ fn keep_watch(program: libc::pid_t, lifeline: RawFd) -> ! {
             unsafe { libc::kill(-program, libc::SIGTERM) };
         }
     }
-    end_all(program, ended, &mut status);
-    end_as(status)
+    kill_all(program, ended, &mut status);
+    exit_as(status)
 }
 
 /// Closes what was inherited: pipes of others end only when all their copies are closed.
@@ -150,22 +151,22 @@ fn has_ended(program: libc::pid_t) -> bool {
     super::process::has_ended(program as u32)
 }
 
-/// Waits for children that have ended. Whether some are left.
+/// Waits for children that have ended. Returns whether some are left.
 fn reap(program: libc::pid_t, status: &mut Option<libc::c_int>) -> bool {
     loop {
-        let mut how = 0;
+        let mut ended_status = 0;
         // SAFETY: the pointer is to a number of our own.
-        match unsafe { libc::waitpid(-1, &raw mut how, libc::WNOHANG) } {
+        match unsafe { libc::waitpid(-1, &raw mut ended_status, libc::WNOHANG) } {
             0 => return true,
-            ended if ended == program => *status = Some(how),
+            ended if ended == program => *status = Some(ended_status),
             ended if ended < 0 => return false,
             _ => {}
         }
     }
 }
 
-/// Waits until the first descriptor has something to read or has ended, or the second has something
-/// to read, which is read. Whether it was the first.
+/// Waits until the first descriptor is readable or has ended, or the second is readable, which is
+/// then read. Returns whether it was the first.
 fn wait_for(fds: &mut [RawFd; 2], ms: libc::c_int) -> bool {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     // SAFETY: the pointer is to two entries of our own.
@@ -178,15 +179,15 @@ fn wait_for(fds: &mut [RawFd; 2], ms: libc::c_int) -> bool {
     polled[0].revents != 0
 }
 
-/// Whether the lifeline has a byte, which is read; `false` at its end.
-fn is_asked(lifeline: RawFd) -> bool {
+/// Reads a byte from the lifeline; `false` at its end.
+fn read_lifeline(lifeline: RawFd) -> bool {
     let mut byte = 0u8;
     // SAFETY: the pointer is to a byte of our own.
     unsafe { libc::read(lifeline, (&raw mut byte).cast(), 1) == 1 }
 }
 
 /// Kills the program, its group and its descendants, until none is left.
-fn end_all(program: libc::pid_t, ended: RawFd, status: &mut Option<libc::c_int>) {
+fn kill_all(program: libc::pid_t, ended: RawFd, status: &mut Option<libc::c_int>) {
     for _ in 0..SWEEPS_MAX {
         if status.is_none() {
             // SAFETY: numbers and no pointers. The program was not waited for, so that the number
@@ -230,12 +231,12 @@ fn kill_children() {
     }
 }
 
-/// Ends the guard as the program ended; with 0 where that is not known.
-fn end_as(status: Option<libc::c_int>) -> ! {
+/// Exits with the status or signal of the program; with 0 if that is not known.
+fn exit_as(status: Option<libc::c_int>) -> ! {
     let status = status.unwrap_or(0);
     if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
-        // SAFETY: limit and set are ours. Of the guard itself nobody wants a core.
+        // SAFETY: limit and set are ours. The guard leaves no core dump.
         unsafe {
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &raw const none);

@@ -1,4 +1,4 @@
-//! Memory that cannot be had: one line and an exit code, where Rust's own allocator aborts.
+//! Failed allocations: one line and an exit code, where Rust's own allocator aborts.
 
 use super::terminal;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Exit code, as for anything else that this machine does not permit.
 const NOT_PERMITTED: libc::c_int = 2;
 
-/// The system's allocator, which ends the process where there is no memory.
+/// The system's allocator, which ends the process if there is no memory.
 #[derive(Debug)]
 pub struct OrExit;
 
-// SAFETY: all is passed to the system's allocator as it came; memory that cannot be had is never
+// SAFETY: all is passed to the system's allocator as it came; a failed allocation is never
 // returned, as the process ends.
 unsafe impl GlobalAlloc for OrExit {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -46,8 +46,8 @@ fn had(memory: *mut u8, bytes: usize) -> *mut u8 {
 /// Bytes of a thread's stack for signals, as the standard library maps it.
 const SIGNAL_STACK: usize = 8 << 10;
 
-/// A thread panics before it runs where there is no memory for its stack for signals. That ends
-/// the process as any other memory that cannot be had.
+/// A thread panics before it runs if there is no memory for its stack for signals. That ends
+/// the process as any other failed allocation.
 pub fn end_on_thread_without_memory() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

@@ -22,7 +22,7 @@ pub mod xtables;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// The result of a call that returns −1 and sets `errno` where it fails.
+/// Converts the result of a call that returns −1 and sets `errno` on failure.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -30,7 +30,7 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     Ok(result)
 }
 
-/// The same for calls that return a count; retried while a signal interrupts them.
+/// Makes a call that returns a count, again while a signal interrupts it.
 fn check_count(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
     loop {
         if let Ok(count) = usize::try_from(call()) {
@@ -46,7 +46,7 @@ fn check_count(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
 /// Takes a descriptor that a system call has just returned.
 fn owned(result: libc::c_int) -> io::Result<OwnedFd> {
     let fd = check(result)?;
-    // SAFETY: the kernel has just given us this descriptor; nobody else has it.
+    // SAFETY: the kernel has just given us this descriptor; it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -64,7 +64,7 @@ fn set_option<T: Copy>(
         .map(drop)
 }
 
-/// The bytes of a field at a place, where what was given reaches that far.
+/// The bytes of a field at an offset, if `bytes` is long enough.
 pub(crate) fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 const PIECE: usize = 64 << 10;
 /// Longest dump that is read: no machine has as many entries.
 const DUMP_MAX: usize = 16 << 20;
-/// The kernel answers a dump at once; whatever keeps it longer than this is not waited for.
+/// Time limit of an answer. The kernel answers a dump at once.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Length of the header of a netlink message (struct nlmsghdr).
@@ -43,8 +43,8 @@ pub fn dump_of(
     let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
     let socket = socket_with(family, SocketType::RAW, flags, protocol)?;
     set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-    let question = question(kind, body);
-    retry_on_intr(|| send(&socket, &question, SendFlags::empty()))?;
+    let request = request(kind, body);
+    retry_on_intr(|| send(&socket, &request, SendFlags::empty()))?;
     let mut answers = Vec::new();
     let mut piece = vec![0_u8; PIECE];
     loop {
@@ -86,11 +86,11 @@ pub struct Message<'a> {
     pub kind: u16,
     /// What follows its header.
     pub body: &'a [u8],
-    /// All of it, with the padding behind it.
+    /// The whole message with its padding.
     whole: &'a [u8],
 }
 
-/// The messages of some bytes; those from the first malformed one on are left out.
+/// Parses messages, up to the first malformed one.
 pub fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -103,8 +103,7 @@ pub fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// The attributes (struct rtattr) of some bytes: type and value; those from the first malformed
-/// one on are left out.
+/// Parses attributes (struct rtattr), type and value, up to the first malformed one.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -119,7 +118,7 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 
 /// The value of the first attribute of this type.
 pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    attributes(bytes).find(|&(of, _)| of == kind).map(|(_, value)| value)
+    attributes(bytes).find(|&(attribute, _)| attribute == kind).map(|(_, value)| value)
 }
 
 /// Messages and attributes begin at multiples of four.
@@ -134,17 +133,17 @@ pub fn interface_name(index: u32) -> Option<String> {
 }
 
 /// A request for a dump, with its header.
-fn question(kind: u16, body: &[u8]) -> Vec<u8> {
+fn request(kind: u16, body: &[u8]) -> Vec<u8> {
     let length = (HEADER + body.len()) as u32;
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
-    let mut question = Vec::with_capacity(length as usize);
-    question.extend_from_slice(&length.to_ne_bytes());
-    question.extend_from_slice(&kind.to_ne_bytes());
-    question.extend_from_slice(&flags.to_ne_bytes());
+    let mut request = Vec::with_capacity(length as usize);
+    request.extend_from_slice(&length.to_ne_bytes());
+    request.extend_from_slice(&kind.to_ne_bytes());
+    request.extend_from_slice(&flags.to_ne_bytes());
     // Sequence number and port, which a dump on a socket of its own does not need.
-    question.extend_from_slice(&[0; 8]);
-    question.extend_from_slice(body);
-    question
+    request.extend_from_slice(&[0; 8]);
+    request.extend_from_slice(body);
+    request
 }
 
 #[cfg(test)]
@@ -177,7 +176,7 @@ mod tests {
     #[test]
     fn an_error_and_an_answer_cut_off_are_errors() {
         let mut answers = Vec::new();
-        let mut message = question(20, &[0; 56]);
+        let mut message = request(20, &[0; 56]);
         assert!(take_piece(&message[..40], &mut answers).is_err());
         message[4] = libc::NLMSG_ERROR as u8;
         assert!(take_piece(&message, &mut answers).is_err());

@@ -25,9 +25,9 @@ const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 pub struct BpfInstruction {
     /// What to do.
     pub code: u16,
-    /// How many instructions to skip where a test holds.
+    /// Instructions to skip if the test is true.
     pub jump_true: u8,
-    /// How many to skip where it does not.
+    /// Instructions to skip if it is false.
     pub jump_false: u8,
     /// The operand.
     pub operand: u32,
@@ -38,7 +38,7 @@ pub struct BpfInstruction {
 pub struct Packet<'a> {
     /// Its first bytes, from the network header on.
     pub bytes: &'a [u8],
-    /// When it came, by [`super::clock::realtime_ns`]; `None` where the kernel did not say.
+    /// Receive time by [`super::clock::realtime_ns`], if the kernel gave one.
     pub realtime_ns: Option<u64>,
     /// The index of the interface over which it came.
     pub interface: i32,
@@ -57,7 +57,7 @@ pub struct PacketSocket {
 impl PacketSocket {
     /// Taps all interfaces of this network namespace, for packets that `filter` accepts. These are
     /// packets that came in, and with `outgoing` also those that go out. The kernel keeps up to
-    /// `buffer` bytes of packets that were not read yet, where that is permitted. Each counts with
+    /// `buffer` bytes of packets that were not read yet, if permitted. Each counts with
     /// the kernel's own overhead, about 800 bytes.
     ///
     /// # Errors

@@ -65,20 +65,20 @@ impl RawAddress {
         self.0.address_family().as_raw().into()
     }
 
-    /// The bytes, for calls that want them; valid for as long as `self` stays where it is.
+    /// Pointer to the bytes; valid while `self` is not moved.
     pub fn as_ptr(&self) -> *const libc::sockaddr {
         self.0.as_ptr().cast()
     }
 
-    /// How many of them.
+    /// Number of bytes.
     pub fn length(&self) -> libc::socklen_t {
         self.0.addr_len()
     }
 
-    /// The address that the bytes stand for.
+    /// Decodes the address.
     ///
     /// # Errors
-    /// Of a family that nobody connects to.
+    /// An unsupported address family.
     pub fn decode(&self) -> io::Result<Address> {
         if let Ok(address) = SocketAddr::try_from(self.0.clone()) {
             return Ok(Address::Tcp(address));
@@ -105,11 +105,11 @@ pub enum SocketKind {
 }
 
 impl SocketKind {
-    /// Length of what stands before each datagram in a payload: its length, big-endian.
+    /// Length of the prefix of each datagram in a payload: its length, big-endian.
     pub const BORDER_BYTES: usize = 2;
 
-    /// What one call sends of a payload, which is not empty: the length of what stands before it,
-    /// and the bytes. A stream has no borders, so that all goes at once.
+    /// The bytes of a non-empty payload that one call sends, and the length of the prefix before
+    /// them. A stream has no prefixes and sends all at once.
     #[inline]
     pub fn first_of(self, payload: &[u8]) -> (usize, &[u8]) {
         match (self, payload) {
@@ -125,9 +125,10 @@ impl SocketKind {
 /// How a connect began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connect {
-    /// It is already there.
+    /// The connection is established.
     Done,
-    /// The socket becomes writable when it has ended; [`Socket::take_error`] says how.
+    /// The socket becomes writable once the connect has ended; [`Socket::take_error`] has the
+    /// result.
     InProgress,
 }
 
@@ -136,7 +137,7 @@ pub enum Connect {
 pub struct Socket(pub(super) OwnedFd);
 
 impl Socket {
-    /// An unconnected one for the family of `address`.
+    /// Creates an unconnected socket for the family of `address`.
     ///
     /// # Errors
     /// Out of descriptors or memory; no such family.
@@ -144,7 +145,7 @@ impl Socket {
         Socket::of_kind(address, SocketKind::Stream)
     }
 
-    /// An unconnected one of this kind.
+    /// Creates an unconnected socket of this kind.
     ///
     /// # Errors
     /// Out of descriptors or memory; no such family.
@@ -152,8 +153,8 @@ impl Socket {
         Socket::with_flags(address, kind, SocketFlags::NONBLOCK)
     }
 
-    /// An unconnected one that blocks: for io_uring, which waits itself, and on a non-blocking
-    /// socket gives `EAGAIN` back instead.
+    /// Creates an unconnected socket that blocks: for io_uring, which waits itself and returns
+    /// `EAGAIN` on non-blocking sockets.
     ///
     /// # Errors
     /// Out of descriptors or memory; no such family.
@@ -167,17 +168,17 @@ impl Socket {
         flags: SocketFlags,
     ) -> io::Result<Socket> {
         let (family, flags) = (address.0.address_family(), flags | SocketFlags::CLOEXEC);
-        let of = match kind {
+        let socket_type = match kind {
             SocketKind::Stream => SocketType::STREAM,
             SocketKind::Datagram => SocketType::DGRAM,
         };
-        Ok(Socket(net::socket_with(family, of, flags, None)?))
+        Ok(Socket(net::socket_with(family, socket_type, flags, None)?))
     }
 
     /// Begins to connect.
     ///
     /// # Errors
-    /// Refused, unreachable, out of ports; `WouldBlock` where a Unix listener's queue is full,
+    /// Refused, unreachable, out of ports; `WouldBlock` if a Unix listener's queue is full,
     /// which then has to be tried again later.
     pub fn connect(&self, to: &RawAddress) -> io::Result<Connect> {
         match net::connect(self, &to.0) {
@@ -188,7 +189,7 @@ impl Socket {
         }
     }
 
-    /// The pending error, which is cleared: `None` after a connect that succeeded.
+    /// Takes the pending error; `None` after a successful connect.
     ///
     /// # Errors
     /// None in correct use.
@@ -219,7 +220,7 @@ impl Socket {
         Ok(net::bind(self, &address.0)?)
     }
 
-    /// What the kernel says of the connection (TCP_INFO); `None` where it says nothing.
+    /// State of the connection (TCP_INFO), if the kernel reports it.
     pub fn tcp_state(&self) -> Option<TcpState> {
         let mut info = [0_u8; TcpState::BYTES];
         let length = get_option(self, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
@@ -234,16 +235,16 @@ impl Socket {
         super::stream::set_reset_on_close(self)
     }
 
-    /// Reads what is there; 0 at the end.
+    /// Reads available bytes; 0 at the end.
     ///
     /// # Errors
-    /// `WouldBlock` where nothing is there; reset.
+    /// `WouldBlock` if nothing is there; reset.
     #[inline]
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         Ok(retry_on_intr(|| net::recv(self, &mut *into, RecvFlags::empty()))?.0)
     }
 
-    /// From now on [`Socket::receive`] also tells when bytes came: SO_TIMESTAMPNS.
+    /// Turns on receive timestamps of [`Socket::receive`]: SO_TIMESTAMPNS.
     ///
     /// # Errors
     /// A kernel without timestamps.
@@ -251,8 +252,8 @@ impl Socket {
         datagrams::set_timestamps(self)
     }
 
-    /// As [`Socket::read`], and when the kernel received the last of these bytes, in nanoseconds of
-    /// CLOCK_REALTIME, where it tells: recvmsg(2).
+    /// As [`Socket::read`], with the kernel's receive time of the last of these bytes, if known, in
+    /// nanoseconds of CLOCK_REALTIME: recvmsg(2).
     ///
     /// # Errors
     /// As [`Socket::read`].
@@ -280,7 +281,7 @@ impl Socket {
     /// Writes as much as fits. A closed peer is an error, never a signal (MSG_NOSIGNAL).
     ///
     /// # Errors
-    /// `WouldBlock` where nothing fits; reset, broken pipe.
+    /// `WouldBlock` if nothing fits; reset, broken pipe.
     #[inline]
     pub fn send(&self, from: &[u8]) -> io::Result<usize> {
         Ok(retry_on_intr(|| net::send(self, from, SendFlags::NOSIGNAL))?)
@@ -294,13 +295,13 @@ impl Socket {
         super::stream::send_pieces(self, pieces, SendFlags::NOSIGNAL)
     }
 
-    /// Closes it, as dropping does, but without the C library's bookkeeping.
+    /// Closes the socket without the C library's bookkeeping.
     pub fn close(self) {
-        // SAFETY: the descriptor is ours, and nobody has it after this.
+        // SAFETY: the descriptor is ours and not used after this.
         unsafe { rustix::io::close(self.0.into_raw_fd()) };
     }
 
-    /// Ends our direction: the peer reads the end once it has read what was sent.
+    /// Ends the sending direction: the peer reads the end after the sent bytes.
     ///
     /// # Errors
     /// Not connected any more.
@@ -308,7 +309,7 @@ impl Socket {
         Ok(net::shutdown(self, net::Shutdown::Write)?)
     }
 
-    /// The port of our end; `None` where it has none.
+    /// The local port, if any.
     pub fn local_port(&self) -> Option<u16> {
         match self.local_address() {
             Ok(Address::Tcp(address)) => Some(address.port()),
@@ -316,7 +317,7 @@ impl Socket {
         }
     }
 
-    /// The address of our end.
+    /// The local address.
     ///
     /// # Errors
     /// None in correct use.
@@ -324,7 +325,7 @@ impl Socket {
         RawAddress(net::getsockname(self)?).decode()
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     ///
     /// # Errors
     /// Not connected any more.
@@ -346,8 +347,7 @@ impl From<Socket> for OwnedFd {
     }
 }
 
-/// Whether `error` says that this process or host has run out of descriptors or memory, which only
-/// the end of something else can cure.
+/// Whether this process or host has run out of descriptors or memory.
 pub fn is_exhaustion(error: &io::Error) -> bool {
     use libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
     matches!(error.raw_os_error(), Some(EMFILE | ENFILE | ENOBUFS | ENOMEM))
@@ -355,7 +355,7 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
 
 /// Waits a little after an accept that failed because descriptors or memory have run out. The
 /// connection stays in the queue, and a wait for events would end at once because of it.
-pub(crate) fn pause_if_exhausted(error: &io::Error) {
+pub fn pause_if_exhausted(error: &io::Error) {
     if is_exhaustion(error) {
         thread::sleep(Duration::from_millis(1));
     }
@@ -391,7 +391,7 @@ impl Listener {
     /// The next completed connection, non-blocking.
     ///
     /// # Errors
-    /// `WouldBlock` where there is none; `ConnectionAborted` where it is gone already; out of
+    /// `WouldBlock` if there is none; `ConnectionAborted` if it is gone already; out of
     /// descriptors.
     pub fn accept(&self) -> io::Result<Socket> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -407,8 +407,7 @@ impl Listener {
         self.0.set_nodelay()
     }
 
-    /// From now on [`Socket::receive`] of what is accepted tells when bytes came: accepted sockets
-    /// inherit it.
+    /// Turns on receive timestamps of accepted sockets, which inherit the option.
     ///
     /// # Errors
     /// A kernel without timestamps.
@@ -416,7 +415,7 @@ impl Listener {
         self.0.set_timestamps()
     }
 
-    /// Where it listens; the port that the kernel picked where 0 was asked for.
+    /// Listening address, with the port that the kernel chose for 0.
     ///
     /// # Errors
     /// None in correct use.

@@ -1,4 +1,4 @@
-//! Transfer of payload over TCP, and what the kernel tells and permits of a flow and its
+//! Transfer of payload over TCP, and what the kernel reports and permits of a flow and its
 //! connection.
 
 use super::{check_count, field, get_option, socket_memory};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Sends as much of the buffers as fits, without blocking and without a signal: sendmsg(2).
 ///
 /// # Errors
-/// `WouldBlock` where nothing fits; reset, broken pipe.
+/// `WouldBlock` if nothing fits; reset, broken pipe.
 #[inline]
 pub fn send(stream: &impl AsFd, from: &[IoSlice<'_>]) -> io::Result<usize> {
     send_pieces(stream, from, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
@@ -30,11 +30,11 @@ pub(super) fn send_pieces(
     Ok(retry_on_intr(|| net::sendmsg(stream, pieces, &mut none, flags))?)
 }
 
-/// Takes up to `length` bytes off what has come and throws them away, without copying them and
-/// without blocking: MSG_TRUNC (tcp(7)). How many; 0 at the end.
+/// Discards up to `length` received bytes without copying them and without blocking: MSG_TRUNC
+/// (tcp(7)). Returns their number; 0 at the end.
 ///
 /// # Errors
-/// `WouldBlock` where nothing is there; reset.
+/// `WouldBlock` if nothing is there; reset.
 #[inline]
 pub fn discard(stream: &impl AsFd, length: usize) -> io::Result<usize> {
     let fd = stream.as_fd().as_raw_fd();
@@ -43,10 +43,10 @@ pub fn discard(stream: &impl AsFd, length: usize) -> io::Result<usize> {
     check_count(|| unsafe { libc::recv(fd, std::ptr::null_mut(), length, flags) })
 }
 
-/// Reads what has come, without blocking; 0 at the end.
+/// Reads received bytes without blocking; 0 at the end.
 ///
 /// # Errors
-/// `WouldBlock` where nothing is there; reset.
+/// `WouldBlock` if nothing is there; reset.
 #[inline]
 pub fn receive(stream: &impl AsFd, into: &mut [u8]) -> io::Result<usize> {
     Ok(retry_on_intr(|| net::recv(stream, &mut *into, RecvFlags::DONTWAIT))?.0)
@@ -60,7 +60,7 @@ pub fn set_congestion_control(stream: &impl AsFd, name: &str) -> io::Result<()> 
     Ok(sockopt::set_tcp_congestion(stream, name)?)
 }
 
-/// The congestion control in use; empty where the kernel does not tell.
+/// The congestion control in use; empty if the kernel does not report it.
 pub fn congestion_control(stream: &impl AsFd) -> String {
     sockopt::tcp_congestion(stream).unwrap_or_default()
 }
@@ -94,15 +94,14 @@ pub struct TcpInfo {
     pub ecn: bool,
 }
 
-/// Asks the kernel (TCP_INFO); `None` where it does not tell. What an older kernel does not tell
-/// yet is zero.
+/// Asks the kernel (TCP_INFO), if it reports it. Fields that an older kernel lacks are zero.
 pub fn tcp_info(stream: &impl AsFd) -> Option<TcpInfo> {
     let mut info = [0_u8; TcpInfo::BYTES];
     let count = get_option(stream, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
     TcpInfo::read(&info[..count])
 }
 
-/// What of a connection's data its own host still holds.
+/// Data of a connection that its own host still holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Bytes that TCP has not sent yet: for want of window, or as what it has sent has not left the
@@ -112,7 +111,7 @@ pub struct Held {
     pub queued: u32,
 }
 
-/// Asks the kernel (TCP_INFO, SO_MEMINFO); what it does not tell is zero.
+/// Asks the kernel (TCP_INFO, SO_MEMINFO); unknown figures are zero.
 pub fn held(stream: &impl AsFd) -> Held {
     let info = tcp_info(stream).unwrap_or_default();
     let memory = socket_memory(stream).unwrap_or_default();
@@ -165,13 +164,13 @@ pub fn keep_alive(stream: &impl AsFd) -> io::Result<()> {
 /// A few facts of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpState {
-    /// How far it has come.
+    /// Phase of the connection.
     pub phase: TcpPhase,
     /// The peer has acknowledged something that was sent over it.
     pub is_acknowledged: bool,
 }
 
-/// How far a TCP connection has come.
+/// Phase of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpPhase {
     /// A SYN was sent and not answered.

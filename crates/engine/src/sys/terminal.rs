@@ -1,5 +1,5 @@
 //! The terminal that this process was started from: whether it may be drawn on. Also how it is put
-//! back where the process ends at once.
+//! back if the process ends at once.
 
 use super::check_count;
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Whether standard error is a terminal whose foreground process group we are in. One in the
 /// background that changed the terminal's settings would be stopped (SIGTTOU, termios(3)).
 pub fn is_foreground() -> bool {
-    // SAFETY: both take no pointer; tcgetpgrp fails where it is no terminal of our session.
+    // SAFETY: both take no pointer; tcgetpgrp fails if it is no terminal of our session.
     unsafe { libc::tcgetpgrp(libc::STDERR_FILENO) == libc::getpgrp() }
 }
 
@@ -110,7 +110,7 @@ pub fn put_back() {
     unsafe {
         libc::write(libc::STDERR_FILENO, former.words.as_ptr().cast(), former.words.len());
     }
-    // In the background the settings are already those of whoever has the terminal now.
+    // In the background the settings are already those of the process that has the terminal.
     if is_foreground() {
         // SAFETY: the settings live for ever.
         unsafe { libc::tcsetattr(former.fd, libc::TCSANOW, &raw const former.settings) };

@@ -15,7 +15,7 @@ pub fn set_timer_slack_ns(slack_ns: u32) -> io::Result<()> {
     Ok(set_current_timer_slack(NonZero::new(slack_ns.into()))?)
 }
 
-/// The shortest slice that the scheduler gives.
+/// Shortest slice of the scheduler.
 const SLICE_MIN_NS: u64 = 100_000;
 
 /// Asks the scheduler for slices of this length, in nanoseconds. A thread with short ones gets the
@@ -35,18 +35,17 @@ fn set_slice_ns(slice_ns: u64) -> io::Result<()> {
     check(unsafe { libc::syscall(set, 0, &raw const attributes, 0) } as libc::c_int).map(drop)
 }
 
-/// Lets this thread run before all others that want the processor when it wakes. It is for a thread
-/// that waits nearly all the time, and whose waiting is measured. By the real-time policy
-/// SCHED_FIFO where that is permitted (threads that it starts do not inherit it), else by the
-/// shortest slice.
+/// Lets this thread run before others when it wakes: for a thread that waits nearly all the time
+/// and whose waits are measured. Uses the real-time policy SCHED_FIFO if permitted (threads that it
+/// starts do not inherit it), else the shortest slice.
 pub fn go_first() {
     if set_realtime(true).is_err() {
         let _ = set_slice_ns(SLICE_MIN_NS);
     }
 }
 
-/// Gives this thread the least real-time priority (SCHED_FIFO, not inherited by threads that it
-/// starts), or makes it one like all others again.
+/// Gives this thread the lowest real-time priority (SCHED_FIFO, not inherited by threads that it
+/// starts), or the normal policy again.
 ///
 /// # Errors
 /// Real-time priority is not permitted (CAP_SYS_NICE, RLIMIT_RTPRIO).
@@ -83,9 +82,9 @@ struct SchedAttributes {
     period_ns: u64,
 }
 
-/// Gives this thread a table of descriptors of its own, with nothing in it but standard input,
-/// output and error. What it opens from now on is its own, and is closed when it ends. It must
-/// not own or use a descriptor that was opened before.
+/// Gives this thread its own table of descriptors, which contains only standard input, output and
+/// error. Descriptors that it opens are closed when it ends. It must not use a descriptor that was
+/// opened before.
 ///
 /// In a table that threads share each system call has to count its use of a descriptor, and opening
 /// and closing take a lock. That costs some hundred nanoseconds for a connection that serves one
@@ -122,7 +121,7 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// How many processors this thread may run on, at least 1.
+/// Number of processors that this thread may run on, at least 1.
 pub fn cpu_count() -> u32 {
     affinity().map_or(1, |cpus| cpus.len().max(1) as u32)
 }

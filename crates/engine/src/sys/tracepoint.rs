@@ -23,14 +23,14 @@ const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 const PERF_EVENT_IOC_SET_FILTER: u64 = libc::_IOW::<*const libc::c_char>(b'$' as u32, 6) as u64;
 
-/// Counts the events of one tracepoint on one processor that a filter accepts, whoever causes them.
+/// Counts the events of one tracepoint on one processor that a filter accepts, of all processes.
 /// Counts from when it was opened until it is dropped.
 #[derive(Debug)]
 pub struct Count(OwnedFd);
 
 impl Count {
     /// Begins to count. The tracepoint is named by its number in tracefs (`id`), the filter is
-    /// written as there. `None` where there is no such processor now.
+    /// written as there. `None` if there is no such processor now.
     ///
     /// # Errors
     /// Not permitted (CAP_PERFMON), no more descriptors, no such tracepoint, a wrong filter.
@@ -63,7 +63,7 @@ impl Count {
         Ok(Some(Count(fd)))
     }
 
-    /// How many so far.
+    /// Number of events so far.
     ///
     /// # Errors
     /// It counts no more, as its processor left.
@@ -78,7 +78,7 @@ impl Count {
     }
 }
 
-/// How many processors this machine may have, those that are away included.
+/// Number of processors that this machine may have, including those that are offline.
 pub fn processors() -> u32 {
     // SAFETY: no pointers.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };

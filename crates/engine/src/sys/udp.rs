@@ -49,7 +49,7 @@ impl SendBatch {
         SendBatch { size, headers: headers.collect(), bytes, _iovecs: iovecs }
     }
 
-    /// How many datagrams there is room for.
+    /// Number of datagrams that fit.
     pub fn capacity(&self) -> usize {
         self.headers.len()
     }
@@ -66,11 +66,11 @@ impl SendBatch {
     }
 }
 
-/// Sends the datagrams from `from` to before `to` in one call, without blocking: sendmmsg(2). How
-/// many the kernel took; where it took some, what was wrong with the next one is not told.
+/// Sends the datagrams from `from` to before `to` in one call, without blocking: sendmmsg(2).
+/// Returns how many the kernel took. If it took some, the error of the next one is not reported.
 ///
 /// # Errors
-/// Of the first datagram: `WouldBlock` where the send buffer is full, or what the network has
+/// Of the first datagram: `WouldBlock` if the send buffer is full, or what the network has
 /// answered to an earlier one. The first was then not sent, see udp(7).
 #[inline]
 pub fn send_batch(
@@ -101,7 +101,7 @@ pub fn try_send(socket: &UdpSocket, payload: &[u8]) -> io::Result<usize> {
     Ok(retry_on_intr(|| net::send(socket, payload, flags))?)
 }
 
-/// From now on whatever is sent in one piece is cut into datagrams of `bytes`: UDP_SEGMENT.
+/// Lets the kernel cut what is sent in one piece into datagrams of `bytes`: UDP_SEGMENT.
 ///
 /// # Errors
 /// A kernel before 4.18.
@@ -123,7 +123,7 @@ pub fn set_errors_told(socket: &UdpSocket) -> io::Result<()> {
     }
 }
 
-/// Empties the queue of errors: recvmsg(2) with MSG_ERRQUEUE, so often as it gives any.
+/// Empties the queue of errors: recvmsg(2) with MSG_ERRQUEUE until it is empty.
 pub fn forget_errors(socket: &UdpSocket) {
     let (fd, flags) = (socket.as_raw_fd(), libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT);
     // SAFETY: all zeroes are a valid msghdr: no address, no buffers, no control.
@@ -135,20 +135,20 @@ pub fn forget_errors(socket: &UdpSocket) {
 /// Buffers for the beginnings of datagrams of a connected socket.
 pub type PrefixBatch = super::datagrams::ReceiveBatch<()>;
 
-/// Receives what has come, in one call and without blocking: recvmmsg(2). How many.
+/// Receives in one call and without blocking: recvmmsg(2). Returns the number of datagrams.
 ///
 /// # Errors
-/// `WouldBlock` where nothing has come; what the network has answered to what was sent.
+/// `WouldBlock` if nothing has come; what the network has answered to what was sent.
 pub fn receive_batch(socket: &UdpSocket, batch: &mut PrefixBatch) -> io::Result<usize> {
     batch.receive(socket, batch.capacity())
 }
 
-/// What a wait has found.
+/// Result of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpReadiness {
-    /// There is what was waited for.
+    /// The socket is ready.
     pub found: bool,
-    /// There is an error to be told, or in the queue of those that were.
+    /// An error is pending or in the queue of errors.
     pub error: bool,
 }
 
@@ -180,8 +180,8 @@ fn wait_for(
         Err(Errno::INTR) | Ok(_) => {}
         Err(e) => return Err(e.into()),
     }
-    let found = watched.first().map_or(PollFlags::empty(), PollFd::revents);
-    Ok(UdpReadiness { found: found.intersects(events), error: found.contains(PollFlags::ERR) })
+    let ready = watched.first().map_or(PollFlags::empty(), PollFd::revents);
+    Ok(UdpReadiness { found: ready.intersects(events), error: ready.contains(PollFlags::ERR) })
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! One trial as an agent makes it, from the order to the stored result.
+//! A trial on an agent, from the order to the stored result.
 
 use super::{AgentService, lock};
 use crate::bus::{json, not_stored, now_ns};
 use crate::clocks::{TimeSpan, longest_within};
 use crate::interval_share::IntervalShare;
 use crate::parcel::{outline, pack, piece_words};
+use crate::permit;
 use crate::protocol::{
     AgentAnswer, DeliveredPart, JobState, KEPT, PIECE, PrepareRequest, Snapshot, TrialKey,
     TrialOrder, live_subject, result_subject,
@@ -38,7 +39,7 @@ const WAKE_NS: u64 = 3_000_000;
 /// Longest wait of a trial for the limit on operations per second.
 const SPACING_WAIT: Duration = Duration::from_secs(10);
 
-/// A trial that an agent prepares, makes, or has made.
+/// A trial that an agent prepares, runs or has run.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) key: TrialKey,
@@ -58,13 +59,14 @@ struct JobShared {
 }
 
 impl Job {
-    /// Begins to prepare a trial. `ready` gets the answer once all workers wait, or cannot.
+    /// Begins to prepare a trial. `ready` gets the answer once all workers are ready or one fails.
     pub(super) fn begin(
-        (order, PrepareRequest { key, crew }): (TrialOrder, PrepareRequest),
+        order: TrialOrder,
+        PrepareRequest { key, crew }: PrepareRequest,
         ready: oneshot::Sender<AgentAnswer>,
         service: Arc<AgentService>,
     ) -> Job {
-        let (go, told) = mpsc::channel();
+        let (go, begins) = mpsc::channel();
         let shared = Arc::new(JobShared {
             stop: AtomicBool::new(false),
             doing: Mutex::new(JobState::Busy),
@@ -83,16 +85,17 @@ impl Job {
                 service,
                 shared: shared.clone(),
                 ready: answer.clone(),
-                go: Mutex::new(told),
+                go: Mutex::new(begins),
             };
             let ran = catch_unwind(AssertUnwindSafe(|| work.run(&runtime)));
-            let failed = || AgentAnswer::No("it failed: its standard error says more".to_owned());
+            let failed = || AgentAnswer::No("it crashed: see its standard error".to_owned());
             if let Err(refusal) = ran.unwrap_or_else(|_| Err(failed())) {
                 *lock(&shared.doing) = JobState::Failed(refusal.reason().to_owned());
                 let _ = answer.send(refusal);
             }
         };
-        // Workers have a descriptor table of their own and so cannot wake a task: a thread does.
+        // Workers have their own descriptor table and cannot wake a task: a thread forwards the
+        // answer.
         let forward = move || {
             if let Ok(answer) = answers.recv() {
                 let _ = ready.send(answer);
@@ -101,7 +104,7 @@ impl Job {
         let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
         let spawned = spawn("answer").spawn(forward).and_then(|_| spawn("trial").spawn(work));
         if let Err(e) = spawned {
-            *lock(&failing.doing) = JobState::Failed(format!("no thread can be had: {e}"));
+            *lock(&failing.doing) = JobState::Failed(format!("cannot start a thread: {e}"));
         }
         job
     }
@@ -124,27 +127,27 @@ impl Job {
         held.as_ref().is_some_and(|(_, since)| since.elapsed() > KEPT)
     }
 
-    /// Starts it at a time of the monotonic clock.
+    /// Starts the trial at a time of the monotonic clock.
     pub(super) fn go(&self, at_ns: u64) -> AgentAnswer {
         let now = now_ns();
         if at_ns < now.saturating_add(LEAD_MIN_NS) {
             let late = now.saturating_sub(at_ns) as f64 / 1e6;
-            return AgentAnswer::No(format!("the word to begin came too late, by {late:.1} ms"));
+            return AgentAnswer::No(format!("the start request came {late:.1} ms too late"));
         }
         if lock(&self.go).as_ref().is_some_and(|go| go.send(at_ns).is_ok()) {
             AgentAnswer::Yes
         } else {
-            AgentAnswer::No("its workers do not wait any more".to_owned())
+            AgentAnswer::No("its workers are no longer waiting".to_owned())
         }
     }
 
-    /// Keeps it from beginning, or ends it at once.
+    /// Prevents the trial from starting, or ends it at once.
     pub(super) fn cancel(&self) {
         lock(&self.go).take();
         self.stop();
     }
 
-    /// Fails it for this reason.
+    /// Ends the trial as failed.
     pub(super) fn fail(&self, why: &str) {
         *lock(&self.shared.doing) = JobState::Failed(why.to_owned());
         self.cancel();
@@ -154,13 +157,13 @@ impl Job {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that its result has arrived.
+    /// Drops the result, which has arrived.
     pub(super) fn thank(&self) {
         self.shared.is_thanked.store(true, Ordering::Relaxed);
         lock(&self.shared.held).take();
     }
 
-    /// A piece of its result.
+    /// Returns a piece of the result.
     pub(super) fn piece(&self, piece: usize) -> Option<Bytes> {
         let held = lock(&self.shared.held);
         held.as_ref().and_then(|(pieces, _)| pieces.get(piece).cloned())
@@ -174,13 +177,13 @@ struct JobRun {
     order: TrialOrder,
     service: Arc<AgentService>,
     shared: Arc<JobShared>,
-    /// Gets the answer once all workers wait, or cannot.
+    /// Gets the answer once all workers are ready or one fails.
     ready: Sender<AgentAnswer>,
     go: Mutex<Receiver<u64>>,
 }
 
 impl JobRun {
-    /// Publishes snapshots as they come. Losing some of them does no harm.
+    /// Starts a task that publishes snapshots. Some may be lost.
     fn publish_snapshots(&self, runtime: &tokio::runtime::Handle) -> UnboundedSender<Snapshot> {
         let (snapshots, mut to_send) = tokio::sync::mpsc::unbounded_channel::<Snapshot>();
         let subject = live_subject(&self.key.run, &self.service.facts.name);
@@ -193,50 +196,50 @@ impl JobRun {
         snapshots
     }
 
-    /// Makes the trial and begins to store its result.
+    /// Runs the trial and begins to store its result.
     ///
     /// # Errors
-    /// Why it cannot, as the answer to the coordinator.
+    /// The answer to the coordinator, with the reason.
     fn run(self, runtime: &tokio::runtime::Handle) -> Result<(), AgentAnswer> {
         let mut spec = self.order.spec.clone();
         spec.engine.margins = self.service.options.margins;
         let crew = self.crew;
         self.service.spacing.wait(SPACING_WAIT);
-        self.service.options.permit.check(&mut spec, crew)?;
-        let files = OrderFiles::put(&self.order.files, &self.key, &mut spec)
-            .map_err(|e| AgentAnswer::No(format!("the files that the trial needs: {e}")))?;
+        permit::check(&self.service.options.permit, &mut spec, crew)?;
+        let files = OrderFiles::write(&self.order.files, &self.key, &mut spec)
+            .map_err(|e| AgentAnswer::No(format!("cannot write the files of the trial: {e}")))?;
         let snapshots = self.publish_snapshots(runtime);
-        let muster = AgentMuster {
+        let barrier = AgentBarrier {
             work: &self,
             begun_late_ns: AtomicU64::new(0),
             began_ns: AtomicU64::new(0),
-            seen: Mutex::default(),
+            sums: Mutex::default(),
             snapshots,
             why: Mutex::default(),
         };
-        let ran = (self.service.make_part)(&spec, crew, &muster, &self.shared.stop);
-        // Each worker of the next trial begins with one operation, which counts in the limit.
+        let ran = (self.service.make_part)(&spec, crew, &barrier, &self.shared.stop);
+        // The first operation of each worker of the next trial counts in the limit.
         self.service.spacing.charge(crew.workers);
         drop(files);
         let (mut trial, stops) = ran?;
-        if let Some(why) = lock(&muster.why).take() {
+        if let Some(why) = lock(&barrier.why).take() {
             return Err(AgentAnswer::No(why));
         }
         trial.spec = outline(&self.order.spec);
-        let stopped_ns = longest_within(&stops, muster.window(&spec));
+        let stopped_ns = longest_within(&stops, barrier.window(&spec));
         trial.measurement.stall_ns_max = trial.measurement.stall_ns_max.max(stopped_ns);
-        let begun_late_ns = muster.begun_late_ns.load(Ordering::Relaxed);
+        let begun_late_ns = barrier.begun_late_ns.load(Ordering::Relaxed);
         let delivered = DeliveredPart {
             agent: self.service.facts.name.clone(),
             crew,
             begun_late_ns,
             trial,
-            parts: muster.seen.into_inner().unwrap_or_default().parts,
+            parts: barrier.sums.into_inner().unwrap_or_default().parts,
         };
         let pieces = pack(&delivered)
             .map_err(|e| AgentAnswer::No(format!("its result cannot be written: {e}")))?;
         if lock(&self.shared.doing).is_over() {
-            // The agent has ended it.
+            // The agent has ended the trial.
             return Ok(());
         }
         *lock(&self.shared.held) = Some((pieces.clone(), Instant::now()));
@@ -258,19 +261,19 @@ struct Storing {
 }
 
 impl Storing {
-    /// Stores it. On failure the agent keeps it, and tries again until somebody has it.
+    /// Stores the result. On failure the agent keeps it and tries again until it is fetched.
     async fn run(self) {
-        let of = self.pieces.len() as u32;
+        let count = self.pieces.len() as u32;
         let since = Instant::now();
         loop {
             match self.store().await {
                 Ok(()) => {
-                    *lock(&self.shared.doing) = JobState::Stored(of);
+                    *lock(&self.shared.doing) = JobState::Stored(count);
                     return;
                 }
-                // Nobody can be reached then.
+                // While NATS is away the state cannot be sent.
                 Err(_) if self.service.link.down_since_ns().is_some() => {}
-                Err(why) => *lock(&self.shared.doing) = JobState::Kept(of, why),
+                Err(why) => *lock(&self.shared.doing) = JobState::Kept(count, why),
             }
             if self.shared.is_thanked.load(Ordering::Relaxed) || since.elapsed() > KEPT {
                 return;
@@ -280,13 +283,13 @@ impl Storing {
     }
 
     async fn store(&self) -> Result<(), String> {
-        let (of, agent) = (self.pieces.len(), &self.service.facts.name);
+        let agent = &self.service.facts.name;
         for (number, piece) in self.pieces.iter().enumerate() {
             let mut headers = HeaderMap::new();
             // A piece whose acknowledgement was lost is stored only once.
             let id = format!("{}.{agent}.{number}", self.key);
             headers.insert(NATS_MESSAGE_ID, id.as_str());
-            headers.insert(PIECE, piece_words(number, of).as_str());
+            headers.insert(PIECE, piece_words(number, self.pieces.len()).as_str());
             let subject = result_subject(&self.key, agent, &number.to_string());
             let stream = &self.service.stream;
             let sent = stream.publish_with_headers(subject, headers, piece.clone()).await;
@@ -296,15 +299,15 @@ impl Storing {
     }
 }
 
-/// The agent's side of a common trial.
-struct AgentMuster<'a> {
+/// The start barrier of an agent's workers: waits for the coordinator's start request.
+struct AgentBarrier<'a> {
     work: &'a JobRun,
     begun_late_ns: AtomicU64,
     /// Beginning, by the monotonic clock; 0: not yet.
     began_ns: AtomicU64,
-    seen: Mutex<ShareSums>,
+    sums: Mutex<ShareSums>,
     snapshots: UnboundedSender<Snapshot>,
-    /// Why the agent has ended it.
+    /// Why the agent ended the trial.
     why: Mutex<Option<String>>,
 }
 
@@ -314,7 +317,7 @@ struct ShareSums {
     sum: IntervalShare,
 }
 
-impl AgentMuster<'_> {
+impl AgentBarrier<'_> {
     /// The measured window, by the monotonic clock. A limit of operations may end it earlier.
     fn window(&self, spec: &TrialSpec) -> TimeSpan {
         let began_ns = self.began_ns.load(Ordering::Relaxed);
@@ -323,12 +326,12 @@ impl AgentMuster<'_> {
     }
 }
 
-impl StartBarrier for AgentMuster<'_> {
+impl StartBarrier for AgentBarrier<'_> {
     fn begin(&self) -> Option<u64> {
         let _ = self.work.ready.send(AgentAnswer::Yes);
         let at_ns = lock(&self.work.go).recv_timeout(GO_PATIENCE).ok();
         let Some(at_ns) = at_ns else {
-            *lock(&self.why) = Some("it was never told to begin".to_owned());
+            *lock(&self.why) = Some("it received no start request".to_owned());
             return None;
         };
         let wait = at_ns.saturating_sub(now_ns()).saturating_sub(WAKE_NS);
@@ -347,13 +350,13 @@ impl StartBarrier for AgentMuster<'_> {
 
     fn part(&self, part: &IntervalPart) {
         let sum = {
-            let mut seen = lock(&self.seen);
-            let part = IntervalShare::of(part);
-            seen.sum.accumulate(&part.coarse());
-            seen.parts.push(part);
-            seen.sum.clone()
+            let mut sums = lock(&self.sums);
+            let part = IntervalShare::new(part);
+            sums.sum.accumulate(&part.coarse());
+            sums.parts.push(part);
+            sums.sum.clone()
         };
-        // The receiver is gone only where the runtime ended.
+        // The receiver is gone only if the runtime ended.
         let _ = self.snapshots.send(Snapshot { key: self.work.key.clone(), sum });
     }
 }
@@ -363,7 +366,7 @@ struct OrderFiles(Option<PathBuf>);
 
 impl OrderFiles {
     /// Writes the files, and puts their paths into the spec.
-    fn put(
+    fn write(
         files: &[(String, Vec<u8>)],
         key: &TrialKey,
         spec: &mut TrialSpec,
@@ -371,11 +374,12 @@ impl OrderFiles {
         if files.is_empty() {
             return Ok(OrderFiles(None));
         }
-        // A trial that is prepared again has a folder of its own: the first goes when it ends.
+        // A trial that is prepared again gets another folder; the first is removed when its job
+        // ends.
         let name = format!("knee-agent-{}-{key}-{}", std::process::id(), now_ns());
         let folder = std::env::temp_dir().join(name);
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let kept = OrderFiles(Some(folder.clone()));
+        let written = OrderFiles(Some(folder.clone()));
         let mut names = Vec::new();
         for (number, (name, bytes)) in files.iter().enumerate() {
             let path = folder.join(number.to_string());
@@ -389,7 +393,7 @@ impl OrderFiles {
                 *named = path.to_string_lossy().into_owned();
             }
         }
-        Ok(kept)
+        Ok(written)
     }
 }
 

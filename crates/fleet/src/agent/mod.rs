@@ -1,4 +1,8 @@
 //! An agent: the engine behind NATS subjects.
+//!
+//! It holds a lease, prepares a `job` on a thread of its own, and begins it when the coordinator
+//! says (`StartBarrier`). It stores the result in JetStream, or keeps it where that is not
+//! possible. It never reads JetStream.
 
 mod job;
 mod question;
@@ -7,7 +11,7 @@ use super::leases::AgentLeases;
 use crate::bus::{Bus, NatsLink, chain, json, now_ns, parse};
 use crate::clocks::{PauseWatch, TimeSpan, chrony_error_ns_max};
 use crate::parcel::{ParcelPieces, parse_piece, unpack};
-use crate::permit::{Cidr, Permit, Spacing};
+use crate::permit::Spacing;
 use crate::protocol::{
     AgentAnswer, AgentFacts, BEAT, ClockReading, FAREWELL, GoRequest, Heartbeat, JobState, PIECE,
     PROTOCOL, PrepareRequest, RENEW, TrialKey, TrialOrder, VERSION, Verb, beat_subject,
@@ -20,6 +24,7 @@ use job::Job;
 pub(crate) use job::files_of;
 use knee_engine::StartBarrier;
 use knee_engine::error::RunError;
+use knee_engine::permit::{Cidr, Permit};
 use knee_engine::sys::clock;
 use knee_load::measure::Trial;
 use knee_load::spec::{Margins, TrialSpec, WorkerRange};
@@ -33,7 +38,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 pub struct AgentOptions {
     /// Address and credentials of NATS.
     pub access: NatsAccess,
-    /// Name; `None`: that of its host, with a number where that is taken.
+    /// Name; `None`: the host's name, with a number if it is in use.
     pub name: Option<String>,
     /// Time to wait for NATS and the streams that agents with logins of their own may not make.
     pub patience: Patience,
@@ -54,7 +59,7 @@ pub struct Agent {
     service: AgentService,
 }
 
-/// What makes an agent's part of a trial; beside it the times in which this process did not run.
+/// Runs an agent's part of a trial. Also returns the times in which this process did not run.
 pub(crate) type MakePart = fn(
     &TrialSpec,
     WorkerRange,
@@ -62,7 +67,7 @@ pub(crate) type MakePart = fn(
     &AtomicBool,
 ) -> Result<(Trial, Vec<TimeSpan>), RunError>;
 
-fn part_of_engine(
+fn run_part_in_engine(
     spec: &TrialSpec,
     crew: WorkerRange,
     barrier: &dyn StartBarrier,
@@ -78,17 +83,17 @@ impl Agent {
     /// Connects, and takes a lease under the agent's name.
     ///
     /// # Errors
-    /// NATS is not there or refuses; another agent has the name; the name is none.
+    /// NATS is unreachable or refuses; another agent has the name; the name is invalid.
     pub fn join(options: AgentOptions) -> Result<Agent, RunError> {
-        let asked = options.name.as_deref();
-        if let Some(name) = asked.filter(|name| !is_name(name)) {
+        let given_name = options.name.as_deref();
+        if let Some(name) = given_name.filter(|name| !is_name(name)) {
             return Err(RunError::NotPermitted(format!(
-                "'{name}' is no name for an agent: expected up to 64 letters, digits, - and _, \
+                "invalid agent name '{name}': expected up to 64 letters, digits, - and _, \
                  beginning with a letter or digit"
             )));
         }
         let host_name = host_name();
-        let name = asked.map_or_else(|| name_of_host(&host_name), str::to_owned);
+        let name = given_name.map_or_else(|| name_of_host(&host_name), str::to_owned);
         let host = knee_engine::host();
         let mut facts = AgentFacts {
             protocol: PROTOCOL,
@@ -103,10 +108,10 @@ impl Agent {
             rate_max: options.permit.rate_max,
             ..AgentFacts::default()
         };
-        let (bus, leases) = options.patience.until_there(|| {
+        let (bus, leases) = options.patience.retry(|| {
             let bus = Bus::connect(&options.access, "knee agent", &name)?;
-            let leases = AgentLeases::of(&bus);
-            bus.run(take_name(&leases, &mut facts, &name, asked.is_some()))?;
+            let leases = AgentLeases::new(&bus);
+            bus.run(take_name(&leases, &mut facts, &name, given_name.is_some()))?;
             Ok((bus, leases))
         })?;
         let service = AgentService {
@@ -115,8 +120,8 @@ impl Agent {
             leases,
             stream: bus.stream.clone(),
             facts,
-            spacing: Spacing::of(options.permit.rate_max),
-            make_part: part_of_engine,
+            spacing: Spacing::new(options.permit.rate_max),
+            make_part: run_part_in_engine,
             options,
             state: Mutex::default(),
             chrony_error_ns: Mutex::default(),
@@ -124,9 +129,9 @@ impl Agent {
         Ok(Agent { bus, service })
     }
 
-    /// Has its parts of trials made by something else than the engine.
+    /// Replaces the engine by `make_part`.
     #[cfg(test)]
-    pub(crate) fn with_parts_of(mut self, make_part: MakePart) -> Agent {
+    pub(crate) fn with_make_part(mut self, make_part: MakePart) -> Agent {
         self.service.make_part = make_part;
         self
     }
@@ -136,10 +141,10 @@ impl Agent {
         &self.service.facts
     }
 
-    /// Serves coordinators until `stop` is set. `tell` gets lines for people.
+    /// Serves coordinators until `stop` is set. `tell` receives status lines.
     ///
     /// # Errors
-    /// NATS took back what it had granted.
+    /// NATS refuses the subscription.
     pub fn serve(self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<(), RunError> {
         self.bus.run(Arc::new(self.service).serve(stop, tell))
     }
@@ -159,7 +164,7 @@ fn name_of_host(host: &str) -> String {
     if is_name(&name) { name } else { "agent".to_owned() }
 }
 
-/// Takes the name. One that nobody asked for gets a number where it is taken.
+/// Takes a lease under this name. A default name gets a number if it is in use.
 async fn take_name(
     leases: &AgentLeases,
     facts: &mut AgentFacts,
@@ -177,18 +182,17 @@ async fn take_name(
         }
     }
     Err(RunError::NotPermitted(format!(
-        "an agent named {} is there already: give another --name (the name of one that died is \
-             free \
-         after 12 s)",
+        "agent name '{}' is in use: choose another --name (the name of a dead agent is free after \
+         12 s)",
         facts.name
     )))
 }
 
-/// Longest time for which an agent that is to end keeps a result.
+/// Longest time for which an agent that ends waits for its result to be fetched.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Interval of asking chrony.
-const CHECK: Duration = Duration::from_secs(15);
+const CHRONY_INTERVAL: Duration = Duration::from_secs(15);
 
 /// State of an agent, which it shares with its tasks and the threads of its jobs.
 #[derive(Debug)]
@@ -228,8 +232,8 @@ impl AgentService {
     ) -> Result<(), RunError> {
         let subject = format!("knee.agent.{}.*", self.facts.name);
         let subscribed = self.client.subscribe(subject).await;
-        let mut asked = subscribed
-            .map_err(|e| RunError::FleetLost(format!("no subscription: {}", chain(&e))))?;
+        let mut requests = subscribed
+            .map_err(|e| RunError::FleetLost(format!("cannot subscribe: {}", chain(&e))))?;
         let ticks = |every: Duration| {
             let mut ticks = interval(every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -237,36 +241,36 @@ impl AgentService {
         };
         let mut renew = ticks(RENEW);
         let mut beat = ticks(BEAT);
-        let mut check = ticks(CHECK);
-        let mut told = None;
+        let mut ask_chrony = ticks(CHRONY_INTERVAL);
+        let mut shown_status = None;
         let mut leaving: Option<Instant> = None;
         loop {
             if stop.load(Ordering::Relaxed) {
                 let since = *leaving.get_or_insert_with(|| {
-                    self.leave_trial();
+                    self.fail_unfinished_job();
                     Instant::now()
                 });
-                if !self.has_to_deliver() || since.elapsed() > LEAVE_PATIENCE {
+                if !self.has_unfetched_result() || since.elapsed() > LEAVE_PATIENCE {
                     break;
                 }
             }
             tokio::select! {
-                message = asked.next() => match message {
-                    Some(message) => self.on_ask(message).await,
+                message = requests.next() => match message {
+                    Some(message) => self.on_request(message).await,
                     None => break,
                 },
                 _ = renew.tick() => self.renew(),
-                _ = check.tick() => {
+                _ = ask_chrony.tick() => {
                     let service = self.clone();
                     tokio::task::spawn_blocking(move || {
                         *lock(&service.chrony_error_ns) = chrony_error_ns_max();
                     });
                 }
                 _ = beat.tick() => {
-                    let now = self.in_words();
-                    if now != told {
-                        now.iter().for_each(|line| tell(line));
-                        told = now;
+                    let status = self.status_line();
+                    if status != shown_status {
+                        status.iter().for_each(|line| tell(line));
+                        shown_status = status;
                     }
                     self.beat().await;
                 }
@@ -282,22 +286,22 @@ impl AgentService {
         Ok(())
     }
 
-    /// Fails a trial that is not over, as this agent ends.
-    fn leave_trial(&self) {
+    /// Fails the trial if it is not over, as this agent ends.
+    fn fail_unfinished_job(&self) {
         if let Some(job) = lock(&self.state).job.as_ref().filter(|job| !job.is_over()) {
-            job.fail("it was ended on its host");
+            job.fail("the agent was stopped on its host");
         }
     }
 
-    /// Whether this agent keeps a result that nobody has fetched.
-    fn has_to_deliver(&self) -> bool {
+    /// Whether this agent keeps a result that was not fetched.
+    fn has_unfetched_result(&self) -> bool {
         let state = lock(&self.state);
         let job = state.job.as_ref().filter(|job| !job.is_thanked());
         job.is_some_and(|job| matches!(job.doing(), JobState::Kept(..)))
     }
 
-    /// What it does, as text for people; `None`: nothing yet.
-    fn in_words(&self) -> Option<String> {
+    /// What the agent is doing; `None` before its first trial.
+    fn status_line(&self) -> Option<String> {
         let state = lock(&self.state);
         let job = state.job.as_ref()?;
         let TrialKey { run, trial } = &job.key;
@@ -310,17 +314,15 @@ impl AgentService {
         })
     }
 
-    fn run_in_progress(&self) -> Option<String> {
-        let state = lock(&self.state);
-        let job = state.job.as_ref().filter(|job| !job.is_over());
-        job.map(|job| job.key.run.clone())
-    }
-
-    /// In a task: it may take seconds where NATS is away.
+    /// Renews the lease in a task, as this may take seconds while NATS is away.
     fn renew(self: &Arc<Self>) {
         let service = self.clone();
         tokio::spawn(async move {
-            let run = service.run_in_progress();
+            let run = {
+                let state = lock(&service.state);
+                let job = state.job.as_ref().filter(|job| !job.is_over());
+                job.map(|job| job.key.run.clone())
+            };
             service.leases.renew(&AgentFacts { run, ..service.facts.clone() }).await;
         });
     }
@@ -340,7 +342,7 @@ impl AgentService {
         }
     }
 
-    async fn on_ask(self: &Arc<Self>, message: Message) {
+    async fn on_request(self: &Arc<Self>, message: Message) {
         let came_ns = self.now_ns();
         let Some(verb) = Verb::of_subject(&message.subject) else {
             return;
@@ -372,7 +374,7 @@ impl AgentService {
         }
     }
 
-    /// The clock that it reports.
+    /// Returns the reported clock.
     fn now_ns(&self) -> u64 {
         now_ns().saturating_add_signed(self.options.clock_shift_ns)
     }
@@ -380,7 +382,7 @@ impl AgentService {
     fn on_piece(&self, message: &Message) -> AgentAnswer {
         let header = message.headers.as_ref().and_then(|h| h.get(PIECE));
         let Some(place) = header.and_then(|words| parse_piece(words.as_str())) else {
-            return AgentAnswer::No("a piece without its number".to_owned());
+            return AgentAnswer::No("a piece of the order has no number".to_owned());
         };
         lock(&self.state).pieces.put(place, message.payload.clone());
         AgentAnswer::Yes
@@ -391,21 +393,21 @@ impl AgentService {
         let (answer, ready) = tokio::sync::oneshot::channel();
         let prepared = {
             let mut state = lock(&self.state);
-            let asked = parse::<PrepareRequest>(&message.payload).and_then(|part| {
-                // A broken request takes no pieces from an order that is on its way.
+            let prepare = parse::<PrepareRequest>(&message.payload).and_then(|part| {
+                // A malformed request leaves the pieces of an incoming order in place.
                 let pieces = std::mem::take(&mut state.pieces).take()?;
                 Some((unpack::<TrialOrder>(&pieces).ok()?, part))
             });
-            match (asked, &state.job) {
-                (None, _) => Err("what it was asked is not whole".to_owned()),
+            match (prepare, &state.job) {
+                (None, _) => Err("the order is incomplete".to_owned()),
                 (Some((_, part)), Some(job)) if !job.is_over() && job.key.run != part.key.run => {
-                    Err(format!("it makes a trial of run {}", job.key.run))
+                    Err(format!("it is running a trial of run {}", job.key.run))
                 }
-                (Some(asked), _) => {
+                (Some((order, part)), _) => {
                     if let Some(job) = &state.job {
                         job.stop();
                     }
-                    state.job = Some(Job::begin(asked, answer, self.clone()));
+                    state.job = Some(Job::begin(order, part, answer, self.clone()));
                     Ok(())
                 }
             }
@@ -413,7 +415,7 @@ impl AgentService {
         let service = self.clone();
         tokio::spawn(async move {
             let answer = match prepared {
-                Ok(()) => ready.await.unwrap_or_else(|_| AgentAnswer::No("it gave up".to_owned())),
+                Ok(()) => ready.await.unwrap_or_else(|_| AgentAnswer::No("it crashed".to_owned())),
                 Err(why) => AgentAnswer::No(why),
             };
             service.reply(&message, json(&answer)).await;
@@ -422,7 +424,7 @@ impl AgentService {
 
     fn on_go(&self, message: &Message) -> AgentAnswer {
         let Some(go) = parse::<GoRequest>(&message.payload) else {
-            return AgentAnswer::No("no time to begin at".to_owned());
+            return AgentAnswer::No("the start request cannot be read".to_owned());
         };
         let at_ns = go.at_ns.saturating_add_signed(-self.options.clock_shift_ns);
         match &lock(&self.state).job {

@@ -2,9 +2,10 @@
 
 use super::AgentService;
 use crate::bus::{json, parse};
-use crate::permit::Permit;
+use crate::permit::pin;
 use crate::protocol::{AgentAnswer, TargetAddress, TargetGreeting};
 use async_nats::Message;
+use knee_engine::permit::Permit;
 use knee_load::spec::Target;
 use knee_load::time::Nanos;
 use serde::Serialize;
@@ -24,16 +25,16 @@ impl AgentService {
     ) {
         let service = self.clone();
         tokio::task::spawn_blocking(move || {
-            let told = match parse::<Q>(&message.payload) {
+            let answer = match parse::<Q>(&message.payload) {
                 Some(_) if !service.spacing.wait(QUESTION_WAIT) => Err(AgentAnswer::No(
                     "its --rate-max permits no further connects now".to_owned(),
                 )),
                 None => Err(AgentAnswer::No("it cannot read the question".to_owned())),
                 Some(question) => answer(&service.options.permit, question),
             };
-            let told = json(&told);
+            let answer = json(&answer);
             tokio::runtime::Handle::current()
-                .spawn(async move { service.reply(&message, told).await });
+                .spawn(async move { service.reply(&message, answer).await });
         });
     }
 }
@@ -42,14 +43,14 @@ pub(super) fn greet(
     permit: &Permit,
     (mut target, patience): (Target, Nanos),
 ) -> Result<TargetGreeting, AgentAnswer> {
-    permit.pin(&mut target)?;
-    let met = knee_engine::preflight(&target, patience);
-    let (address, greeting) = met.map_err(|e| AgentAnswer::Unreachable(e.to_string()))?;
+    pin(permit, &mut target)?;
+    let (address, greeting) = knee_engine::preflight(&target, patience)
+        .map_err(|e| AgentAnswer::Unreachable(e.to_string()))?;
     Ok(TargetGreeting { version: greeting.version, address })
 }
 
 pub(super) fn aim(permit: &Permit, mut target: Target) -> Result<TargetAddress, AgentAnswer> {
-    permit.pin(&mut target)?;
+    pin(permit, &mut target)?;
     let (address, answers) = knee_engine::preflight_overload(&target)?;
     Ok(TargetAddress { address, answers })
 }

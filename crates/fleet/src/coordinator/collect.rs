@@ -1,6 +1,6 @@
 //! Fetches the results of agents and joins them into one trial.
 
-use super::{AgentClient, tell};
+use super::{AgentClient, notify_agents};
 use crate::bus::{Bus, Stores, chain, json, parse};
 use crate::interval_share::IntervalShare;
 use crate::parcel::unpack;
@@ -23,10 +23,10 @@ pub(super) async fn fetch_stored(
     stores: &Stores,
     key: &TrialKey,
     agent: &str,
-    of: u32,
+    count: u32,
 ) -> Result<Vec<Bytes>, String> {
     let mut pieces = Vec::new();
-    for number in 0..of {
+    for number in 0..count {
         let subject = result_subject(key, agent, &number.to_string());
         let message = stores.results.get_last_raw_message_by_subject(&subject);
         pieces.push(message.await.map_err(|e| chain(&e))?.payload);
@@ -36,16 +36,16 @@ pub(super) async fn fetch_stored(
 
 /// Fetches the pieces of a result from its agent.
 pub(super) async fn fetch_kept(
-    asked: &AgentClient<'_>,
+    client: &AgentClient<'_>,
     key: &TrialKey,
-    of: u32,
+    count: u32,
 ) -> Result<Vec<Bytes>, String> {
     let mut pieces = Vec::new();
-    for number in 0..of as usize {
+    for number in 0..count as usize {
         let request = Request::new().payload(json(&(key, number)));
-        let piece = asked.send(Verb::Result, request).await?;
+        let piece = client.send(Verb::Result, request).await?;
         if piece.is_empty() {
-            return Err("it does not keep it".to_owned());
+            return Err("it no longer has the result".to_owned());
         }
         pieces.push(piece);
     }
@@ -56,17 +56,17 @@ pub(super) async fn fetch_kept(
 /// once it is unpacked.
 #[derive(Default)]
 pub(super) struct JoinedTrial {
-    whole: Option<Trial>,
+    trial: Option<Trial>,
     /// Intervals by their index.
     parts: BTreeMap<u64, IntervalShare>,
     agents: Vec<AgentMeasured>,
 }
 
 impl JoinedTrial {
-    /// Adds what an agent delivered, packed.
+    /// Adds the packed result of an agent.
     ///
     /// # Errors
-    /// It cannot be read; nothing is added.
+    /// The result cannot be read; nothing is added.
     pub(super) fn add(
         &mut self,
         spec: &TrialSpec,
@@ -75,7 +75,7 @@ impl JoinedTrial {
         pieces: &[Bytes],
     ) -> Result<(), String> {
         let DeliveredPart { mut trial, parts, begun_late_ns, .. } =
-            unpack(pieces).map_err(|e| format!("what it delivered cannot be read: {e}"))?;
+            unpack(pieces).map_err(|e| format!("its result cannot be read: {e}"))?;
         trial.spec = spec.clone();
         let mut measured = agent_measured(agent, crew, &trial);
         measured.begun_late_ns = Some(begun_late_ns);
@@ -88,31 +88,31 @@ impl JoinedTrial {
                 }
             }
         }
-        match &mut self.whole {
-            Some(whole) => whole.merge(trial),
-            None => self.whole = Some(trial),
+        match &mut self.trial {
+            Some(sum) => sum.merge(trial),
+            None => self.trial = Some(trial),
         }
         Ok(())
     }
 
-    /// Notes an agent of which nothing is known, and why.
-    pub(super) fn lose(&mut self, agent: &str, crew: WorkerRange, why: &str) {
+    /// Adds an agent without a result, and the reason.
+    pub(super) fn add_lost(&mut self, agent: &str, crew: WorkerRange, why: &str) {
         self.agents.push(agent_lost(agent, crew, why));
     }
 
     /// The trial, with its agents in the order of their names.
     ///
     /// # Errors
-    /// Nobody delivered anything.
+    /// No agent delivered a result.
     pub(super) fn finish(mut self) -> Result<Trial, RunError> {
         self.agents.sort_by(|a, b| a.agent.cmp(&b.agent));
-        let Some(mut trial) = self.whole else {
+        let Some(mut trial) = self.trial else {
             let lost = self.agents.iter().find_map(|a| Some((&a.agent, a.lost_because.as_ref()?)));
             let why = lost.map(|(agent, why)| format!(": agent {agent}: {why}"));
             let why = why.unwrap_or_default();
-            return Err(RunError::FleetLost(format!("no agent delivered anything{why}")));
+            return Err(RunError::FleetLost(format!("no agent delivered a result{why}")));
         };
-        let intervals = self.parts.into_values().map(|part| part.whole().0.kept());
+        let intervals = self.parts.into_values().map(|part| part.into_interval().0.kept());
         trial.measurement.intervals = intervals.collect();
         trial.agents = self.agents;
         Ok(trial)
@@ -126,14 +126,14 @@ pub struct CollectedTrial {
     pub key: TrialKey,
     /// Begin of the run, as text.
     pub started_at: String,
-    /// What the agents measured; those that have not delivered are lost in it.
+    /// Joined results; agents that have not delivered count as lost.
     pub trial: Trial,
 }
 
 /// Collects the last trial of a run, or of the last run that left one.
 ///
 /// # Errors
-/// NATS is not there; there is no such run, or nothing of it.
+/// NATS is unreachable, or nothing is stored for this run.
 pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial, RunError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
@@ -154,9 +154,9 @@ pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial,
         })?;
         let mut joined = JoinedTrial::default();
         for (agent, crew) in plan.agents {
-            let pieces = any_result(&bus, &stores, &key, &agent).await;
+            let pieces = fetch_result(&bus, &stores, &key, &agent).await;
             let added = pieces.and_then(|pieces| joined.add(&spec, &agent, crew, &pieces));
-            added.unwrap_or_else(|why| joined.lose(&agent, crew, &why));
+            added.unwrap_or_else(|why| joined.add_lost(&agent, crew, &why));
         }
         let trial = joined.finish()?;
         Ok(CollectedTrial { key, started_at: plan.started_at, trial })
@@ -164,7 +164,7 @@ pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial,
 }
 
 /// Fetches a result from JetStream, or else from its agent.
-async fn any_result(
+async fn fetch_result(
     bus: &Bus,
     stores: &Stores,
     key: &TrialKey,
@@ -174,14 +174,14 @@ async fn any_result(
     let first = stores.results.get_last_raw_message_by_subject(&subject);
     let header =
         first.await.ok().and_then(|m| Some(m.headers.get(crate::protocol::PIECE)?.to_string()));
-    if let Some((_, of)) = header.as_deref().and_then(crate::parcel::parse_piece) {
-        return fetch_stored(stores, key, agent, of as u32).await;
+    if let Some((_, count)) = header.as_deref().and_then(crate::parcel::parse_piece) {
+        return fetch_stored(stores, key, agent, count as u32).await;
     }
-    let asked = AgentClient::new(&bus.client, agent);
+    let client = AgentClient::new(&bus.client, agent);
     let mut pieces = Vec::new();
     loop {
         let request = Request::new().payload(json(&(key, pieces.len())));
-        let piece = asked.send(Verb::Result, request).await.unwrap_or_default();
+        let piece = client.send(Verb::Result, request).await.unwrap_or_default();
         match (piece.is_empty(), pieces.is_empty()) {
             (false, _) => pieces.push(piece),
             (true, false) => return Ok(pieces),
@@ -191,15 +191,16 @@ async fn any_result(
 }
 
 async fn read_plan(stores: &Stores, run: &str) -> Result<PlanFacts, RunError> {
-    let held = stores.plans.get(run).await;
-    let held = held.map_err(|e| RunError::FleetLost(format!("no plans: {}", chain(&e))))?;
-    held.as_deref().and_then(parse::<PlanFacts>).ok_or_else(|| {
-        RunError::FleetLost(format!("there is no run {run} that anything is kept of"))
-    })
+    let plan = stores.plans.get(run).await;
+    let plan =
+        plan.map_err(|e| RunError::FleetLost(format!("cannot read plans: {}", chain(&e))))?;
+    plan.as_deref()
+        .and_then(parse::<PlanFacts>)
+        .ok_or_else(|| RunError::FleetLost(format!("nothing is stored for run {run}")))
 }
 
 async fn last_plan(stores: &Stores) -> Result<PlanFacts, RunError> {
-    let none = || RunError::FleetLost("there is no run that anything is kept of".to_owned());
+    let none = || RunError::FleetLost("no run is stored".to_owned());
     let mut keys = stores.plans.keys().await.map_err(|_| none())?;
     let mut plans = Vec::new();
     while let Some(Ok(run)) = keys.next().await {
@@ -211,17 +212,17 @@ async fn last_plan(stores: &Stores) -> Result<PlanFacts, RunError> {
 /// Ends the trial that runs early; its coordinator reports it. Returns the run.
 ///
 /// # Errors
-/// NATS is not there; nothing runs.
+/// NATS is unreachable, or no run is in progress.
 pub fn stop(access: &NatsAccess) -> Result<String, RunError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
         let Some(facts) = stores.conductor().await else {
-            return Err(RunError::NotPermitted("nothing runs on this fleet".to_owned()));
+            return Err(RunError::NotPermitted("no run is in progress on this fleet".to_owned()));
         };
         let plan = read_plan(&stores, &facts.run).await?;
         let names = plan.agents.iter().map(|(agent, _)| agent.as_str());
-        tell(&bus.client, names, Verb::Stop, &plan.key).await;
+        notify_agents(&bus.client, names, Verb::Stop, &plan.key).await;
         Ok(facts.run)
     })
 }
@@ -229,16 +230,16 @@ pub fn stop(access: &NatsAccess) -> Result<String, RunError> {
 /// Deletes the results and plans that JetStream keeps.
 ///
 /// # Errors
-/// NATS is not there; a run is under way.
+/// NATS is unreachable, or a run is in progress.
 pub fn clear(access: &NatsAccess) -> Result<(), RunError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
-        // One that found JetStream full could not give its lease back.
-        let lives = |holder: &CoordinatorFacts| !is_dead(&holder.host, holder.pid);
-        if let Some(facts) = stores.conductor().await.filter(lives) {
+        // A coordinator that found JetStream full could not give its lease back.
+        let is_alive = |holder: &CoordinatorFacts| !is_dead(&holder.host, holder.pid);
+        if let Some(facts) = stores.conductor().await.filter(is_alive) {
             return Err(RunError::NotPermitted(format!(
-                "run {} is under way: wait for its end, or end it with 'knee fleet stop'",
+                "run {} is in progress: wait for its end, or end it with 'knee fleet stop'",
                 facts.run
             )));
         }

@@ -25,7 +25,7 @@ pub struct AgentPresence {
 /// All agents, and the coordinator that holds the lease.
 ///
 /// # Errors
-/// NATS is not there.
+/// NATS is unreachable.
 pub fn present(
     access: &NatsAccess,
 ) -> Result<(Vec<AgentPresence>, Option<CoordinatorFacts>), RunError> {
@@ -33,15 +33,15 @@ pub fn present(
     let stores = bus.stores()?;
     let own_error_ns = chrony_error_ns_max();
     bus.run(async {
-        let agents = leases(&stores).await?;
-        let asked = agents.into_iter().map(|facts| async {
+        let agents = list_agents(&stores).await?;
+        let presences = agents.into_iter().map(|facts| async {
             let clock = AgentClient::new(&bus.client, &facts.name).clock(8).await;
             let ahead = knee_engine::sys::clock::realtime_ahead_ns() as i64;
-            let clock = clock.map(|read| read.for_report(ahead, own_error_ns));
+            let clock = clock.map(|estimate| estimate.for_report(ahead, own_error_ns));
             AgentPresence { facts, clock }
         });
-        let conducts = stores.conductor().await;
-        Ok((join_all(asked).await, conducts))
+        let coordinator = stores.conductor().await;
+        Ok((join_all(presences).await, coordinator))
     })
 }
 
@@ -49,12 +49,12 @@ pub fn present(
 const READ_AT_ONCE: usize = 64;
 
 /// Agents that hold a lease, by name.
-async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, RunError> {
+async fn list_agents(stores: &Stores) -> Result<Vec<AgentFacts>, RunError> {
     let unreachable =
         |why: String| RunError::FleetLost(format!("the agents cannot be listed: {why}"));
     let bucket = format!("$KV.{AGENTS}.");
-    // In one answer of the server: whoever reads keys one by one misses one that is renewed
-    // meanwhile, or sees it twice.
+    // One answer of the server has all keys. Reading key by key misses one that is renewed
+    // meanwhile, or returns it twice.
     let subjects = stores.agents.stream.info_with_subjects(format!("{bucket}>")).await;
     let subjects = subjects.map_err(|e| unreachable(chain(&e)))?;
     let subjects: BTreeSet<String> = subjects
@@ -64,47 +64,47 @@ async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, RunError> {
         .map_err(|e| unreachable(chain(&e)))?;
     let names = subjects.iter().filter_map(|subject| subject.strip_prefix(&bucket));
     let reads = names.map(|name| async move { (name, stores.agents.get(name).await) });
-    let mut held = futures_util::stream::iter(reads).buffered(READ_AT_ONCE);
+    let mut values = futures_util::stream::iter(reads).buffered(READ_AT_ONCE);
     let mut agents = Vec::new();
-    while let Some((name, held)) = held.next().await {
-        let held = held.map_err(|e| unreachable(chain(&e)))?;
-        let facts = held.as_deref().and_then(parse::<AgentFacts>);
+    while let Some((name, value)) = values.next().await {
+        let value = value.map_err(|e| unreachable(chain(&e)))?;
+        let facts = value.as_deref().and_then(parse::<AgentFacts>);
         agents.extend(facts.map(|facts| AgentFacts { name: name.to_owned(), ..facts }));
     }
     Ok(agents)
 }
 
 /// Names that a message lists.
-const NAMED: usize = 12;
+const NAMES_SHOWN_MAX: usize = 12;
 
-fn few_of(names: &[&str]) -> String {
-    let shown = names[..names.len().min(NAMED)].join(", ");
-    match names.len().saturating_sub(NAMED) {
+fn list_names(names: &[&str]) -> String {
+    let shown = names[..names.len().min(NAMES_SHOWN_MAX)].join(", ");
+    match names.len().saturating_sub(NAMES_SHOWN_MAX) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
 }
 
 /// Agents that take part: they are selected, answer, and are of this version.
-pub(super) async fn find(
+pub(super) async fn find_members(
     bus: &Bus,
     stores: &Stores,
     options: &FleetOptions,
 ) -> Result<Vec<Member>, RunError> {
-    let all = leases(stores).await?;
+    let agents = list_agents(stores).await?;
     let place = &bus.place;
-    if all.is_empty() {
+    if agents.is_empty() {
         return Err(RunError::FleetLost(format!(
             "no agents at {place}: start 'knee agent --nats {place}' on each machine"
         )));
     }
     let (chosen, others): (Vec<AgentFacts>, Vec<_>) =
-        all.into_iter().partition(|facts| options.select.takes(facts));
+        agents.into_iter().partition(|facts| options.select.takes(facts));
     if chosen.is_empty() {
         let names: Vec<&str> = others.iter().map(|facts| facts.name.as_str()).collect();
         return Err(RunError::NotPermitted(format!(
             "--agents takes none of the agents at {place}, which are {}",
-            few_of(&names)
+            list_names(&names)
         )));
     }
     for facts in &chosen {
@@ -116,18 +116,18 @@ pub(super) async fn find(
             )));
         }
     }
-    let asked = chosen.into_iter().map(|facts| async {
+    let readings = chosen.into_iter().map(|facts| async {
         let clock = AgentClient::new(&bus.client, &facts.name).clock(1).await;
         (clock, facts)
     });
     let mut members: Vec<Member> = Vec::new();
-    for (clock, facts) in join_all(asked).await {
+    for (clock, facts) in join_all(readings).await {
         match clock {
             Ok(clock) => members.push(Member { facts, clock, lost: None }),
             Err(_) if options.allow_loss => {}
             Err(why) => {
                 return Err(RunError::FleetLost(format!(
-                    "agent {} on {} has a lease, but {why}: see to it, leave it out with --agents, \
+                    "agent {} on {} has a lease, but {why}: restart it, exclude it with --agents, \
                      or wait 12 s for its lease to end",
                     facts.name, facts.host
                 )));
@@ -143,7 +143,7 @@ pub(super) async fn find(
         return Err(RunError::FleetLost(format!(
             "{} of the {least} agents of --agents-min at {place}: {}",
             members.len(),
-            few_of(&names)
+            list_names(&names)
         )));
     }
     Ok(members)
@@ -204,9 +204,9 @@ mod tests {
     fn a_long_list_of_names_is_cut() {
         let names: Vec<String> = (1..=15).map(|number| format!("a{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        assert_eq!(few_of(&names[..2]), "a1, a2");
-        assert_eq!(few_of(&names[..12]), names[..12].join(", "));
-        assert!(few_of(&names).ends_with("a11, a12 and 3 more"));
+        assert_eq!(list_names(&names[..2]), "a1, a2");
+        assert_eq!(list_names(&names[..12]), names[..12].join(", "));
+        assert!(list_names(&names).ends_with("a11, a12 and 3 more"));
     }
 
     #[test]

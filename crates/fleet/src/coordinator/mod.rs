@@ -1,4 +1,8 @@
 //! The coordinator: has each trial made by all agents together.
+//!
+//! One at a time works (`leases`). `gather` finds the agents. `trial` assigns workers, reads
+//! clocks, announces the start, shows snapshots, and waits for results or silence. `collect` joins
+//! the results.
 
 mod collect;
 mod gather;
@@ -11,7 +15,7 @@ pub use gather::{AgentPresence, Selector, present};
 
 use super::leases::CoordinatorLease;
 use crate::bus::{Bus, Stores, chain, json, now_ns, parse};
-use crate::clocks::{ClockEstimate, best_of};
+use crate::clocks::{ClockEstimate, best_estimate};
 use crate::protocol::{
     AgentAnswer, AgentFacts, COORDINATORS_INBOX, ClockReading, CoordinatorFacts, TargetAddress,
     TargetGreeting, TrialKey, Verb, agent_subject,
@@ -22,10 +26,11 @@ use futures_util::future::join_all;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use knee_load::measure::{IntervalWatcher, Trial};
-use knee_load::spec::{Target, TrialSpec};
+use knee_load::spec::{HttpVersion, Target, TrialSpec};
 use knee_load::time::Nanos;
 use serde::de::DeserializeOwned;
 use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -46,7 +51,7 @@ pub struct FleetOptions {
     pub agents_min: u32,
     /// Time to wait for NATS and for these agents.
     pub patience: Patience,
-    /// An experiment goes on with the others where an agent is lost between its trials.
+    /// Whether an experiment continues without an agent that is lost between trials.
     pub allow_loss: bool,
     /// Worker threads of each agent; `None`: as many as it has cores and the load has use for.
     pub threads: Option<u32>,
@@ -54,7 +59,7 @@ pub struct FleetOptions {
     pub started_at: String,
 }
 
-/// The agents of an experiment, and the right to have them make its trials.
+/// The agents of an experiment, and the lease that permits running its trials on them.
 #[derive(Debug)]
 pub struct Fleet {
     bus: Bus,
@@ -77,17 +82,17 @@ pub(crate) struct Member {
 }
 
 impl Fleet {
-    /// Connects, takes the right to conduct, and finds the agents.
+    /// Connects, takes the coordinator's lease, and finds the agents.
     ///
     /// # Errors
-    /// NATS is not there; somebody else conducts; no agent fits, or one that does is of another
-    /// version or does not answer.
+    /// NATS is unreachable; another coordinator holds the lease; no agent is selected, or a
+    /// selected one has another version or does not answer.
     pub fn gather(options: FleetOptions) -> Result<Fleet, RunError> {
-        let (bus, stores, found) = options.patience.until_there(|| {
+        let (bus, stores, members) = options.patience.retry(|| {
             let bus = Bus::connect(&options.access, "knee", COORDINATORS_INBOX)?;
             let stores = bus.stores()?;
-            let found = bus.run(gather::find(&bus, &stores, &options))?;
-            Ok((bus, stores, found))
+            let members = bus.run(gather::find_members(&bus, &stores, &options))?;
+            Ok((bus, stores, members))
         })?;
         let run = random_name();
         let facts = CoordinatorFacts {
@@ -98,7 +103,7 @@ impl Fleet {
         };
         let lease = bus.run(CoordinatorLease::take(&stores, facts))?;
         bus.spawn(lease.renewed(stores.coordinator.clone()));
-        Ok(Fleet { bus, stores, options, run, trials: 0, members: found, lease })
+        Ok(Fleet { bus, stores, options, run, trials: 0, members, lease })
     }
 
     /// Agents of the experiment.
@@ -111,22 +116,30 @@ impl Fleet {
         &self.bus.place
     }
 
-    /// Protocol of the target, as the first agent sees it.
+    /// The target's address, and its version of HTTP, as the first agent sees them.
     ///
     /// # Errors
-    /// It does not answer, or not as it should; the agent does not.
-    pub fn greet(&self, target: &Target, patience: Nanos) -> Result<TargetGreeting, RunError> {
+    /// The target or the agent does not answer, or the answer is invalid.
+    pub fn greet(
+        &self,
+        target: &Target,
+        patience: Nanos,
+    ) -> Result<(String, HttpVersion), RunError> {
         let limit = Duration::from_nanos(patience.0) + QUESTION_PATIENCE;
-        self.ask_first(Verb::Greet, json(&(target, patience)), limit)
+        let TargetGreeting { address, version } =
+            self.ask_first(Verb::Greet, json(&(target, patience)), limit)?;
+        Ok((address, version))
     }
 
-    /// Address of the target of an overload, as the first agent sees it.
+    /// Address of the target of an overload, and whether it answers, as the first agent sees it.
     ///
     /// # Errors
-    /// It refuses, or there is no such host; the agent does not answer; a source is no address of
-    /// its host.
-    pub fn aim(&self, target: &Target) -> Result<TargetAddress, RunError> {
-        self.ask_first(Verb::Aim, json(target), 2 * QUESTION_PATIENCE)
+    /// The target refuses, its host does not exist, the agent does not answer, or a source is not
+    /// an address of the agent's host.
+    pub fn aim(&self, target: &Target) -> Result<(SocketAddr, bool), RunError> {
+        let TargetAddress { address, answers } =
+            self.ask_first(Verb::Aim, json(target), 2 * QUESTION_PATIENCE)?;
+        Ok((address, answers))
     }
 
     fn ask_first<A: DeserializeOwned>(
@@ -139,25 +152,25 @@ impl Fleet {
             return Err(RunError::FleetLost("there is no agent".to_owned()));
         };
         let agent = first.facts.name.as_str();
-        let asked = AgentClient::new(&self.bus.client, agent);
-        let told: Result<Result<A, AgentAnswer>, String> =
-            self.bus.run(asked.ask(verb, question, limit));
-        let words = |why: &str| format!("agent {agent}: {why}");
-        match told {
+        let client = AgentClient::new(&self.bus.client, agent);
+        let answer: Result<Result<A, AgentAnswer>, String> =
+            self.bus.run(client.ask(verb, question, limit));
+        let message = |why: &str| format!("agent {agent}: {why}");
+        match answer {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(AgentAnswer::No(why))) => Err(RunError::NotPermitted(words(&why))),
-            Ok(Err(AgentAnswer::Unreachable(why))) => Err(RunError::Unreachable(words(&why))),
-            Ok(Err(AgentAnswer::Yes)) => Err(RunError::FleetLost(words("no answer"))),
-            Err(why) => Err(RunError::FleetLost(words(&why))),
+            Ok(Err(AgentAnswer::No(why))) => Err(RunError::NotPermitted(message(&why))),
+            Ok(Err(AgentAnswer::Unreachable(why))) => Err(RunError::Unreachable(message(&why))),
+            Ok(Err(AgentAnswer::Yes)) => Err(RunError::FleetLost(message("no answer"))),
+            Err(why) => Err(RunError::FleetLost(message(&why))),
         }
     }
 
-    /// Has all agents make a trial together, with the server's side watched from `vantage`. Where
-    /// losses are permitted, those who are lost before any load are left out of it.
+    /// Runs a trial on all agents, with the server's side watched from `vantage`. If losses are
+    /// permitted, agents that are lost before any load are left out.
     ///
     /// # Errors
-    /// Before any load: an agent refuses, cannot reach the target, or is lost. Afterwards: not one
-    /// of them delivered.
+    /// Before any load: an agent refuses, cannot reach the target, or is lost. Afterwards: no agent
+    /// delivered a result.
     pub fn run(
         &mut self,
         spec: &TrialSpec,
@@ -166,13 +179,13 @@ impl Fleet {
         stop: &AtomicBool,
     ) -> Result<Trial, RunError> {
         loop {
-            self.go_on_without_the_lost()?;
+            self.remove_lost_members()?;
             if let Some(why) = self.lease.lost() {
                 return Err(RunError::FleetLost(why));
             }
             let key = TrialKey { run: self.run.clone(), trial: self.trials };
             self.trials += 1;
-            let making = trial::FleetTrial {
+            let fleet_trial = trial::FleetTrial {
                 bus: &self.bus,
                 stores: &self.stores,
                 options: &self.options,
@@ -180,18 +193,18 @@ impl Fleet {
                 spec,
                 vantage: vantage.as_deref_mut(),
             };
-            let made = self.bus.run(making.make(&mut self.members, watch, stop));
+            let result = self.bus.run(fleet_trial.run(&mut self.members, watch, stop));
             let lost = self.members.iter().filter(|member| member.lost.is_some()).count();
-            // All are lost where none delivered: that is the end.
-            let is_repeated = made.is_err() && (1..self.members.len()).contains(&lost);
+            // If no agent delivered, all are lost and the run ends.
+            let is_repeated = result.is_err() && (1..self.members.len()).contains(&lost);
             if !is_repeated {
-                return made;
+                return result;
             }
         }
     }
 
-    /// An agent that was lost is left out, where that is permitted.
-    fn go_on_without_the_lost(&mut self) -> Result<(), RunError> {
+    /// Removes lost agents if losses are permitted.
+    fn remove_lost_members(&mut self) -> Result<(), RunError> {
         let mut members = self.members.iter();
         let lost = members.find_map(|m| Some((m, m.lost.as_ref()?)));
         if let Some((member, why)) = lost {
@@ -216,7 +229,7 @@ impl Drop for Fleet {
     }
 }
 
-/// Eight letters that no other run has.
+/// Eight random letters.
 fn random_name() -> String {
     let mut bits = RandomState::new().hash_one(now_ns());
     let letters = std::iter::repeat_with(|| {
@@ -228,18 +241,18 @@ fn random_name() -> String {
 }
 
 /// Sends a request about a trial to agents, without waiting for all answers.
-pub(crate) async fn tell(
+pub(crate) async fn notify_agents(
     client: &Client,
     agents: impl Iterator<Item = &str>,
     verb: Verb,
     key: &TrialKey,
 ) {
-    let told = agents.map(|agent| async move {
-        let asked = AgentClient::new(client, agent);
+    let requests = agents.map(|agent| async move {
+        let client = AgentClient::new(client, agent);
         let limit = Duration::from_secs(2);
-        let _: Result<AgentAnswer, String> = asked.ask(verb, json(key), limit).await;
+        let _: Result<AgentAnswer, String> = client.ask(verb, json(key), limit).await;
     });
-    join_all(told).await;
+    join_all(requests).await;
 }
 
 /// A client of one agent.
@@ -284,10 +297,10 @@ impl<'a> AgentClient<'a> {
         let mut exchanges = Vec::new();
         let mut lost = 0;
         for _ in 0..readings {
-            let asked = now_ns();
+            let sent_ns = now_ns();
             let limit = Duration::from_secs(2);
             match self.ask::<ClockReading>(Verb::Clock, bytes::Bytes::new(), limit).await {
-                Ok(reading) => exchanges.push((asked, now_ns(), reading)),
+                Ok(reading) => exchanges.push((sent_ns, now_ns(), reading)),
                 Err(why) => {
                     lost += 1;
                     if lost == READINGS_LOST_MAX.min(readings) {
@@ -296,6 +309,6 @@ impl<'a> AgentClient<'a> {
                 }
             }
         }
-        best_of(&exchanges).ok_or_else(|| "it has no clock".to_owned())
+        best_estimate(&exchanges).ok_or_else(|| "it has no clock".to_owned())
     }
 }

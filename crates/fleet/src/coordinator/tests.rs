@@ -65,7 +65,6 @@ impl Simulated {
             window,
             interval: spec.interval,
             open_loop: true,
-            counts_whole: true,
             of_sessions: false,
             starts_max: 4_000_000 / share.of as usize,
             targets: 1,
@@ -157,7 +156,7 @@ fn delivered(spec: &TrialSpec, crews: &[WorkerRange]) -> Trial {
                 parts
                     .into_iter()
                     .filter_map(|p| merger.add(p))
-                    .map(|(_, sum)| IntervalShare::of(&sum)),
+                    .map(|(_, sum)| IntervalShare::new(&sum)),
             );
         }
         let measurement = measurements.into_iter().reduce(|mut sum, part| {
@@ -219,13 +218,13 @@ fn an_agent_that_is_lost_is_named_and_the_others_count() {
     let spec = spec(ArrivalLaw::Constant);
     let crews = WorkerRange::deal(&[1, 1], u32::MAX);
     let (measurement, parts) = measured(&spec, crews[0].share(0));
-    let parts = parts.iter().map(IntervalShare::of).collect();
+    let parts = parts.iter().map(IntervalShare::new).collect();
     let delivered = delivered_by(("here".to_owned(), crews[0]), &spec, measurement, parts);
     let mut joined = JoinedTrial::default();
-    joined.lose("there", crews[1], "no sign of it");
+    joined.add_lost("there", crews[1], "no sign of it");
     joined.add(&spec, "here", crews[0], &pack(&delivered).unwrap()).unwrap();
     let wrong = joined.add(&spec, "odd", crews[1], &[Bytes::from_static(b"odd")]).unwrap_err();
-    assert!(wrong.starts_with("what it delivered cannot be read"), "{wrong}");
+    assert!(wrong.starts_with("its result cannot be read"), "{wrong}");
     let trial = joined.finish().unwrap();
     assert_eq!(Vec::from_iter(trial.agents.iter().map(|a| a.agent.as_str())), ["here", "there"]);
     let report = knee_core::trial::assess::assess(&trial);
@@ -234,7 +233,7 @@ fn an_agent_that_is_lost_is_named_and_the_others_count() {
     assert!(because.contains("agent there is lost (no sign of it)"), "{because}");
     // Where nobody delivered there is no trial.
     let mut none = JoinedTrial::default();
-    none.lose("there", crews[1], "no sign of it");
+    none.add_lost("there", crews[1], "no sign of it");
     let none = none.finish().unwrap_err().to_string();
     assert!(none.contains("agent there: no sign of it"), "{none}");
 }

@@ -1,7 +1,7 @@
 //! One trial, made by all agents together.
 
 use super::collect::{JoinedTrial, fetch_kept, fetch_stored};
-use super::{AgentClient, FleetOptions, Member, tell};
+use super::{AgentClient, FleetOptions, Member, notify_agents};
 use crate::agent::files_of;
 use crate::bus::{Bus, Stores, fullness, json, not_stored, now_ns, parse};
 use crate::clocks::{READINGS, chrony_error_ns_max};
@@ -25,17 +25,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::time::MissedTickBehavior;
 
-/// What is said when the connection to NATS is lost during a trial, and when it is there again.
+/// Notes shown when the connection to NATS is lost during a trial, and when it is back.
 const NATS_IS_AWAY: &str =
-    "NATS is away: agents measure on, and what they measured is fetched once it is back";
+    "NATS is away: agents continue to measure; their results are fetched once NATS is back";
 const NATS_IS_BACK: &str = "NATS is back";
 
 /// Operations per second that one worker schedules with most of its core to spare.
 const RATE_PER_WORKER: f64 = 20_000.0;
-/// Time from the start request to the beginning, beside several round trips, …
+/// Time from the start request to the beginning, in addition to several round trips.
 const LEAD: Duration = Duration::from_millis(150);
-/// … and at least this for each agent.
+/// Least lead for each agent.
 const LEAD_EACH: Duration = Duration::from_millis(1);
 /// Agents whose clocks are read at a time: more would wait for each other, and be less exact.
 const READ_AT_ONCE: usize = 32;
@@ -47,7 +48,7 @@ const READY_PATIENCE: Duration = Duration::from_secs(20);
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(120);
 /// Results that are fetched and joined at a time.
 const FETCHED_AT_ONCE: usize = 64;
-/// Interval of looking who has delivered and who is silent.
+/// Interval of checking which agents have delivered and which are silent.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// A trial of the fleet.
@@ -68,7 +69,7 @@ struct AgentPart {
     doing: JobState,
     /// Time of its last sign of life.
     heard_ns: u64,
-    /// How often its result was asked for.
+    /// Number of requests for its result.
     asked: u32,
     /// Whether its result is joined to the others; or why there is none.
     fate: Option<Result<(), String>>,
@@ -82,13 +83,13 @@ struct FleetSentinels {
 }
 
 impl FleetSentinels {
-    fn begin(spec: &TrialSpec, begin_ns: u64) -> Result<FleetSentinels, RunError> {
+    fn start(spec: &TrialSpec, begin_ns: u64) -> Result<FleetSentinels, RunError> {
         let (spec, enough) = (spec.clone(), Arc::<AtomicBool>::default());
         let flag = Arc::clone(&enough);
         let work = move || {
             let never = AtomicBool::new(false);
-            let made = knee_engine::run_sentinels(&spec, || Some(begin_ns), &never, &flag);
-            made.unwrap_or_else(|_| {
+            let samples = knee_engine::run_sentinels(&spec, || Some(begin_ns), &never, &flag);
+            samples.unwrap_or_else(|_| {
                 let window_ns = begin_ns + spec.warmup.0;
                 let ends = spec.sentinel.map_or(spec.duration, |sentinel| sentinel.ends_from);
                 while now_ns() < window_ns + ends.0 && !flag.load(Ordering::Relaxed) {
@@ -99,7 +100,8 @@ impl FleetSentinels {
             })
         };
         let spawned = std::thread::Builder::new().name("sentinel".to_owned()).spawn(work);
-        let thread = spawned.map_err(|e| RunError::NotPermitted(format!("no thread: {e}")))?;
+        let thread =
+            spawned.map_err(|e| RunError::NotPermitted(format!("cannot start a thread: {e}")))?;
         Ok(FleetSentinels { enough, thread })
     }
 
@@ -110,24 +112,24 @@ impl FleetSentinels {
 }
 
 impl FleetTrial<'_> {
-    /// Makes the trial.
-    pub(super) async fn make(
+    /// Runs the trial.
+    pub(super) async fn run(
         mut self,
         members: &mut [Member],
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Trial, RunError> {
-        let crews = self.deal(members)?;
+        let crews = self.assign_crews(members)?;
         let listen = |what: &str| {
             let subject = format!("knee.{what}.{}.*", self.key.run);
             let client = self.bus.client.clone();
             async move {
-                let heard = client.subscribe(subject).await;
-                heard.map_err(|e| RunError::FleetLost(format!("no subscription: {e}")))
+                let subscribed = client.subscribe(subject).await;
+                subscribed.map_err(|e| RunError::FleetLost(format!("no subscription: {e}")))
             }
         };
         let (beats, live) = (listen("beat").await?, listen("live").await?);
-        self.note_plan(members, &crews).await?;
+        self.store_plan(members, &crews).await?;
         let mut vantage = self.vantage.take();
         if let Some(vantage) = &mut vantage {
             vantage.arm();
@@ -138,7 +140,7 @@ impl FleetTrial<'_> {
             vantage.begin(window_ns, self.spec.interval, self.spec.duration);
         }
         let now = now_ns();
-        let mut parts: Vec<AgentPart> = with_crews(members, &crews)
+        let mut parts: Vec<AgentPart> = participants(members, &crews)
             .map(|(member, crew)| AgentPart {
                 name: member.facts.name.clone(),
                 crew,
@@ -148,23 +150,23 @@ impl FleetTrial<'_> {
                 fate: None,
             })
             .collect();
-        let sentinels = FleetSentinels::begin(self.spec, begin_ns)?;
+        let sentinels = FleetSentinels::start(self.spec, begin_ns)?;
         let flags = [stop, &sentinels.enough];
-        let joined = self.follow(&mut parts, (beats, live), begin_ns, watch, flags).await;
+        let joined = self.follow(&mut parts, beats, live, begin_ns, watch, flags).await;
         let is_enough = sentinels.enough.load(Ordering::Relaxed);
         let sentinels = sentinels.finish();
         let observed = vantage.map(Vantage::finish);
-        self.thank(&parts).await;
-        let mut trial = self.end(members, parts, joined)?;
+        self.release_results(&parts).await;
+        let mut trial = self.finish(members, parts, joined)?;
         trial.measurement.began_ns = begin_ns;
-        // Agents know one way to be stopped.
+        // Agents cannot tell an interrupt from an end by enough samples.
         trial.interrupted &= !is_enough || stop.load(Ordering::Relaxed);
         trial.measurement.sentinels = sentinels;
         Ok(Trial { observed, ..trial })
     }
 
-    /// Deals out the shares of the agents.
-    fn deal(&self, members: &[Member]) -> Result<Vec<WorkerRange>, RunError> {
+    /// Assigns each agent its share of the workers.
+    fn assign_crews(&self, members: &[Member]) -> Result<Vec<WorkerRange>, RunError> {
         let threads = self.options.threads;
         let offered: Vec<u32> =
             members.iter().map(|m| threads.unwrap_or(m.facts.cores).max(1)).collect();
@@ -191,8 +193,8 @@ impl FleetTrial<'_> {
         Ok(crews)
     }
 
-    /// Stores the plan, for those who collect what is left of a run.
-    async fn note_plan(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), RunError> {
+    /// Stores the plan, for `knee fleet collect`.
+    async fn store_plan(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), RunError> {
         let failed = |why: String| {
             RunError::FleetLost(format!("the plan cannot be stored in JetStream: {why}"))
         };
@@ -210,7 +212,7 @@ impl FleetTrial<'_> {
         }
         let plan = PlanFacts {
             key: self.key.clone(),
-            agents: with_crews(members, crews)
+            agents: participants(members, crews)
                 .map(|(m, crew)| (m.facts.name.clone(), crew))
                 .collect(),
             started_at: self.options.started_at.clone(),
@@ -231,11 +233,10 @@ impl FleetTrial<'_> {
             }
             let uncertain = members.iter().map(|m| m.clock.uncertainty_ns);
             let begin_ns = now_ns() + lead.as_nanos() as u64 + 8 * uncertain.max().unwrap_or(0);
-            let Some(why) = self.go(members, crews, begin_ns).await else {
+            let Some(why) = self.send_go(members, crews, begin_ns).await else {
                 return Ok(begin_ns);
             };
-            // Nobody has sent anything: the beginning is still ahead for those who were told in
-            // time.
+            // No agent has sent load: those that received the request in time still wait to begin.
             self.cancel(members).await;
             if attempt == ATTEMPTS {
                 return Err(RunError::FleetLost(format!(
@@ -253,13 +254,12 @@ impl FleetTrial<'_> {
         let pieces = pack(&order)
             .map_err(|e| RunError::NotPermitted(format!("the order cannot be written: {e}")))?;
         let limit = Duration::from_nanos(self.spec.connect_timeout.0) + READY_PATIENCE;
-        let prepared = with_crews(members, crews).map(|(m, crew)| {
+        let prepared = participants(members, crews).map(|(m, crew)| {
             let prepare = PrepareRequest { key: self.key.clone(), crew };
-            let asked = AgentClient::new(&self.bus.client, &m.facts.name);
+            let client = AgentClient::new(&self.bus.client, &m.facts.name);
             let pieces = &pieces;
             async move {
-                let told = send_order(&asked, pieces, &prepare, limit);
-                (m.facts.name.clone(), told.await)
+                (m.facts.name.clone(), send_order(&client, pieces, &prepare, limit).await)
             }
         });
         let answers = join_all(prepared).await;
@@ -271,7 +271,7 @@ impl FleetTrial<'_> {
             Ok(AgentAnswer::Unreachable(why)) => {
                 Some(RunError::Unreachable(format!("agent {agent}: {why}")))
             }
-            Err(why) => Some(lose(members, &agent, &why)),
+            Err(why) => Some(mark_lost(members, &agent, &why)),
         });
         match refused {
             Some(error) => Err(error),
@@ -303,38 +303,44 @@ impl FleetTrial<'_> {
             lost = lost.or(ended.err());
         }
         drop(read);
-        lost.map_or(Ok(()), |(agent, why)| Err(lose(members, &agent, &why)))
+        lost.map_or(Ok(()), |(agent, why)| Err(mark_lost(members, &agent, &why)))
     }
 
-    /// Sends the beginning to all agents. Returns why one of them cannot begin.
-    async fn go(&self, members: &[Member], crews: &[WorkerRange], begin_ns: u64) -> Option<String> {
-        let told = with_crews(members, crews).map(|(m, _)| {
-            let go = json(&GoRequest { key: self.key.clone(), at_ns: m.clock.there(begin_ns) });
-            let asked = AgentClient::new(&self.bus.client, &m.facts.name);
+    /// Sends the start request to all agents. Returns why one of them cannot start.
+    async fn send_go(
+        &self,
+        members: &[Member],
+        crews: &[WorkerRange],
+        begin_ns: u64,
+    ) -> Option<String> {
+        let requests = participants(members, crews).map(|(m, _)| {
+            let go = json(&GoRequest { key: self.key.clone(), at_ns: m.clock.agent_ns(begin_ns) });
+            let client = AgentClient::new(&self.bus.client, &m.facts.name);
             async move {
                 let left = begin_ns.saturating_sub(now_ns()) / 2;
                 let limit = Duration::from_nanos(left).max(Duration::from_millis(1));
-                match asked.ask(Verb::Go, go, limit).await {
+                match client.ask(Verb::Go, go, limit).await {
                     Ok(AgentAnswer::Yes) => None,
                     Ok(AgentAnswer::No(why) | AgentAnswer::Unreachable(why)) | Err(why) => {
-                        Some(format!("agent {}: {why}", asked.agent))
+                        Some(format!("agent {}: {why}", client.agent))
                     }
                 }
             }
         });
-        join_all(told).await.into_iter().flatten().next()
+        join_all(requests).await.into_iter().flatten().next()
     }
 
     async fn cancel(&self, members: &[Member]) {
         let names = members.iter().map(|member| member.facts.name.as_str());
-        tell(&self.bus.client, names, Verb::Cancel, &self.key).await;
+        notify_agents(&self.bus.client, names, Verb::Cancel, &self.key).await;
     }
 
     /// Shows the progress and joins results, until each agent has delivered or is lost.
     async fn follow(
         &self,
         parts: &mut [AgentPart],
-        (mut beats, mut live): (Subscriber, Subscriber),
+        mut beats: Subscriber,
+        mut live: Subscriber,
         begin_ns: u64,
         watch: &mut dyn IntervalWatcher,
         flags: [&AtomicBool; 2],
@@ -344,10 +350,14 @@ impl FleetTrial<'_> {
             parts.iter().enumerate().map(|(place, part)| (part.name.clone(), place)).collect();
         let mut merge = LiveMerge::new(parts.iter().map(|part| part.name.as_str()));
         let mut glance = tokio::time::interval(GLANCE);
+        glance.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stopped_ns = None;
         let mut was_away = false;
         while parts.iter().any(|part| part.fate.is_none()) {
             tokio::select! {
+                // Fetching may take longer than a glance interval: messages that arrived meanwhile
+                // are read before an agent is declared silent.
+                biased;
                 Some(message) = beats.next() => {
                     let place = places.get(last_word(&message.subject));
                     let beat = parse::<Heartbeat>(&message.payload);
@@ -376,52 +386,53 @@ impl FleetTrial<'_> {
                     if is_over && stopped_ns.is_none() {
                         stopped_ns = Some(now_ns());
                         let names = parts.iter().map(|part| part.name.as_str());
-                        tell(&self.bus.client, names, Verb::Stop, &self.key).await;
+                        notify_agents(&self.bus.client, names, Verb::Stop, &self.key).await;
                     }
                     self.fetch(parts, &mut joined).await;
-                    self.give_up(parts, begin_ns, stopped_ns);
+                    self.declare_lost(parts, begin_ns, stopped_ns);
                 }
             }
         }
         joined
     }
 
-    /// Fetches results that are ready and joins them: some, as signs of life wait meanwhile.
+    /// Fetches and joins results that are ready. Their number is limited, as heartbeats wait
+    /// meanwhile.
     async fn fetch(&self, parts: &mut [AgentPart], joined: &mut JoinedTrial) {
         let is_ready = |part: &&mut AgentPart| part.fate.is_none() && part.doing != JobState::Busy;
         let mut ready: Vec<&mut AgentPart> = parts.iter_mut().filter(is_ready).collect();
         ready.sort_by_key(|part| part.asked);
         let fetched = ready.into_iter().take(FETCHED_AT_ONCE).map(|part| async {
             part.asked += 1;
-            let asked = AgentClient::new(&self.bus.client, &part.name);
-            let got = match &part.doing {
+            let client = AgentClient::new(&self.bus.client, &part.name);
+            let pieces = match &part.doing {
                 JobState::Busy => return None,
                 JobState::Failed(why) => {
                     part.fate = Some(Err(why.clone()));
                     return None;
                 }
-                JobState::Stored(of) => {
-                    match fetch_stored(self.stores, &self.key, asked.agent, *of).await {
+                JobState::Stored(count) => {
+                    match fetch_stored(self.stores, &self.key, client.agent, *count).await {
                         Ok(pieces) => Ok(pieces),
-                        Err(_) => fetch_kept(&asked, &self.key, *of).await,
+                        Err(_) => fetch_kept(&client, &self.key, *count).await,
                     }
                 }
-                JobState::Kept(of, _) => fetch_kept(&asked, &self.key, *of).await,
+                JobState::Kept(count, _) => fetch_kept(&client, &self.key, *count).await,
             };
-            // What could not be got now is tried again at the next glance.
-            Some((got.ok()?, part))
+            // A failed fetch is repeated at the next glance.
+            Some((pieces.ok()?, part))
         });
         for (pieces, part) in join_all(fetched).await.into_iter().flatten() {
             part.fate = Some(joined.add(self.spec, &part.name, part.crew, &pieces));
         }
     }
 
-    /// Declares silent agents lost once all others have delivered. Where NATS is away nobody counts
-    /// as silent: all are lost once waiting for it has lasted too long.
-    fn give_up(&self, parts: &mut [AgentPart], begin_ns: u64, stopped_ns: Option<u64>) {
+    /// Declares silent agents lost once all others have delivered. While NATS is away no agent
+    /// counts as silent; all are lost if it stays away too long.
+    fn declare_lost(&self, parts: &mut [AgentPart], begin_ns: u64, stopped_ns: Option<u64>) {
         let now = now_ns();
         let spec = self.spec;
-        let longest = spec.window_end() + spec.timeout + spec.connect_timeout;
+        let longest = spec.last_start() + spec.timeout + spec.connect_timeout;
         let limit_ns =
             begin_ns.saturating_add(longest.0).saturating_add(DELIVERY_PATIENCE.as_nanos() as u64);
         let is_late = spec.operations_max.is_none() && now > limit_ns;
@@ -439,7 +450,7 @@ impl FleetTrial<'_> {
                 let away_s = now.saturating_sub(down_ns) / 1_000_000_000;
                 let why = format!(
                     "NATS has been away for {away_s} s: once it is back, `knee fleet collect` \
-                     fetches what the agent measured"
+                     fetches the agent's result"
                 );
                 let waiting = parts.iter_mut().filter(|part| part.fate.is_none());
                 waiting.for_each(|part| part.fate = Some(Err(why.clone())));
@@ -462,70 +473,69 @@ impl FleetTrial<'_> {
         }
     }
 
-    /// Lets agents that delivered drop their results, and JetStream too where nothing is lost.
-    async fn thank(&self, parts: &[AgentPart]) {
+    /// Lets agents that delivered drop their results, and purges JetStream if no agent is lost.
+    async fn release_results(&self, parts: &[AgentPart]) {
         let delivered = parts.iter().filter(|part| matches!(part.fate, Some(Ok(_))));
         let names = delivered.map(|part| part.name.as_str());
-        tell(&self.bus.client, names, Verb::Thanks, &self.key).await;
+        notify_agents(&self.bus.client, names, Verb::Thanks, &self.key).await;
         if parts.iter().all(|part| matches!(part.fate, Some(Ok(_)))) {
             let filter = format!("knee.result.{}.{}.>", self.key.run, self.key.trial);
             let _ = self.stores.results.purge().filter(filter).await;
         }
     }
 
-    /// The trial that the results make.
-    fn end(
+    /// Returns the trial that is joined from the results.
+    fn finish(
         &self,
         members: &mut [Member],
         parts: Vec<AgentPart>,
         mut joined: JoinedTrial,
     ) -> Result<Trial, RunError> {
         let ahead = knee_engine::sys::clock::realtime_ahead_ns() as i64;
-        // It takes a process, and is of use beside what an agent's says alone.
-        let is_told = members.iter().any(|m| m.clock.reading.chrony_error_ns.is_some());
-        let own_error_ns = is_told.then(chrony_error_ns_max).flatten();
-        let mut kept = BTreeMap::new();
+        // Asking chrony starts a process, and is of use only where an agent reports its error too.
+        let has_chrony = members.iter().any(|m| m.clock.reading.chrony_error_ns.is_some());
+        let own_error_ns = has_chrony.then(chrony_error_ns_max).flatten();
+        let mut kept_reasons = BTreeMap::new();
         for part in parts {
             if let Some(Err(why)) = &part.fate {
-                lose(members, &part.name, why);
-                joined.lose(&part.name, part.crew, why);
+                mark_lost(members, &part.name, why);
+                joined.add_lost(&part.name, part.crew, why);
             }
             if let JobState::Kept(_, why) = part.doing {
-                kept.insert(part.name, why);
+                kept_reasons.insert(part.name, why);
             }
         }
         let mut trial = joined.finish()?;
         for agent in &mut trial.agents {
             let member = members.iter().find(|m| m.facts.name == agent.agent);
             agent.clock = member.map(|m| m.clock.for_report(ahead, own_error_ns));
-            agent.kept_because = kept.remove(&agent.agent);
+            agent.kept_because = kept_reasons.remove(&agent.agent);
         }
         Ok(trial)
     }
 }
 
 async fn send_order(
-    asked: &AgentClient<'_>,
+    client: &AgentClient<'_>,
     pieces: &[Bytes],
     prepare: &PrepareRequest,
     limit: Duration,
 ) -> Result<AgentAnswer, String> {
-    let of = pieces.len();
     for (number, piece) in pieces.iter().enumerate() {
         let mut headers = HeaderMap::new();
-        headers.insert(PIECE, piece_words(number, of).as_str());
+        headers.insert(PIECE, piece_words(number, pieces.len()).as_str());
         let request = Request::new().headers(headers).payload(piece.clone());
-        let answer = asked.send(Verb::Piece, request).await?;
+        let answer = client.send(Verb::Piece, request).await?;
         match parse::<AgentAnswer>(&answer) {
             Some(AgentAnswer::Yes) => {}
             other => return Ok(other.unwrap_or_else(|| AgentAnswer::No("no answer".to_owned()))),
         }
     }
-    asked.ask(Verb::Prepare, json(prepare), limit).await
+    client.ask(Verb::Prepare, json(prepare), limit).await
 }
 
-/// The members that have a part in the trial, with it.
-fn with_crews<'m>(
+/// Members that have workers in the trial, with their share.
+fn participants<'m>(
     members: &'m [Member],
     crews: &'m [WorkerRange],
 ) -> impl Iterator<Item = (&'m Member, WorkerRange)> {
@@ -533,7 +543,7 @@ fn with_crews<'m>(
 }
 
 /// Notes that an agent is lost, and why.
-fn lose(members: &mut [Member], agent: &str, why: &str) -> RunError {
+fn mark_lost(members: &mut [Member], agent: &str, why: &str) -> RunError {
     let member = members.iter_mut().find(|m| m.facts.name == agent);
     member.into_iter().for_each(|m| m.lost = Some(why.to_owned()));
     RunError::FleetLost(format!("agent {agent} is lost: {why}"))

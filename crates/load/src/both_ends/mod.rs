@@ -4,6 +4,9 @@
 //! and ends. An observer on the server's host knows when those bytes came and went. The time in the
 //! host is a difference of two times of the observer's clock, so that no clocks are compared. Bytes
 //! are counted, not read, so encryption does not matter.
+//!
+//! `measure::Split` keeps these times by response time. So they merge exactly, and the groups of
+//! the anatomy are split by them.
 
 mod sampler;
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! A token bucket, kept as the one time of the generic cell rate algorithm (ITU-T I.371). Each
 //! worker has an equal part of the limit, so workers share nothing.
+//!
+//! A load that the limit holds back measures the limit, not the target.
 
 use super::{Action, AnyDriver, Driver};
 use crate::measure::{Completion, Op, RateLimitUse};

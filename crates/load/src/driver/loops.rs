@@ -2,13 +2,15 @@
 //! closed one virtual users each wait for the response before the next operation.
 
 use super::{Action, Driver, next_intended};
-use crate::measure::{Completion, Op};
+use crate::measure::{Completion, Op, Outcome};
 use crate::rng::{self, Rng};
+use crate::session::ScriptPlan;
 use crate::spec::{OpenLoad, Pause, PauseKind, Share, TrialSpec, UserStage};
 use crate::throttle::{CatchUp, Throttle};
 use crate::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 
 /// User k begins at k times this, so that 10,000 users do not connect at the same time.
 pub const RAMP_UP_STEP: Nanos = Nanos::from_micros(20);
@@ -48,8 +50,12 @@ pub struct ClosedLoop {
     failures: Vec<u8>,
     /// How many users of all are there over time; empty: all.
     stages: Box<[UserStage]>,
-    /// Operations that each user may still begin; empty: as many as all may.
+    /// Operations that may still begin, by pool; empty: as many as all may.
     left: Box<[u64]>,
+    /// The pool of each lane.
+    pools: Box<[usize]>,
+    /// Groups of users, each with stages of its own.
+    script: Option<Arc<ScriptPlan>>,
 }
 
 impl ClosedLoop {
@@ -58,15 +64,7 @@ impl ClosedLoop {
     pub fn new(spec: &TrialSpec, vusers: u32, pause: Pause, share: Share) -> ClosedLoop {
         let lanes = share.part(vusers.into()) as u32;
         let working = Share { of: share.of.min(vusers).max(1), ..share };
-        let script = spec.target.sessions.as_ref().and_then(|plan| plan.script.as_ref());
-        let each = script.and_then(|script| script.iterations_each);
-        let each = each.filter(|each| spec.operations_max == Some(each * u64::from(vusers)));
-        let left: Box<[u64]> =
-            each.map(|each| vec![each; lanes as usize].into()).unwrap_or_default();
-        let remaining = match each {
-            Some(_) => left.iter().sum(),
-            None => spec.operations_max.map_or(u64::MAX, |n| working.part(n)),
-        };
+        let remaining = spec.operations_max.map_or(u64::MAX, |n| working.part(n));
         let rng = || rng::stream(spec.seed, rng::PAUSES + u64::from(share.index));
         ClosedLoop {
             share,
@@ -81,14 +79,65 @@ impl ClosedLoop {
             pausing: BinaryHeap::with_capacity(lanes as usize),
             failures: vec![0; lanes as usize],
             stages: Box::default(),
-            left,
+            left: Box::default(),
+            pools: Box::default(),
+            script: None,
         }
     }
 
-    /// The same, with this number of users over time. A user who is not there any more ends the
-    /// operation under way.
-    pub fn in_stages(self, stages: &[UserStage]) -> ClosedLoop {
-        ClosedLoop { stages: stages.into(), ..self }
+    /// The same, with this number of users over time, of each group where a script has groups. A
+    /// user who is not there any more ends the operation under way.
+    pub fn in_stages(
+        mut self,
+        stages: &[UserStage],
+        script: Option<&Arc<ScriptPlan>>,
+    ) -> ClosedLoop {
+        let script = script.filter(|script| !script.groups.is_empty() && !stages.is_empty());
+        let Some(script) = script else { return ClosedLoop { stages: stages.into(), ..self } };
+        self.script = Some(Arc::clone(script));
+        // The pools of groups, then those of lanes.
+        let mut left = vec![0_u64; script.groups.len()];
+        let mut pools = Vec::new();
+        for lane in 0..self.lanes {
+            let user = self.user(lane);
+            let (number, rank) = script.group_of(user.into()).unwrap_or_default();
+            let group = &script.groups[number];
+            let share = Share { index: rank, of: group.users.max(1) };
+            let own = group.iterations.map_or(u64::MAX, |all| share.part(all));
+            if group.is_each {
+                pools.push(left.len());
+                left.push(own);
+            } else {
+                pools.push(number);
+                left[number] = left[number].saturating_add(own);
+            }
+            let begin = self.first(lane, Nanos(u64::from(user) * RAMP_UP_STEP.0));
+            if let Some(begin) = begin.filter(|begin| *begin < self.end) {
+                self.pausing.push(Reverse((begin, lane)));
+            }
+        }
+        let sum = left.iter().fold(0, |sum: u64, own| sum.saturating_add(*own));
+        let has_number = script.groups.iter().all(|group| group.iterations.is_some());
+        self.remaining = if has_number { sum } else { self.remaining.min(sum) };
+        (self.left, self.pools, self.fresh) = (left.into(), pools.into(), self.lanes);
+        self
+    }
+
+    /// The first time at or after `now` at which the user of a lane is there.
+    fn first(&self, lane: u32, now: Nanos) -> Option<Nanos> {
+        let user = self.user(lane);
+        let group = self.script.as_ref().and_then(|s| Some((s, s.group_of(user.into())?)));
+        match group {
+            Some((script, (group, rank))) => {
+                UserStage::first(&script.groups[group].stages, rank + 1, now)
+            }
+            None => UserStage::first(&self.stages, user + 1, now),
+        }
+    }
+
+    /// What the user of a lane may still begin.
+    fn left(&mut self, lane: u32) -> Option<&mut u64> {
+        self.left.get_mut(*self.pools.get(lane as usize)?)
     }
 
     /// The number of the user of a lane among all, from 0 on.
@@ -101,7 +150,7 @@ impl ClosedLoop {
     fn start(&mut self, op: Op) -> Action {
         self.remaining -= 1;
         self.in_flight += 1;
-        if let Some(left) = self.left.get_mut(op.lane as usize) {
+        if let Some(left) = self.left(op.lane) {
             *left -= 1;
         }
         Action::Start(op)
@@ -113,9 +162,8 @@ impl ClosedLoop {
         if self.fresh >= self.lanes {
             return None;
         }
-        let user = self.user(self.fresh);
-        let moment = Nanos(u64::from(user) * RAMP_UP_STEP.0);
-        UserStage::first(&self.stages, user + 1, moment).filter(|moment| *moment < self.end)
+        let moment = Nanos(u64::from(self.user(self.fresh)) * RAMP_UP_STEP.0);
+        self.first(self.fresh, moment).filter(|moment| *moment < self.end)
     }
 
     /// Intended time of the user's next operation.
@@ -132,7 +180,8 @@ impl ClosedLoop {
             PauseKind::Cycle => completion.picked_up.max(completion.intended + pause),
         };
         let failures = &mut self.failures[completion.lane as usize];
-        if completion.outcome.is_response() {
+        // A script that failed is a failure of the user, not of the target.
+        if completion.outcome.is_response() || completion.outcome == Outcome::ScriptFailed {
             *failures = 0;
             return next;
         }
@@ -148,15 +197,27 @@ impl Driver for ClosedLoop {
         if self.remaining == 0 {
             return Action::Done;
         }
-        if let Some(op) = self.ready.pop_front() {
-            return self.start(op);
+        while let Some(op) = self.ready.pop_front() {
+            if self.left(op.lane) != Some(&mut 0) {
+                return self.start(op);
+            }
+        }
+        while let Some(&Reverse((_, lane))) = self.pausing.peek()
+            && self.left(lane) == Some(&mut 0)
+        {
+            self.pausing.pop();
         }
         let pausing = self.pausing.peek().map(|Reverse(next)| *next);
         let fresh = self.fresh_moment().map(|moment| (moment, self.fresh));
+        let counts =
+            |script: &Arc<ScriptPlan>| script.groups.iter().any(|g| g.iterations.is_some());
         let (intended, lane) = match (pausing, fresh) {
             (Some(pausing), Some(fresh)) => pausing.min(fresh),
             (Some(next), None) | (None, Some(next)) => next,
             (None, None) if now >= self.end => return Action::Done,
+            (None, None) if self.in_flight == 0 && self.script.as_ref().is_some_and(counts) => {
+                return Action::Done;
+            }
             // All users have done; the window has not, and all of it is measured.
             (None, None) if self.in_flight == 0 => return Action::WaitUntil(self.end),
             (None, None) => return Action::WaitForCompletion,
@@ -178,9 +239,8 @@ impl Driver for ClosedLoop {
         self.in_flight = self.in_flight.saturating_sub(1);
         let lane = completion.lane;
         let intended = self.next_intended(completion);
-        let intended = UserStage::first(&self.stages, self.user(lane) + 1, intended);
-        let intended = intended.unwrap_or(Nanos::MAX);
-        let has_none_left = self.left.get(lane as usize) == Some(&0);
+        let intended = self.first(lane, intended).unwrap_or(Nanos::MAX);
+        let has_none_left = self.left(lane) == Some(&mut 0);
         if intended >= self.end || now >= self.end || has_none_left {
             // This user has done with the trial.
         } else if intended <= now {

@@ -1,6 +1,13 @@
 //! Drivers decide when operations start. Pure; the engine and the simulator both run them.
 //!
 //! All drivers are one type, without dynamic dispatch.
+//!
+//! `loops` has the open loop (a throttle that makes every operation) and the closed one, `overload`
+//! S-Clients and scheduled connects. `retrying` wraps any of them whose failed operations are tried
+//! again: the driver below sees one end of each request, and `measure::attempts` counts requests
+//! apart from attempts. `limit` wraps any of them within operations per second (`knee agent
+//! --rate-max`). A worker's driver, the steps of its sessions and what it sends again share one
+//! `RateLimit`.
 
 mod limit;
 mod loops;
@@ -93,7 +100,9 @@ impl AnyDriver {
             Load::Open(load) => AnyDriver::Open(OpenLoop::new(spec, load, share)),
             Load::Closed { vusers, pause, stages } => {
                 let closed = ClosedLoop::new(spec, *vusers, *pause, share);
-                AnyDriver::Closed(closed.in_stages(stages))
+                let plan = spec.target.sessions.as_ref();
+                let script = plan.and_then(|plan| plan.script.as_ref());
+                AnyDriver::Closed(closed.in_stages(stages, script))
             }
             Load::Overload(load) => match &load.scheme {
                 ConnectScheme::Simple { clients } => {

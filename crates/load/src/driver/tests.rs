@@ -4,8 +4,12 @@ use super::*;
 use crate::fixture::trial as spec;
 use crate::law::Law;
 use crate::measure::Outcome;
-use crate::spec::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind, Rate, Share, TrialSpec};
+use crate::session::{ScriptGroup, ScriptPlan, SessionPlan};
+use crate::spec::{
+    ArrivalLaw, Load, OpenLoad, Pause, PauseKind, Rate, Share, TrialSpec, UserStage,
+};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn open(per_s: u64, in_flight_max: Option<u32>) -> Load {
     Load::Open(OpenLoad {
@@ -292,4 +296,43 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn groups_of_users_have_their_stages_and_iterations() {
+    let s = Nanos::from_secs;
+    let stage = |users, length| UserStage { from: users, to: users, length: s(length) };
+    let shared =
+        ScriptGroup { users: 2, stages: vec![stage(2, 10)], iterations: Some(3), is_each: false };
+    let each = ScriptGroup {
+        users: 1,
+        stages: vec![stage(0, 1), stage(1, 10)],
+        iterations: Some(2),
+        is_each: true,
+    };
+    let script = ScriptPlan { groups: vec![shared, each], ..ScriptPlan::default() };
+    let plan = SessionPlan { script: Some(Arc::new(script)), ..SessionPlan::default() };
+    let load = Load::Closed { vusers: 3, pause: Pause::NONE, stages: vec![stage(3, 11)] };
+    let mut spec = spec(load, s(11));
+    spec.target.sessions = Some(Arc::new(plan));
+    check(
+        &spec,
+        &[
+            Poll(ms(0), Start(op(ms(0), 0))),
+            Poll(ms(0), WaitUntil(us(20))),
+            Poll(us(20), Start(op(us(20), 1))),
+            Poll(us(20), WaitUntil(s(1))),
+            End(op(ms(0), 0), ms(10), Outcome::Ok),
+            Poll(ms(10), Start(op(ms(10), 0))),
+            // The users of the first group have shared their three.
+            End(op(us(20), 1), ms(20), Outcome::Ok),
+            End(op(ms(10), 0), ms(30), Outcome::Ok),
+            Poll(ms(30), WaitUntil(s(1))),
+            Poll(s(1), Start(op(s(1), 2))),
+            End(op(s(1), 2), s(2), Outcome::Ok),
+            Poll(s(2), Start(op(s(2), 2))),
+            End(op(s(2), 2), s(3), Outcome::Ok),
+            Poll(s(3), Done),
+        ],
+    );
 }

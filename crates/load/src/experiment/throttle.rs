@@ -1,5 +1,8 @@
 //! Ways to wait for a point in time and, in `hold`, to hold a rate of operations. And what was
 //! measured of each.
+//!
+//! To add a way to wait: a variant here, and its call in `experiment/throttle/wait.rs` of the crate
+//! `knee-engine`.
 
 mod hold;
 

@@ -10,12 +10,24 @@ use super::{
     AgentMeasured, AttemptsMeasured, GeneratorUse, HostTimes, Measurement, Observed, Series, Trial,
     Window,
 };
+use crate::spec::Load;
 use crate::time::Nanos;
 use std::mem;
 
 impl Trial {
     /// Adds a later trial of the same load, whose window follows this one's.
     pub fn append(&mut self, mut later: Trial) {
+        if matches!(self.spec.load, Load::Closed { .. }) {
+            for slice in [&mut self.measurement, &mut later.measurement] {
+                if slice.slices <= 1 {
+                    // What the last slots lack has the mean of the others.
+                    let mut smoothed = slice.smoothed();
+                    let mean = smoothed.iter().sum::<f64>() / smoothed.len().max(1) as f64;
+                    smoothed.resize(slice.series.completed.len(), mean);
+                    slice.series.completed = smoothed;
+                }
+            }
+        }
         let lengths = [self, &later].map(|t| t.measurement.window.length().as_secs_f64());
         let agents = mem::take(&mut later.agents);
         self.measurement.append(later.measurement);

@@ -7,6 +7,9 @@
 //! flight hands its delay on only while more than k are in flight: all workers of the target have
 //! been busy since. So the time that is added to an operation is at most the largest delay that is
 //! still handed on, its own included.
+//!
+//! A **backlog** is operations that leave together because the generator was late, and those after
+//! them until no more are in flight than before. It adds at most its largest delay to each of them.
 
 use crate::time::Nanos;
 use std::collections::VecDeque;

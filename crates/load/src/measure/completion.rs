@@ -1,4 +1,13 @@
 //! An operation, before it starts and after it ended, and the stages of its response time.
+//!
+//! To add a stage: a variant, its row and its time here, where it is set in `pool` of the crate
+//! `knee-engine`, and its title in `document/timing.rs` of `knee-render`.
+//!
+//! The stages are pacing, waiting for a connection, connecting, the TLS handshake, waiting for a
+//! stream, writing, waiting for the receive window, for the first byte, streaming (to the last
+//! message) and receiving. Waits for a connection or stream are told apart by whose limit was
+//! reached, the configured one or the target's. With an observer, the time from the request to the
+//! last byte is split: its owners are the server's host and the network.
 
 use super::Outcome;
 use crate::time::Nanos;

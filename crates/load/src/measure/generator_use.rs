@@ -1,4 +1,7 @@
 //! The machine that made the load, what a trial cost it, and what held it back.
+//!
+//! **Steal** is processor time that the hypervisor gave to others while this machine wanted it.
+//! (proc(5))
 
 use super::Histogram;
 use super::sums::merge_some;

@@ -1,6 +1,7 @@
 //! How connections were established and secured.
 
 use super::Histogram;
+use super::sums::merged;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -18,29 +19,31 @@ pub struct Agreed {
     pub protocol: Option<String>,
 }
 
+merged! {
 /// The connections of one worker, or of several together, that were secured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Handshakes {
     /// Handshakes with certificate and key exchange.
-    pub full: u64,
+    pub full: u64 => add,
     /// Handshakes that resumed an earlier session.
-    pub resumed: u64,
+    pub resumed: u64 => add,
     /// Handshakes that failed; those that were not over in time are not among them.
-    pub failed: u64,
+    pub failed: u64 => add,
     /// Handshakes with early data.
-    pub early_data: EarlyData,
+    pub early_data: EarlyData => by_hand,
     /// From a connection's establishment until it was secured.
-    pub time: Histogram,
+    pub time: Histogram => merge,
     /// From the beginning to connect until the connection was established.
-    pub connect: Histogram,
+    pub connect: Histogram => merge,
     /// From then, or from when it was secured, until a WebSocket was open.
-    pub opening: Histogram,
+    pub opening: Histogram => merge,
     /// The generator's own time for the cryptography of all handshakes.
-    pub generator: Nanos,
+    pub generator: Nanos => add,
     /// The parameters of the first secured connection.
-    pub agreed: Option<Agreed>,
+    pub agreed: Option<Agreed> => first,
     /// Why the first handshake failed.
-    pub failed_because: Option<String>,
+    pub failed_because: Option<String> => first,
+}
 }
 
 /// Handshakes whose first bytes a request came with (RFC 8446 §2.3).
@@ -60,17 +63,9 @@ impl Handshakes {
     }
 
     /// Adds another's.
-    pub fn merge(&mut self, other: Handshakes) {
-        self.full += other.full;
-        self.resumed += other.resumed;
-        self.failed += other.failed;
+    pub fn merge(&mut self, mut other: Handshakes) {
+        self.merge_fields(&mut other);
         self.early_data.taken += other.early_data.taken;
         self.early_data.refused += other.early_data.refused;
-        self.time.merge(&other.time);
-        self.connect.merge(&other.connect);
-        self.opening.merge(&other.opening);
-        self.generator += other.generator;
-        self.agreed = self.agreed.take().or(other.agreed);
-        self.failed_because = self.failed_because.take().or(other.failed_because);
     }
 }

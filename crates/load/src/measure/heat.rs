@@ -1,11 +1,12 @@
 //! How many operations took how long when: a histogram of response times for each stretch of time.
 
-use super::series::SLOTS_MAX;
 use super::sums::add_each;
 use crate::time::Nanos;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// The most slots of a series that are kept; beyond it neighbours are joined in pairs.
+pub(super) const SLOTS_MAX: usize = 400;
 /// Slots of a series per column.
 const SLOTS: usize = 4;
 /// As many as the slots of a series make.

@@ -171,6 +171,19 @@ impl Histogram {
         rest
     }
 
+    /// The same law with this many times the observations, rounded so that their sum is right.
+    pub fn scaled(&self, factor: f64) -> Histogram {
+        let mut scaled = Histogram::default();
+        let (mut asked, mut given) = (0.0, 0);
+        for (t, n) in self.iter_recorded() {
+            asked += n as f64 * factor;
+            let more = asked.round() as u64 - given;
+            scaled.record_n(t, more);
+            given += more;
+        }
+        scaled
+    }
+
     /// Adds these.
     pub fn add(&mut self, counts: &HistogramCounts) {
         counts.0.iter().for_each(|&(t, n)| self.record_n(Nanos(t), n));

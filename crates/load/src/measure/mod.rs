@@ -1,4 +1,14 @@
 //! What is recorded while a trial runs, and the mergeable value it ends in.
+//!
+//! A [`Recorder`] is one worker's; a [`Trial`] is what the records of all workers merge into. A
+//! [`Completion`] has all times of an operation, and [`Stage`] says what lies between two of them
+//! and whose delay that is. [`Anatomy`] sums the stages by response time, so that what the slowest
+//! operations are made of is exact and merges.
+//!
+//! Each histogram costs the hot loop a line of the cache. So `times` counts equal times once, and
+//! times that come several times in a row in one step. A histogram that a worker writes to takes
+//! its memory before the load; elsewhere an empty one has none. The heat map has one add per
+//! operation.
 
 mod anatomy;
 mod append;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Observed {
     /// The source of the number of SYNs.
     pub source: SynSource,
-    /// Why it comes from nothing better, in words; `None` for a capture.
+    /// Why no capture was possible, in words; `None` for a capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
     /// First SYNs that arrived for the target's port, over the window; 0 where nothing counts them.
@@ -39,9 +39,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The same of a port of UDP. What was seen of connections is of the same port of TCP, and is
-    /// left out.
-    pub fn of_datagrams(self) -> Observed {
+    /// Without the figures of TCP connections, for a target over UDP.
+    pub fn without_tcp(self) -> Observed {
         Observed {
             kernel: self.kernel,
             elapsed_ns: self.elapsed_ns,

@@ -12,16 +12,12 @@
 //!   the end is known only afterwards. An operation of the warm-up that nobody answered is then
 //!   kept back. It counts if nothing that was intended in the window ended later.
 //! - *Series, intervals and bytes* are of what **happened** within the window, whenever it was
-//!   intended. In an open loop a completion counts where it falls: what the warm-up left in flight
-//!   balances what the end cuts off. A closed loop has few long operations, where that would be
-//!   chance. There a completion is spread over the time that it took. Completions of simple clients
-//!   are not spread, as these may wait for a minute until a SYN is sent again. What an overloaded
-//!   server serves is what it serves now.
+//!   intended: what the warm-up left in flight balances what the end cuts off. A closed loop has
+//!   few long operations, where that would be chance: see [`Measurement::smoothed`].
 //!
 //! For that the caller goes on until the operations intended in the window have ended, or their
 //! timeout has. It hands in what is still in flight then as [`Outcome::InFlight`] with `completed`
-//! = now, which makes it a censored observation. Where that was because the user interrupted a
-//! closed loop, its part until then is credited (`SeriesRecorder::add_unfinished`).
+//! = now, which makes it a censored observation.
 
 use super::Op;
 use super::backlog::Backlogs;
@@ -49,9 +45,6 @@ pub struct RecorderConfig {
     pub interval: Nanos,
     /// Open loop: pacing, waits and starts are recorded.
     pub open_loop: bool,
-    /// Whether a completion counts where it falls; else it is credited in proportion to time, over
-    /// all that it took.
-    pub counts_whole: bool,
     /// What is started are sessions; their steps come by [`Recorder::on_steps`].
     pub of_sessions: bool,
     /// Most start times that are kept.
@@ -67,7 +60,6 @@ impl RecorderConfig {
             window: Window { start: spec.warmup, end: spec.window_end() },
             interval: spec.interval,
             open_loop: spec.load.is_open_loop(),
-            counts_whole: spec.load.counts_whole(),
             of_sessions: spec.target.sessions.is_some(),
             starts_max,
             targets: spec.target.requests.len(),
@@ -299,18 +291,10 @@ impl Recorder {
         if completion.stream != Completion::NO_STREAM {
             self.end_stream(completion);
         }
-        if self.config.counts_whole {
-            return;
-        }
-        let (begin, end) = (completion.intended, completion.completed);
-        if completion.outcome.is_response() {
-            let Window { start, end: last } = self.config.window;
-            if begin < start && end > start {
-                self.totals.begun_before += end.min(last) - start;
-            }
-            self.series.add_spread(begin, end);
-        } else if completion.outcome == Outcome::InFlight {
-            self.series.add_unfinished(begin, end);
+        let Window { start, end } = self.config.window;
+        let began_before = completion.intended < start && completion.completed > start;
+        if began_before && completion.outcome.is_response() {
+            self.totals.begun_before += completion.completed.min(end) - start;
         }
     }
 
@@ -457,8 +441,8 @@ impl Recorder {
         if outcome.is_response() || outcome == Outcome::Timeout {
             self.series.add_response(completed, response);
         }
-        if self.config.counts_whole && outcome.is_response() {
-            self.series.add_whole(completed);
+        if outcome.is_response() {
+            self.series.add_completed(completed);
         }
         if outcome != Outcome::Shed {
             self.parts.responded(completed, response);

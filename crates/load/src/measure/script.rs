@@ -25,6 +25,8 @@ pub struct ScriptMeasured {
     pub failures: Vec<String>,
     /// Why the script ended the test, if it did.
     pub aborted: Option<String>,
+    /// Why the script marked the test as failed, if it did.
+    pub marked: Option<String>,
     /// Processor time that scripts took.
     pub computed: Nanos,
     /// The first lines that the script wrote to the console.
@@ -64,6 +66,12 @@ pub enum ScriptMetric {
     Trend {
         /// The values, in millionths of their unit.
         values: Histogram,
+        /// Their sum, the least and the largest.
+        sum: f64,
+        /// See `sum`.
+        min: f64,
+        /// See `sum`.
+        max: f64,
         /// Values are times in milliseconds.
         is_time: bool,
     },
@@ -83,8 +91,11 @@ impl ScriptMetric {
                 *hits += u64::from(value != 0.0);
                 *all += 1;
             }
-            ScriptMetric::Trend { values, .. } => {
+            ScriptMetric::Trend { values, sum, min, max, .. } => {
                 values.record(Nanos((value.max(0.0) * 1e6) as u64));
+                *sum += value;
+                *min = min.min(value);
+                *max = max.max(value);
             }
         }
     }
@@ -106,8 +117,14 @@ impl ScriptMetric {
                 *hits += h;
                 *all += a;
             }
-            (ScriptMetric::Trend { values, .. }, ScriptMetric::Trend { values: more, .. }) => {
+            (
+                ScriptMetric::Trend { values, sum, min, max, .. },
+                ScriptMetric::Trend { values: more, sum: added, min: low, max: high, .. },
+            ) => {
                 values.merge(&more);
+                *sum += added;
+                *min = min.min(low);
+                *max = max.max(high);
             }
             // One name has one kind.
             _ => {}
@@ -138,6 +155,7 @@ impl ScriptMeasured {
         self.failures.extend(other.failures);
         self.failures.truncate(SCRIPT_FAILURES_KEPT);
         self.aborted = self.aborted.take().or(other.aborted);
+        self.marked = self.marked.take().or(other.marked);
         self.computed += other.computed;
         if self.log.is_empty() {
             self.log = other.log;

@@ -1,7 +1,7 @@
 //! Throughput and response time in fine slots.
 
 use super::Window;
-use super::heat::{HeatCounts, HeatReport};
+use super::heat::{HeatCounts, HeatReport, SLOTS_MAX};
 use super::sums::add_each;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -13,10 +13,8 @@ use serde::{Deserialize, Serialize};
 pub struct Series {
     /// Length of one slot.
     pub slot: Nanos,
-    /// Operations completed with a response per slot. In a closed loop an operation that spans
-    /// several slots is credited to each in proportion to the time it spent there. So operations
-    /// straddling a boundary bias nothing. One that an interruption cut off counts for the part
-    /// that its age makes of the mean. In an open loop an operation counts where it completed.
+    /// Operations that completed with a response in each slot. Those of a closed loop that take
+    /// long come in bunches: see [`super::Measurement::smoothed`].
     pub completed: Vec<f64>,
     /// Sum of the response times, in nanoseconds, of the operations that completed in the slot.
     /// They ended with a response, or by timeout with the time they had waited.
@@ -36,6 +34,28 @@ impl Series {
             Nanos::ZERO => 0,
             slot => self.completed.len().min((window.0 / slot.0) as usize),
         }
+    }
+
+    /// What completed per slot of this window, as means over times as long as a usual response,
+    /// which begin with the slots and end within the window. Users who began together complete
+    /// together, once in such a time, so that a window which cuts a bunch off at one end only would
+    /// have it too often or not at all. Nothing but completions within the window counts: what
+    /// waits at its end completes sooner than under the load, as nobody joins the queue any more.
+    pub(super) fn smoothed(&self, window: Nanos, response: Nanos) -> Vec<f64> {
+        let whole = &self.completed[..self.whole_slots(window)];
+        let slots = whole.len() as f64;
+        let length = (response.0 as f64 / self.slot.0 as f64).max(1.0).min(slots);
+        let sums: Vec<f64> = whole.iter().fold(vec![0.0], |mut sums, n| {
+            sums.push(sums[sums.len() - 1] + n);
+            sums
+        });
+        let up_to = |at: f64| {
+            let slot = at as usize;
+            sums[slot] + (at - slot as f64) * whole.get(slot).unwrap_or(&0.0)
+        };
+        let begins = (0..whole.len()).map(|slot| slot as f64);
+        let within = begins.take_while(|begin| begin + length <= slots);
+        within.map(|begin| (up_to(begin + length) - up_to(begin)) / length).collect()
     }
 
     /// How many operations took how long when; `None` where nothing completed.
@@ -96,19 +116,18 @@ impl Series {
     }
 }
 
-/// The most slots that are kept; beyond it neighbours are joined in pairs.
-pub(super) const SLOTS_MAX: usize = 400;
 /// Least number of slots of a whole window.
 const SLOTS_MIN: u64 = 200;
 /// No slot is finer than this.
 const SLOT_MIN_NS: u64 = 1_000_000;
 
 /// Records a [`Series`]. It starts with slots of 1 to 2 ms. Doubling them ends in a whole number of
-/// slots if the window runs to its end. So a window of unknown length works too.
+/// slots if the window runs to its end. So a window of unknown length works too. Where it can be,
+/// the first slot is 1 ms, so that the slots of windows of different lengths can be joined.
 #[derive(Debug)]
 pub(super) struct SeriesRecorder {
     start: u64,
-    /// Beyond it nothing is credited.
+    /// Beyond it nothing counts.
     end: u64,
     slot: u64,
     /// The slot of the last completion, which most likely is that of the next one too.
@@ -146,43 +165,11 @@ impl SeriesRecorder {
         }
     }
 
-    /// A completion that counts as a whole where it falls, within the window.
+    /// A completion, within the window.
     #[inline]
-    pub(super) fn add_whole(&mut self, completed: Nanos) {
+    pub(super) fn add_completed(&mut self, completed: Nanos) {
         if let Some(slot) = self.slot_at(completed.0) {
             self.series.completed[slot] += 1.0;
-        }
-    }
-
-    /// A completion that is spread over [begin, completed] in proportion to time; what lies
-    /// outside the window is dropped.
-    #[inline]
-    pub(super) fn add_spread(&mut self, begin: Nanos, completed: Nanos) {
-        let (begin, completed) = (begin.0.min(completed.0), completed.0);
-        if self.cursor_start <= begin && completed < self.cursor_end {
-            self.series.completed[self.cursor] += 1.0;
-        } else if begin == completed {
-            if self.start <= completed {
-                self.add_whole(Nanos(completed));
-            }
-        } else {
-            self.spread(begin, completed, 1.0);
-        }
-    }
-
-    /// An operation that began at `begin` and was in flight at `now`, when the trial was
-    /// interrupted. It is credited with a part of a whole one, at most 1: its age over the mean
-    /// response time so far. That is exact where all take the same time, and otherwise off by less
-    /// than one operation. Leaving it out would be off by as much, but always to one side.
-    #[cold]
-    #[inline]
-    pub(super) fn add_unfinished(&mut self, begin: Nanos, now: Nanos) {
-        let count: u64 = self.series.response_count.iter().sum();
-        let sum_ns: f64 = self.series.response_sum_ns.iter().sum();
-        let age_ns = (now - begin).0 as f64;
-        if count > 0 && age_ns > 0.0 {
-            let mean_ns = sum_ns / count as f64;
-            self.spread(begin.0, now.0, (age_ns / mean_ns).min(1.0));
         }
     }
 
@@ -193,7 +180,13 @@ impl SeriesRecorder {
             self.grow();
         }
         self.series.slot = Nanos(self.slot);
-        self.series.resize(length.div_ceil(self.slot) as usize);
+        let slots = length.div_ceil(self.slot) as usize;
+        // What ends the window is part of it.
+        if slots > 0 {
+            let at_end: f64 = self.series.completed[slots..].iter().sum();
+            self.series.completed[slots - 1] += at_end;
+        }
+        self.series.resize(slots);
         self.series
     }
 
@@ -220,24 +213,6 @@ impl SeriesRecorder {
         Some(self.cursor)
     }
 
-    /// Spreads `credit` operations over [begin, completed].
-    fn spread(&mut self, begin: u64, completed: u64, credit: f64) {
-        let (lo, hi) = (begin.max(self.start), completed.min(self.end));
-        if lo >= hi || self.seek(hi - 1).is_none() {
-            return;
-        }
-        let share = credit / (completed - begin) as f64;
-        let mut slot = ((lo - self.start) / self.slot) as usize;
-        let mut from = lo;
-        while from < hi {
-            let slot_end = self.start + (slot as u64 + 1) * self.slot;
-            let to = hi.min(slot_end);
-            self.series.completed[slot] += (to - from) as f64 * share;
-            from = to;
-            slot += 1;
-        }
-    }
-
     #[cold]
     fn grow(&mut self) {
         self.series.coarsen();
@@ -249,13 +224,17 @@ impl SeriesRecorder {
     }
 }
 
-/// Length and number of the slots that a window of `length` ns starts with. There are 200·2^k
-/// slots, with k as large as slots of at least 1 ms permit.
+/// Length and number of the slots that a window of `length` ns starts with: of 1 ms, where doubling
+/// them until there are 200 to 400 fills the window. Otherwise there are 200·2^k slots, with k as
+/// large as slots of at least 1 ms permit.
 fn first_slots(length: u64) -> (u64, u64) {
     if length < SLOTS_MIN * SLOT_MIN_NS {
         return (SLOT_MIN_NS, length.div_ceil(SLOT_MIN_NS));
     }
     let doublings = (length / (SLOTS_MIN * SLOT_MIN_NS)).ilog2();
+    if length.is_multiple_of(SLOT_MIN_NS << doublings) {
+        return (SLOT_MIN_NS, length / SLOT_MIN_NS);
+    }
     let slots = SLOTS_MIN << doublings;
     (length / slots, slots)
 }

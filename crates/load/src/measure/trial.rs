@@ -1,7 +1,7 @@
 //! The raw result of one trial, and the contribution of each agent to it: mergeable and
 //! serialisable. `trial::assess` computes its statistics.
 
-use super::sums::{add_by_name, merge_each, merge_some};
+use super::sums::{add_by_name, merge_each, merge_some, merged};
 use super::{
     Anatomy, AttemptsMeasured, BothEnds, GeneratorUse, Handshakes, Histogram, Interval,
     MessagesMeasured, Observed, Outcomes, RateLimitUse, RoutedConnections, SentinelSample, Series,
@@ -66,6 +66,7 @@ impl Window {
     }
 }
 
+merged! {
 /// What was measured. Latencies and outcomes are of the operations *intended* within the window,
 /// however late they completed, and of those under way all through it. `series` is of what happened
 /// during the window.
@@ -73,147 +74,155 @@ impl Window {
 #[serde(default)]
 pub struct Measurement {
     /// The measured window as it really was.
-    pub window: Window,
+    pub window: Window => by_hand,
     /// How many windows follow one another here, where that is more than one; the series then has
     /// gaps in time. See [`Trial::append`].
-    pub slices: u32,
+    pub slices: u32 => by_hand,
     /// Operations started in the window, whenever they were intended.
-    pub started: u64,
+    pub started: u64 => add,
     /// How the operations intended in the window ended.
-    pub outcomes: Outcomes,
+    pub outcomes: Outcomes => merge,
     /// Response times: completed − intended, censored ones with the time they had waited.
-    pub response: Histogram,
+    pub response: Histogram => merge,
     /// The same without the generator's delays: completed − started, less what late starts of
     /// other operations may have added. No operation would have taken less from a punctual one.
     /// Empty where it was not measured.
-    pub undelayed: Histogram,
+    pub undelayed: Histogram => merge,
     /// The part of `response` and of `undelayed` that are operations without success.
-    pub failed: Histogram,
+    pub failed: Histogram => merge,
     /// See `failed`.
-    pub failed_undelayed: Histogram,
+    pub failed_undelayed: Histogram => merge,
     /// The part of `service` that are operations which late starts of others may have held up at
     /// the target, …
-    pub held_up: Histogram,
+    pub held_up: Histogram => merge,
     /// … and the least that these may have taken behind a punctual generator.
-    pub held_up_least: Histogram,
+    pub held_up_least: Histogram => merge,
     /// Service times: completed − sent, of operations that were sent.
-    pub service: Histogram,
+    pub service: Histogram => merge,
     /// The shortest response time that is not censored.
-    pub response_min: Option<Nanos>,
+    pub response_min: Option<Nanos> => least,
     /// The shortest service time that is not censored.
-    pub service_min: Option<Nanos>,
+    pub service_min: Option<Nanos> => least,
     /// The generator's own lateness: started − intended (open loop, and closed loop with pauses).
-    pub pacing_error: Histogram,
+    pub pacing_error: Histogram => merge,
     /// Waits for a free connection: sent − started (open loop).
-    pub connection_wait: Histogram,
+    pub connection_wait: Histogram => merge,
     /// The stages of response times.
-    pub anatomy: Anatomy,
+    pub anatomy: Anatomy => merge,
     /// What of the time until the response was inside the server's host, of operations that an
     /// observer there saw too.
-    pub split: Split,
+    pub split: Split => merge,
     /// The same as distributions: inside the server's host, and on the network.
     #[serde(skip_serializing_if = "BothEnds::is_empty")]
-    pub both_ends: BothEnds,
+    pub both_ends: BothEnds => merge,
     /// The slowest operations.
-    pub slowest: Slowest,
+    pub slowest: Slowest => merge_taken,
     /// The length of each stage, by `stage as usize`, of operations that came to its end; empty
     /// where it was not measured.
-    pub stages: Vec<Histogram>,
+    pub stages: Vec<Histogram> => by_hand,
     /// From the end of an operation until the generator saw it.
-    pub pick_up: Histogram,
+    pub pick_up: Histogram => merge,
     /// Responses whose end is the kernel's receive timestamp.
-    pub by_kernel: u64,
+    pub by_kernel: u64 => add,
     /// Responses that came in one piece with others over their connection: the arrival of each is
     /// that of the piece's last byte.
-    pub shared_arrivals: u64,
+    pub shared_arrivals: u64 => add,
     /// Throughput and response times in fine slots, for tests of stationarity and batch means.
-    pub series: Series,
+    pub series: Series => merge_taken,
     /// The intervals of the time series.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<Interval> => by_hand,
     /// What began and ended, from the beginning of the run to its last byte. Not of several slices.
-    pub timeline: Timeline,
+    pub timeline: Timeline => merge_taken,
     /// The beginning of the run on CLOCK_MONOTONIC of the process that asked for the trial, in
     /// nanoseconds; 0 where it is not known.
-    pub began_ns: u64,
+    pub began_ns: u64 => by_hand,
     /// Responses of any status that came within the window, whenever they were asked for.
-    pub answered: u64,
+    pub answered: u64 => add,
     /// How long those had waited that were under way at the end of the window and never got a
     /// response.
-    pub unanswered: Histogram,
+    pub unanswered: Histogram => merge,
     /// Operations counted here that were intended before the window: they were under way all
     /// through it. See [`super::Recorder`].
-    pub carried: u64,
+    pub carried: u64 => add,
     /// Time within the window of responses to operations that were intended before it, all
-    /// together. Their response times are not of the window. Closed loop.
-    pub begun_before: Nanos,
+    /// together. Their response times are not of the window.
+    pub begun_before: Nanos => add,
     /// When operations were started, ascending within the window (open loop; the first million or
     /// so per worker, and never beyond `starts_until`).
-    pub starts: Vec<Nanos>,
+    pub starts: Vec<Nanos> => by_hand,
     /// Up to when `starts` is complete.
-    pub starts_until: Nanos,
+    pub starts_until: Nanos => by_hand,
     /// Bytes received in the window.
-    pub bytes_received: u64,
+    pub bytes_received: u64 => add,
     /// Bytes of the requests that were sent whole and ended in the window.
-    pub bytes_sent: u64,
+    pub bytes_sent: u64 => add,
     /// Operations that began and are not known to have ended, also outside the window. This is a
     /// fault of the generator: each must end or be under way at the end.
-    pub lost: u64,
+    pub lost: u64 => add,
     /// How many of the operations intended in the window were answered with which status.
-    pub status_codes: StatusCodes,
+    pub status_codes: StatusCodes => merge,
     /// Operations that timed out before they were sent.
-    pub unsent: u64,
+    pub unsent: u64 => add,
     /// Each target on its own, by its number, where there are several or they are steps of
     /// sessions. Of more than [`super::TARGETS_MAX`] the last is the sum of all further ones.
-    pub targets: Vec<TargetMeasured>,
+    pub targets: Vec<TargetMeasured> => by_hand,
     /// Whole responses after which bytes came that nobody asked for, in the whole trial.
-    pub surplus: u64,
+    pub surplus: u64 => add,
     /// Answers that no operation under way waited for, in the whole trial: late, repeated or never
     /// asked for.
-    pub unmatched: u64,
+    pub unmatched: u64 => add,
     /// Operations that went on over another connection, as their answers did not fit into
     /// datagrams, in the whole trial.
-    pub diverted: u64,
+    pub diverted: u64 => add,
     /// Times at which a connection had as many operations under way as its protocol has numbers
     /// for, in the whole trial.
-    pub exhausted: u64,
+    pub exhausted: u64 => add,
     /// The fault of the first malformed response, in words.
-    pub malformed_because: Option<String>,
+    pub malformed_because: Option<String> => first,
     /// Why the first compressed body could not be decoded, in words.
-    pub undecodable_because: Option<String>,
+    pub undecodable_because: Option<String> => first,
     /// How the target said, the first time, that it ended streams, in words.
-    pub stream_reset_because: Option<String>,
+    pub stream_reset_because: Option<String> => first,
     /// How connections were secured in the whole trial.
-    pub handshakes: Handshakes,
+    pub handshakes: Handshakes => merge_taken,
     /// What was measured of messages, where responses are streams of them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub messages: Option<MessagesMeasured>,
+    pub messages: Option<MessagesMeasured> => merge_some,
     /// What was measured of sessions, where operations are steps of them. `started` and `starts`
     /// are of sessions then, all else of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sessions: Option<SessionsMeasured>,
-    /// The sessions that came to their end, and how long they took, in fine slots; none are spread.
-    pub completed_sessions: Series,
+    pub sessions: Option<SessionsMeasured> => merge_some,
+    /// The sessions that came to their end, and how long they took, in fine slots.
+    pub completed_sessions: Series => merge_taken,
     /// Requests and their attempts; absent where nothing is retried.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub attempts: Option<AttemptsMeasured>,
+    pub attempts: Option<AttemptsMeasured> => merge_some,
     /// Patient operations that show how long a queue is, in the order of their starts; outside all
     /// other figures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sentinels: Vec<SentinelSample>,
+    pub sentinels: Vec<SentinelSample> => by_hand,
     /// Connections opened in the whole trial.
-    pub connections_opened: u64,
+    pub connections_opened: u64 => add,
     /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
-    pub connections_max: u64,
+    pub connections_max: u64 => add,
     /// Where the connections of the whole trial went.
-    pub routed: RoutedConnections,
+    pub routed: RoutedConnections => merge_taken,
     /// The longest time by which a worker woke late or was busy past a deadline, its own stall.
-    pub stall_ns_max: u64,
+    pub stall_ns_max: u64 => most,
     /// The effect of a limit on operations per second; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_limit: Option<RateLimitUse>,
+    pub rate_limit: Option<RateLimitUse> => merge_some,
+}
 }
 
 impl Measurement {
+    /// Completions of a closed loop per slot, as means over the times from each slot on that are as
+    /// long as a usual response. They end within the window, so that there are fewer of them than
+    /// whole slots.
+    pub fn smoothed(&self) -> Vec<f64> {
+        self.series.smoothed(self.window.length(), self.response.quantile(0.5))
+    }
+
     /// Adds another worker's measurement of the same window, exactly: histograms and slots add,
     /// starts merge in order up to where both are complete. The window becomes the union.
     ///
@@ -223,36 +232,12 @@ impl Measurement {
     /// # Panics
     /// If the windows begin at different times: the two are not of one trial.
     pub fn merge(&mut self, mut other: Measurement) {
-        self.align_rows(&mut other);
         assert_eq!(self.window.start, other.window.start, "measurements of different trials");
+        self.align_rows(&mut other);
+        self.merge_fields(&mut other);
         self.window.end = self.window.end.max(other.window.end);
-        self.started += other.started;
-        self.outcomes.merge(&other.outcomes);
-        self.response.merge(&other.response);
-        self.undelayed.merge(&other.undelayed);
-        self.failed.merge(&other.failed);
-        self.failed_undelayed.merge(&other.failed_undelayed);
-        self.held_up.merge(&other.held_up);
-        self.held_up_least.merge(&other.held_up_least);
-        self.service.merge(&other.service);
-        self.response_min = shortest(self.response_min, other.response_min);
-        self.service_min = shortest(self.service_min, other.service_min);
-        self.pacing_error.merge(&other.pacing_error);
-        self.connection_wait.merge(&other.connection_wait);
-        self.anatomy.merge(&other.anatomy);
-        self.split.merge(&other.split);
-        self.both_ends.merge(&other.both_ends);
-        self.slowest.merge(other.slowest);
         merge_each(&mut self.stages, other.stages, |mine, theirs| mine.merge(&theirs));
-        self.pick_up.merge(&other.pick_up);
-        self.by_kernel += other.by_kernel;
-        self.shared_arrivals += other.shared_arrivals;
-        self.series.merge(other.series);
-        self.timeline.merge(other.timeline);
-        self.answered += other.answered;
-        self.unanswered.merge(&other.unanswered);
-        self.carried += other.carried;
-        self.begun_before += other.begun_before;
+        merge_each(&mut self.targets, other.targets, TargetMeasured::merge);
         if self.intervals.is_empty() {
             self.intervals = other.intervals;
         } else if !other.intervals.is_empty() {
@@ -260,32 +245,8 @@ impl Measurement {
         }
         self.starts = merge_sorted(&self.starts, &other.starts);
         self.cut_starts(other.starts_until);
-        self.bytes_received += other.bytes_received;
-        self.bytes_sent += other.bytes_sent;
-        self.status_codes.merge(&other.status_codes);
-        self.lost += other.lost;
-        self.unsent += other.unsent;
-        self.surplus += other.surplus;
-        self.unmatched += other.unmatched;
-        self.diverted += other.diverted;
-        self.exhausted += other.exhausted;
-        merge_each(&mut self.targets, other.targets, TargetMeasured::merge);
-        self.connections_opened += other.connections_opened;
-        self.malformed_because = self.malformed_because.take().or(other.malformed_because);
-        self.undecodable_because = self.undecodable_because.take().or(other.undecodable_because);
-        self.stream_reset_because =
-            (self.stream_reset_because.take()).or(other.stream_reset_because);
-        self.handshakes.merge(other.handshakes);
-        merge_some(&mut self.sessions, other.sessions, SessionsMeasured::merge);
-        merge_some(&mut self.messages, other.messages, MessagesMeasured::merge);
-        merge_some(&mut self.attempts, other.attempts, AttemptsMeasured::merge);
-        self.completed_sessions.merge(other.completed_sessions);
         self.sentinels.extend(other.sentinels);
         self.sentinels.sort_by_key(|sample| sample.began_ns);
-        self.connections_max += other.connections_max;
-        self.routed.merge(other.routed);
-        self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
-        merge_some(&mut self.rate_limit, other.rate_limit, RateLimitUse::merge);
     }
 
     /// Gives another's requests of a script the numbers that requests of these names have here. Each

@@ -1,8 +1,9 @@
 //! Readers of the messages in responses, by operation.
 
+use super::kept_text::{KeptText, TEXT_BYTES_MAX};
 use super::stream_api::MessageMeaning;
 use super::{CountMode, MessageFormat, MessagePiece, MessageRules, Splitter, StreamApi};
-use crate::session::json::{JsonScan, JsonSyntax, Pointer, ValueCapture};
+use crate::session::json::{JsonScan, JsonSyntax, Pointer, ValueCapture, replace_lone_surrogates};
 use crate::time::Nanos;
 
 /// Reads the bodies of responses and finds their messages.
@@ -104,7 +105,7 @@ struct BodyReader {
     is_looked_at: bool,
     /// Of the message that is coming: the name of its event and its text, as far as they are kept.
     event: Vec<u8>,
-    text: Vec<u8>,
+    text: KeptText,
     /// The count of the stream so far.
     counted: u64,
     /// Messages with output.
@@ -126,6 +127,8 @@ struct BodyReader {
     is_broken: bool,
     /// The end message has come.
     has_ended: bool,
+    /// A message was too long to be looked at as a whole.
+    is_cut: bool,
     /// The content type, where it is not that of the format.
     other_type: Option<Box<str>>,
     /// A value at the place of the count was no number.
@@ -253,7 +256,10 @@ impl MessageReaders {
     /// The body is over, with the response or with its connection.
     pub fn on_end(&mut self, op: u32, mut each: impl FnMut(ReadMessage)) {
         if let Some((reader, of)) = self.of(op) {
-            reader.take(op, of, &mut each, |splitter, each| splitter.end(each));
+            // A last line that is JSON lacks its newline only.
+            let is_whole = reader.syntax.is_whole();
+            reader.take(op, of, &mut each, |splitter, each| splitter.end(is_whole, each));
+            reader.end_without_empty_line(of);
         }
     }
 
@@ -310,17 +316,11 @@ impl MessageReaders {
 /// Bytes of a content type that are shown.
 const TYPE_SHOWN: usize = 60;
 
-/// Bytes of a message that are kept to look at it; of a longer one its begin is looked at.
-const TEXT_BYTES_MAX: usize = 1 << 20;
-
 /// Bytes of the name of an event that are kept.
 const EVENT_BYTES_MAX: usize = 64;
 
 /// Bytes of a field `error` that are kept.
 const ERROR_BYTES_MAX: usize = 4 << 10;
-
-/// Memory for a message beyond which it is given back.
-const TEXT_BYTES_KEPT: usize = 16 << 10;
 
 /// Whether a content type is that of server-sent events.
 pub fn is_event_stream(value: &[u8]) -> bool {
@@ -352,7 +352,7 @@ impl BodyReader {
             ..BodyReader::default()
         };
         self.event.clear();
-        self.text.clear();
+        self.text.begin();
         self.syntax.begin();
         self.found.resize_with(of.pointers.len(), ValueCapture::default);
         self.begin_values(of);
@@ -439,7 +439,7 @@ impl BodyReader {
             self.json.feed(data, &of.pointers, &mut self.found);
         }
         if self.is_looked_at {
-            put_within(TEXT_BYTES_MAX, data, &mut self.text);
+            self.text.put(data);
         }
         if self.needs_json || self.is_looked_at && self.api != StreamApi::None {
             self.syntax.feed(data);
@@ -475,10 +475,7 @@ impl BodyReader {
         let message = (!self.has_ended).then(|| self.read(of));
         if self.is_looked_at {
             self.event.clear();
-            self.text.clear();
-            if self.text.capacity() > TEXT_BYTES_KEPT {
-                self.text = Vec::new();
-            }
+            self.text.begin();
         }
         self.syntax.begin();
         if !of.pointers.is_empty() {
@@ -487,11 +484,22 @@ impl BodyReader {
         message
     }
 
+    /// The body is over: an end message behind a complete output needs no empty line.
+    fn end_without_empty_line(&mut self, of: &RequestMessages) {
+        let format = self.splitter.map(|splitter| splitter.format());
+        let end = format.map_or("", |format| of.rules.end_of(format));
+        let is_end = !end.is_empty() && self.matched == Some(end.len());
+        self.has_ended |= is_end && self.api.rules().is_some() && self.has_finished();
+    }
+
     /// What the message says that is complete.
     #[inline]
     fn read(&mut self, of: &RequestMessages) -> ReadMessage {
         let meaning = if self.is_looked_at {
-            self.api.meaning(&self.event, &self.text)
+            self.is_cut |= self.text.is_cut();
+            let text = self.text.bytes();
+            replace_lone_surrogates(text);
+            self.api.meaning(&self.event, text)
         } else {
             MessageMeaning { is_output: true, ..MessageMeaning::default() }
         };
@@ -556,6 +564,12 @@ impl BodyReader {
             };
             return Some(format!("{wrong} is no JSON"));
         }
+        if self.is_cut && self.api.rules().is_some() {
+            let limit = TEXT_BYTES_MAX >> 20;
+            return Some(format!(
+                "a message has more than {limit} MiB beside long strings and numbers"
+            ));
+        }
         let has_output = self.messages > 0;
         if !has_output && self.api.rules().is_some() && (self.has_ended || self.has_finished()) {
             return Some(format!("no message has output of the API {}", self.api.name()));
@@ -582,12 +596,12 @@ impl BodyReader {
     }
 
     /// The end that a stream needed and did not have. Where the API is known, it is enough that the
-    /// output is complete, unless the format was asked for.
+    /// output is complete, unless its format was asked for.
     fn missing_end<'a>(&self, rules: &'a MessageRules, format: MessageFormat) -> Option<&'a str> {
         let end = rules.end_of(format);
         match self.api.rules() {
             Some(api) if rules.end.is_none() => {
-                let is_strict = rules.format.is_some() && api.has_end_message;
+                let is_strict = rules.format == Some(api.format) && api.has_end_message;
                 (!self.has_finished() || is_strict).then_some(api.end)
             }
             _ => (!end.is_empty() && rules.needs_end()).then_some(end),

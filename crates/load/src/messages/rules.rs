@@ -119,6 +119,14 @@ impl MessageRules {
         self.end.is_some() || self.format.is_some()
     }
 
+    /// Whether the API of streams by these rules, or by those by default, is found by their first
+    /// messages.
+    pub fn seek_api(rules: Option<&MessageRules>) -> bool {
+        rules.is_none_or(|rules| {
+            rules.api == StreamApi::Auto && rules.format.is_none_or(MessageFormat::may_be_of_api)
+        })
+    }
+
     /// Whether responses are split whatever they say of themselves.
     pub fn always_split(&self) -> bool {
         match self.format {

@@ -67,7 +67,7 @@ pub struct Splitter {
     after_cr: bool,
     /// The message that is coming has data.
     has_data: bool,
-    /// An array began with what none begins with.
+    /// An array has what none has between its elements.
     is_other: bool,
     array: ArrayPlace,
     grpc: GrpcFraming,
@@ -144,6 +144,22 @@ struct ArrayPlace {
     base: u32,
     in_text: bool,
     is_escaped: bool,
+    between: Between,
+}
+
+/// Where between the elements of an array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Between {
+    #[default]
+    Start,
+    /// Behind `[`.
+    First,
+    /// Behind an element.
+    After,
+    /// Behind a comma.
+    Next,
+    /// Behind `]`.
+    Over,
 }
 
 /// Where in a line the bytes so far have led.
@@ -195,6 +211,7 @@ impl Splitter {
         match self.format {
             MessageFormat::Sse => self.feed_events(bytes, &mut each),
             MessageFormat::Ndjson | MessageFormat::Lines => self.feed_lines(bytes, &mut each),
+            MessageFormat::Array if self.is_other => {}
             MessageFormat::Array => self.feed_array(bytes, &mut each),
             MessageFormat::Grpc => self.grpc.feed(bytes, each),
             MessageFormat::Chunks if !bytes.is_empty() => {
@@ -213,9 +230,13 @@ impl Splitter {
         }
     }
 
-    /// The body has ended.
-    pub fn end(&mut self, mut each: impl FnMut(MessagePiece<'_>)) {
-        let ends_message = matches!(self.format, MessageFormat::Lines | MessageFormat::Chunks);
+    /// The body has ended. `is_json`: the bytes of the message that is coming are whole JSON.
+    pub fn end(&mut self, is_json: bool, mut each: impl FnMut(MessagePiece<'_>)) {
+        let ends_message = match self.format {
+            MessageFormat::Lines | MessageFormat::Chunks => true,
+            MessageFormat::Ndjson => is_json,
+            _ => false,
+        };
         if ends_message && std::mem::take(&mut self.has_data) {
             each(MessagePiece::End);
         }
@@ -230,7 +251,7 @@ impl Splitter {
         self.has_data || self.array.depth > 0 || self.grpc.is_within() || is_within_event
     }
 
-    /// Whether the body is no array.
+    /// Whether the body is no array of messages.
     pub fn is_other(&self) -> bool {
         self.is_other
     }
@@ -324,23 +345,33 @@ impl Splitter {
     fn feed_array(&mut self, bytes: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {
         let mut from = 0;
         for (at, &byte) in bytes.iter().enumerate() {
-            let is_between = !self.has_data;
-            if is_between && (byte.is_ascii_whitespace() || matches!(byte, b',' | b']')) {
-                if byte == b']' {
-                    self.array.depth = 0;
-                }
-                continue;
-            }
             let place = &mut self.array;
-            if is_between && place.depth == 0 {
-                self.is_other |= !matches!(byte, b'[' | b'{') || place.base > 0;
-                if byte == b'[' {
-                    (place.depth, place.base) = (1, 1);
+            if !self.has_data {
+                place.between = match (place.between, byte) {
+                    (between, b' ' | b'\t' | b'\r' | b'\n') => between,
+                    (Between::Start, b'[') => {
+                        (place.depth, place.base) = (1, 1);
+                        Between::First
+                    }
+                    (Between::First | Between::After, b']') if place.base > 0 => {
+                        place.depth = 0;
+                        Between::Over
+                    }
+                    (Between::After, b',') if place.base > 0 => Between::Next,
+                    (Between::Start, b'{')
+                    | (Between::First | Between::Next, b'"' | b'-' | b'0'..=b'9' | b'[' | b'{')
+                    | (Between::First | Between::Next, b'a'..=b'z') => {
+                        (self.has_data, from) = (true, at);
+                        Between::After
+                    }
+                    _ => {
+                        self.is_other = true;
+                        return;
+                    }
+                };
+                if !self.has_data {
                     continue;
                 }
-            }
-            if is_between {
-                (self.has_data, from) = (true, at);
             }
             let mut end = None;
             if place.in_text {
@@ -355,8 +386,10 @@ impl Splitter {
                         end = (place.depth == place.base).then_some(at + 1);
                     }
                     // A number or word ends where something else begins.
-                    b'}' | b']' => (end, place.depth) = (Some(at), 0),
-                    b',' if place.depth == place.base => end = Some(at),
+                    b']' => (end, place.depth, place.between) = (Some(at), 0, Between::Over),
+                    b',' if place.depth == place.base => {
+                        (end, place.between) = (Some(at), Between::Next);
+                    }
                     _ => {}
                 }
             }

@@ -2,6 +2,9 @@
 //!
 //! [`APIS`] has all that is known of an API. A message is read once, without a tree and without a
 //! copy of what is of no interest.
+//!
+//! To add an API: its variant, its name and its row in [`APIS`], and its word in the schema of
+//! scenarios.
 
 use crate::shown::shown;
 use memchr::memmem::find;
@@ -107,11 +110,19 @@ enum Fact {
     ErrorText,
     /// A field that only an object of an error has.
     ErrorObject,
+    /// That something failed: a status of 400 or more, false for success, a list of errors. It is an
+    /// error where a text says what.
+    Failure,
     /// Tokens of output so far. Numbers at several places add up.
     Tokens,
+    /// All tokens of output so far, at any of several places.
+    AllTokens,
 }
 
-use Fact::{Choice, ChoiceIndex, ErrorText, Finish, Kind, Output, OutputText, Sign, Tokens};
+use Fact::{
+    AllTokens, Choice, ChoiceIndex, ErrorText, Failure, Finish, Kind, Output, OutputText, Sign,
+    Tokens,
+};
 
 /// The APIs, in the order in which a message is compared with them. Sources, read in November 2026:
 /// developers.openai.com/api/reference, platform.claude.com/docs/build-with-claude/streaming,
@@ -139,6 +150,11 @@ pub(crate) const APIS: &[StreamApiRules] = &[
             (&["choices", "*", "delta", "images"], Output),
             (&["choices", "*", "delta", "reasoning_content"], Output),
             (&["choices", "*", "delta", "reasoning"], Output),
+            (&["choices", "*", "delta", "reasoning_text"], Output),
+            (&["choices", "*", "delta", "reasoning_details", "*", "text"], Output),
+            (&["choices", "*", "delta", "reasoning_details", "*", "summary"], Output),
+            (&["choices", "*", "delta", "reasoning_details", "*", "data"], Output),
+            (&["choices", "*", "delta", "thinking"], Output),
             (&["choices", "*", "delta", "refusal"], Output),
             (&["choices", "*", "delta", "tool_calls", "*", "function", "name"], Output),
             (&["choices", "*", "delta", "tool_calls", "*", "function", "arguments"], Output),
@@ -156,7 +172,9 @@ pub(crate) const APIS: &[StreamApiRules] = &[
             (&["error"], Fact::Error),
             (&["error", "message"], ErrorText),
             (&["message"], ErrorText),
-            (&["usage", "completion_tokens"], Tokens),
+            (&["usage", "completion_tokens"], AllTokens),
+            (&["choices", "*", "usage", "completion_tokens"], AllTokens),
+            (&["x_groq", "usage", "completion_tokens"], AllTokens),
         ],
     },
     StreamApiRules {
@@ -191,8 +209,14 @@ pub(crate) const APIS: &[StreamApiRules] = &[
         signs: 1,
         sign_kinds: &["response."],
         output_kinds: &[".delta", "response.output_item.added", ".partial_image"],
-        error_kinds: &["error", "response.failed"],
-        end_kinds: &["response.completed", "response.incomplete", "response.failed"],
+        // The last two are of the response that a message holds.
+        error_kinds: &["error", "response.failed", "response.cancelled", "failed", "cancelled"],
+        end_kinds: &[
+            "response.completed",
+            "response.incomplete",
+            "response.failed",
+            "response.cancelled",
+        ],
         end: "response.completed",
         has_end_message: true,
         facts: &[
@@ -203,6 +227,7 @@ pub(crate) const APIS: &[StreamApiRules] = &[
             (&["error"], Fact::Error),
             (&["error", "message"], ErrorText),
             (&["message"], ErrorText),
+            (&["response", "status"], Kind),
             (&["response", "error", "message"], ErrorText),
             (&["response", "usage", "output_tokens"], Tokens),
         ],
@@ -226,6 +251,8 @@ pub(crate) const APIS: &[StreamApiRules] = &[
             (&["candidates", "*", "content", "parts", "*", "text"], Output),
             (&["candidates", "*", "content", "parts", "*", "functionCall"], Output),
             (&["candidates", "*", "content", "parts", "*", "executableCode"], Output),
+            (&["candidates", "*", "content", "parts", "*", "codeExecutionResult"], Output),
+            (&["candidates", "*", "content", "parts", "*", "fileData"], Output),
             (&["candidates", "*", "content", "parts", "*", "inlineData"], Output),
             (&["candidates", "*", "finishReason"], Finish),
             (&["promptFeedback", "blockReason"], Finish),
@@ -274,23 +301,36 @@ static OTHERS: StreamApiRules = StreamApiRules {
     facts: &[
         (&["type"], Kind),
         (&["object"], Kind),
+        (&["event"], Kind),
         (&["error"], Fact::Error),
         (&["error", "message"], Fact::ErrorObject),
         (&["error", "code"], Fact::ErrorObject),
         (&["error", "message"], ErrorText),
         (&["message"], ErrorText),
+        (&["msg"], ErrorText),
+        (&["detail"], ErrorText),
+        (&["errors", "*", "message"], ErrorText),
+        (&["errors"], Failure),
+        (&["code"], Failure),
+        (&["status"], Failure),
+        (&["status_code"], Failure),
+        (&["success"], Failure),
     ],
 };
 
 /// The keys of a message that is an error and nothing else. Another key makes it one of data, such
 /// as a record of a log, unless its error is an object with a message or a code.
-const ERROR_KEYS: [&str; 21] = [
+const ERROR_KEYS: [&str; 28] = [
     "error",
+    "errors",
     "error_type",
     "type",
+    "event",
     "code",
     "message",
+    "msg",
     "status",
+    "status_code",
     "success",
     "object",
     "param",
@@ -299,6 +339,9 @@ const ERROR_KEYS: [&str; 21] = [
     "id",
     "request_id",
     "trace_id",
+    "task_id",
+    "message_id",
+    "conversation_id",
     "user_id",
     "sequence_number",
     "created",
@@ -310,6 +353,17 @@ const ERROR_KEYS: [&str; 21] = [
 
 /// The name of an event, or the kind of a message, that is an error.
 const ERROR: &str = "error";
+
+/// Reasons of an end that are errors: "abort" of vLLM and SGLang, "cancelled" of TensorRT-LLM,
+/// "insufficient_system_resource" of DeepSeek, "network_error" of Zhipu.
+const ERROR_REASONS: [&str; 5] =
+    [ERROR, "abort", "cancelled", "insufficient_system_resource", "network_error"];
+
+/// Whether a reason of an end says that there is one. Gemini has a constant for none, and some
+/// servers write null as a text.
+fn is_reason(text: &str) -> bool {
+    !text.is_empty() && text != "null" && !text.ends_with("_UNSPECIFIED")
+}
 
 /// Names of events, kinds of messages and texts that only keep a connection open.
 const SIGNS_OF_LIFE: [&str; 4] = ["ping", "heartbeat", "keepalive", "keep-alive"];
@@ -356,7 +410,16 @@ impl StreamApi {
     /// becomes the one that the message is of, or none.
     pub(crate) fn meaning(&mut self, event: &[u8], text: &[u8]) -> MessageMeaning {
         if let Some(rules) = self.rules() {
-            return rules.read(event, text).meaning(rules, text);
+            let found = rules.read(event, text);
+            let mut meaning = found.meaning(rules, text);
+            if meaning.error.is_none() && !found.is_of(rules) {
+                // A gateway before the API tells of errors in its own words: any text is one here.
+                let mut other = OTHERS.read(event, text);
+                other.is_failure |= !other.is_sign_of_life;
+                let error = other.meaning(&OTHERS, text).error;
+                meaning.error = error.filter(|_| !other.has_other_keys);
+            }
+            return meaning;
         }
         if *self == StreamApi::Auto {
             for rules in APIS {
@@ -395,7 +458,7 @@ impl StreamApi {
 #[derive(Debug, Default)]
 struct FoundFacts {
     /// Bit by bit, the facts that are signs.
-    signs: u32,
+    signs: u64,
     has_kind: bool,
     is_sign_kind: bool,
     is_output_kind: bool,
@@ -412,6 +475,7 @@ struct FoundFacts {
     needs_json: bool,
     is_end: bool,
     is_error: bool,
+    is_failure: bool,
     error_text: Option<String>,
     tokens: Option<u32>,
     has_other_keys: bool,
@@ -449,7 +513,8 @@ impl FoundFacts {
     }
 
     fn meaning(&self, rules: &StreamApiRules, text: &[u8]) -> MessageMeaning {
-        let is_error = self.is_error || self.is_error_kind;
+        let is_failure = self.is_failure && self.error_text.is_some();
+        let is_error = self.is_error || self.is_error_kind || is_failure;
         let raw = || String::from_utf8_lossy(text).chars().take(ERROR_SHOWN).collect();
         MessageMeaning {
             is_output: self.has_output && (rules.output_kinds.is_empty() || self.is_output_kind),
@@ -495,14 +560,17 @@ impl FoundFacts {
             }
             (Finish, FactValue::Text(reason)) => {
                 match &mut self.choice {
-                    Some((_, is_finished)) => *is_finished |= is_filled,
-                    None => self.is_finish |= is_filled,
+                    Some((_, is_finished)) => *is_finished |= is_reason(reason),
+                    None => self.is_finish |= is_reason(reason),
                 }
-                self.is_error |= *reason == ERROR;
+                self.is_error |= ERROR_REASONS.contains(reason);
             }
             (Fact::ErrorObject, FactValue::Text(_) | FactValue::Number(_)) => {
                 self.is_error_object |= is_filled;
             }
+            (Failure, FactValue::Number(status)) => self.is_failure |= *status >= 400,
+            (Failure, FactValue::Flag(is_success)) => self.is_failure |= !is_success,
+            (Failure, FactValue::Container { .. }) => self.is_failure |= is_filled,
             (Fact::End, FactValue::Flag(is_end)) => self.is_end |= is_end,
             (Fact::Error | ErrorText, FactValue::Text(text)) => {
                 self.is_error |= fact == Fact::Error && is_filled;
@@ -513,9 +581,12 @@ impl FoundFacts {
             (Fact::Error, FactValue::Flag(_) | FactValue::Container { .. }) => {
                 self.is_error |= is_filled;
             }
-            (Tokens, FactValue::Number(tokens)) => {
+            (Tokens | AllTokens, FactValue::Number(tokens)) => {
                 let tokens = u32::try_from(*tokens).unwrap_or(u32::MAX);
-                self.tokens = Some(self.tokens.unwrap_or(0).saturating_add(tokens));
+                let before = self.tokens.unwrap_or(0);
+                let is_part = fact == Tokens;
+                self.tokens =
+                    Some(if is_part { before.saturating_add(tokens) } else { before.max(tokens) });
             }
             _ => {}
         }
@@ -552,14 +623,14 @@ impl FactValue<'_> {
 struct Walk<'f> {
     rules: &'static StreamApiRules,
     /// Bit by bit, the facts whose paths lead to the current value or through it.
-    active: u32,
+    active: u64,
     depth: usize,
     found: &'f mut FoundFacts,
 }
 
 impl Walk<'_> {
     /// The facts whose paths lead to the child of this name.
-    fn child(&self, key: &str) -> u32 {
+    fn child(&self, key: &str) -> u64 {
         let mut active = 0;
         each(self.active, |fact| {
             let (path, _) = self.rules.facts[fact];
@@ -570,7 +641,7 @@ impl Walk<'_> {
         active
     }
 
-    fn inner(&mut self, active: u32) -> Walk<'_> {
+    fn inner(&mut self, active: u64) -> Walk<'_> {
         Walk { rules: self.rules, active, depth: self.depth + 1, found: &mut *self.found }
     }
 
@@ -591,7 +662,7 @@ impl Walk<'_> {
 
 /// Calls `then` with the number of each bit that is set.
 #[inline]
-fn each(mut bits: u32, mut then: impl FnMut(usize)) {
+fn each(mut bits: u64, mut then: impl FnMut(usize)) {
     while bits != 0 {
         then(bits.trailing_zeros() as usize);
         bits &= bits - 1;
@@ -664,21 +735,21 @@ impl<'de> Visitor<'de> for Walk<'_> {
 struct Key<'w, 'f>(&'w mut Walk<'f>);
 
 impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
-    type Value = u32;
+    type Value = u64;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, key: D) -> Result<u32, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, key: D) -> Result<u64, D::Error> {
         key.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Key<'_, '_> {
-    type Value = u32;
+    type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
 
-    fn visit_str<E: Error>(self, key: &str) -> Result<u32, E> {
+    fn visit_str<E: Error>(self, key: &str) -> Result<u64, E> {
         let walk = self.0;
         if walk.depth == 0 && walk.rules.api == StreamApi::None {
             walk.found.has_other_keys |= !ERROR_KEYS.contains(&key);

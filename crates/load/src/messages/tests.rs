@@ -69,7 +69,7 @@ fn split<'a>(
     for piece in pieces {
         splitter.feed(piece, &mut each);
     }
-    splitter.end(&mut each);
+    splitter.end(false, &mut each);
     let is_between = !splitter.is_within();
     (messages, is_between)
 }
@@ -169,7 +169,7 @@ fn chunks_are_messages_as_they_are_framed() {
     splitter.on_border(&mut each);
     splitter.on_border(&mut each);
     splitter.feed(b"c", &mut each);
-    splitter.end(&mut each);
+    splitter.end(false, &mut each);
     assert!(!splitter.is_within());
     assert_eq!(ends, 2);
 }
@@ -237,6 +237,12 @@ fn what_is_no_stream_of_its_kind_is_said() {
     assert!(read(&ndjson, &[], "<html>\n").1.contains("no JSON"));
     assert!(read(&ndjson, &[], "").1.contains("no message"));
     assert_eq!(read(&ndjson, &[], "{}\n[1]\n").1, "");
+    // The newline of the last line says nothing where that is whole.
+    assert_eq!(read(&ndjson, &[], "[3]\n[1]"), (vec![Some(1); 2], String::new()));
+    for cut in ["[3]\n[1", "[3]\n{\"a\":1", "[3]\ntru"] {
+        let fault = "the response ended in the middle of a message";
+        assert_eq!(read(&ndjson, &[], cut), (vec![Some(1)], fault.to_owned()), "{cut}");
+    }
     for line in
         ["tru", "{\"a\":NaN}", "{\"a\":01}", "{\"a\":1},", "{}{}", "{'a':1}", "{\"a\":1", "x"]
     {
@@ -248,6 +254,19 @@ fn what_is_no_stream_of_its_kind_is_said() {
         ("[{\"a\":tru}]", "a message is no JSON"),
         ("[1 2]", "a message is no JSON"),
         ("<html>", "the body is no JSON"),
+        ("[,1]", "the body is no JSON"),
+        ("[1,,2]", "the body is no JSON"),
+        ("[1,2,]", "the body is no JSON"),
+        ("[{}{}]", "the body is no JSON"),
+        ("[{} {}]", "the body is no JSON"),
+        ("[1],", "the body is no JSON"),
+        ("{}{}", "the body is no JSON"),
+        ("{},", "the body is no JSON"),
+        ("{}]", "the body is no JSON"),
+        ("1", "the body is no JSON"),
+        ("[1}", "a message is no JSON"),
+        ("[1 , {} ,[],-2\t]\n", ""),
+        ("[1,", "the response ended in the middle of a message"),
     ] {
         assert_eq!(read(&array, &[], body).1, fault, "{body}");
     }
@@ -452,6 +471,19 @@ fn streams_of_servers() -> Vec<ServerStream> {
             asked(MessageFormat::Sse),
             SSE,
             "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"stop\"}]}\n\n",
+            (1, 0, 1, "the response ended without the message [DONE]"),
+        ),
+        // Lines have no [DONE].
+        (
+            asked(MessageFormat::Ndjson),
+            "application/x-ndjson",
+            "{\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n",
+            (1, 0, 1, "whole"),
+        ),
+        (
+            asked(MessageFormat::Ndjson),
+            "application/x-ndjson",
+            "{\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n",
             (1, 0, 1, "the response ended without the message [DONE]"),
         ),
         // Cut off by a proxy that ends in order.
@@ -685,7 +717,58 @@ fn streams_of_servers() -> Vec<ServerStream> {
             auto(),
             SSE,
             "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"\\ud83d\"}}]}\n\ndata: [DONE]\n\n",
-            (1, 1, 1, "whole"),
+            (2, 0, 2, "whole"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"\\ude00\"}}],\"usage\":{\"completion_tokens\":5}}\n\ndata: [DONE]\n\n",
+            (1, 0, 5, "whole"),
+        ),
+        // Reasons that say that there is none, and those that are errors.
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"null\"}]}\n\n",
+            (1, 0, 1, "the response ended without the message [DONE]"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]},\"finishReason\":\"FINISH_REASON_UNSPECIFIED\"}]}\n\n",
+            (1, 0, 1, "the response ended without the message that has a finishReason"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"choices\":[{\"finish_reason\":\"abort\"}]}\n\ndata: [DONE]\n\n",
+            (1, 1, 1, "error: {\"choices\":[{\"finish_reason\":\"abort\"}]}"),
+        ),
+        // Behind a complete output, the end message needs no empty line.
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]",
+            (1, 0, 1, "whole"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n",
+            (1, 0, 1, "the response ended in the middle of a message"),
+        ),
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DON",
+            (1, 0, 1, "the response ended in the middle of a message"),
+        ),
+        // Tokens of Groq, of both places.
+        (
+            auto(),
+            SSE,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}],\"x_groq\":{\"usage\":{\"completion_tokens\":12}}}\n\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":12},\"x_groq\":{\"usage\":{\"completion_tokens\":12}}}\n\ndata: [DONE]\n\n",
+            (1, 1, 12, "whole"),
         ),
         // Each choice has to be complete.
         (
@@ -731,14 +814,67 @@ fn streams_mean_the_same_wherever_they_are_cut() {
 }
 
 #[test]
-fn a_message_beyond_the_limit_goes_by_its_begin() {
-    let image = "x".repeat(2 << 20);
-    let body = format!(
-        "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"inlineData\":{{\"data\":\"{image}\"}}}}]}}}}]}}\n\n\
-         data: {{\"candidates\":[{{\"finishReason\":\"STOP\"}}]}}\n\n"
-    );
-    let told = stream(&MessageRules::default(), SSE, &[body.as_bytes()]);
-    assert_eq!(told, (1, 1, 1, "whole".to_owned()));
+fn what_stands_behind_a_long_string_is_read() {
+    let long = "x\\n\\ud83d\\ude00\\\"ä".repeat(100_000);
+    let auto = MessageRules::default;
+    let ollama = MessageRules { api: StreamApi::Ollama, ..auto() };
+    let limit = "a message has more than 1 MiB beside long strings and numbers";
+    let (numbers, lists) = ("128000, ".repeat(1 << 18), "[],".repeat(1 << 19));
+    let (long, numbers, lists) = (long.as_str(), numbers.as_str(), lists.as_str());
+    for (rules, begin, long, end, expected) in [
+        (
+            auto(),
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"inlineData\":{\"data\":\"",
+            long,
+            "\"}}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"candidatesTokenCount\":7}}\n\n",
+            (1, 0, 7, "whole"),
+        ),
+        (
+            auto(),
+            "data: {\"choices\":[{\"delta\":{\"images\":[{\"image_url\":{\"url\":\"",
+            long,
+            "\"}}]},\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":9}}\n\ndata: [DONE]\n\n",
+            (1, 0, 9, "whole"),
+        ),
+        (
+            auto(),
+            "data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\ndata: {\"response\":{\"output\":[{\"result\":\"",
+            long,
+            "\"}],\"usage\":{\"output_tokens\":22}},\"type\":\"response.completed\"}\n\n",
+            (1, 1, 22, "whole"),
+        ),
+        (
+            ollama,
+            "{\"model\":\"m\",\"response\":\"",
+            long,
+            "\",\"done\":true,\"eval_count\":9}\n",
+            (1, 0, 9, "whole"),
+        ),
+        (
+            MessageRules { api: StreamApi::Ollama, ..auto() },
+            "{\"model\":\"m\",\"response\":\"a\",\"context\":[",
+            numbers,
+            "1],\"done\":true,\"eval_count\":9}\n",
+            (1, 0, 9, "whole"),
+        ),
+        (
+            auto(),
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"logprobs\":[",
+            lists,
+            "1],\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+            (1, 0, 1, limit),
+        ),
+        // Of no API, nothing has to stand behind.
+        (auto(), "data: [", lists, "1]\n\n", (1, 0, 1, "whole")),
+    ] {
+        let body = [begin, long, end].concat();
+        let kind = if begin.starts_with('{') { "application/x-ndjson" } else { SSE };
+        for size in [1 << 14, body.len()] {
+            let pieces: Vec<&[u8]> = body.as_bytes().chunks(size).collect();
+            let (outputs, others, units, ending) = stream(&rules, kind, &pieces);
+            assert_eq!((outputs, others, units, ending.as_str()), expected, "{begin}");
+        }
+    }
 }
 
 /// Messages of all APIs, and others, in any order.

@@ -1,5 +1,8 @@
 //! Delays of one worker: the generator's share of the slow operations, of the median and of a
 //! user's cycle, by the limits of the verdict.
+//!
+//! Response times and the generator's part of them are summed in rows by response time, four rows
+//! per doubling.
 
 use crate::octaves;
 use crate::time::Nanos;

@@ -11,6 +11,30 @@
 //! priority answered 50 times later.
 //!
 //! Pure: times and totals come in, a [`WaitMode`] goes out.
+//!
+//! # When it polls
+//!
+//! Every 100 ms it looks at the generator's share of the slowest 1 % of operations (at least ten of
+//! them), of the median, and, in a closed loop without pauses, of a user's cycle. It polls if all
+//! of this holds:
+//!
+//! - One of these shares is 10 % or more, of at least 100 operations and in at least three
+//!   separate delays.
+//! - The worker is busy for less than 70 % of the time.
+//! - The process may use more processors than it has workers.
+//! - The worker waited in the run queue for less than half of the delays, or for less than 1 % of
+//!   the time.
+//!
+//! Observations that are 2 s old count half. After 30 s of polling it sleeps again to see whether
+//! that is still needed; each failed try doubles this time, up to 120 s. It sleeps for a minute
+//! where polling left more than half of the delay, or made the worker wait for its processor for
+//! over 2 % of the time. Where it may not poll, operations are not summed.
+//!
+//! # Real-time priority
+//!
+//! It is the lowest of SCHED_FIFO, where the system permits that. A worker loses it when it uses
+//! more than 60 % of its processor within 100 ms, polling included. A closed loop never has it:
+//! there the server needs the processor while users wait.
 
 mod delay_stats;
 

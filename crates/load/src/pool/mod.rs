@@ -1,5 +1,10 @@
 //! Operations that wait for one of a bounded number of connections, and the recent service times
 //! that they may expect. The engine and the simulator use it.
+//!
+//! **Unsent** is an operation that waited for a connection until its timeout. The one that came
+//! first gets the next free connection, unless it has no chance left. That is less time than the
+//! shortest request took recently or, while the line is longer than the connections can carry, less
+//! than nearly all took. It then ends at its timeout, unsent.
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,12 @@
 //! Sentinels: when patient operations beside a load begin, what they show of a queue, and when a
 //! trial has shown enough. Pure; the engine and the simulator both run them.
+//!
+//! They have connections of their own and are outside all other figures. `trend` tells a queue that
+//! drains from one that stays, and so decides when such a trial ends. The engine runs them on a
+//! thread (of a fleet: the coordinator's), and the simulator does; `knee-core` asks `trend` again.
+//!
+//! A **sentinel** is sent without the users' timeout. Where requests are served first come, first
+//! served, its wait is the length of the queue when it began.
 
 #[cfg(test)]
 mod tests;

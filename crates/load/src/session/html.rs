@@ -1,10 +1,12 @@
 //! Values in HTML pages, by CSS selectors.
 
 use crate::quantity::{ParseError, error, quoted};
+use ego_tree::NodeId;
 use html5ever::driver::parse_document;
 use html5ever::tendril::TendrilSink;
-use scraper::{Html, HtmlTreeSink};
+use scraper::{ElementRef, Html, HtmlTreeSink};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt;
 
 /// A CSS selector (Selectors Level 4, as far as the crate `scraper` has it).
@@ -68,27 +70,58 @@ pub(super) const NODES_MAX: usize = 100_000;
 /// Bytes of a page after which it is held against the limits.
 const BYTES_AT_ONCE: usize = 1 << 10;
 
-/// An element of a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageElement {
-    /// Its name, in lowercase.
-    pub name: String,
-    /// Names and values of its attributes.
-    pub attributes: Vec<(String, String)>,
-    /// Its text, with that of all elements in it.
-    pub text: String,
-    /// The HTML in it.
-    pub inner: String,
-    /// Its HTML.
-    pub outer: String,
+/// The elements of a page, by their numbers in the order of the page.
+pub struct ElementTree {
+    page: ParsedPage,
+    elements: Vec<NodeId>,
+    numbers: HashMap<NodeId, u32>,
 }
 
-/// Elements of a page that a CSS selector matches, in the order of the page.
-///
-/// # Errors
-/// No CSS selector.
-pub fn select_elements(page: &[u8], selector: &str) -> Result<Vec<PageElement>, ParseError> {
-    Ok(ParsedPage::read(page).elements(&CssSelector::parse(selector)?))
+impl ElementTree {
+    /// Reads a page.
+    pub fn read(page: &[u8]) -> ElementTree {
+        let page = ParsedPage::read(page);
+        let all = page.html.tree.root().descendants();
+        let elements: Vec<_> = all.filter(|n| n.value().is_element()).map(|n| n.id()).collect();
+        let numbers = elements.iter().copied().zip(0..).collect();
+        ElementTree { page, elements, numbers }
+    }
+
+    /// The element that each one is in.
+    pub fn parents(&self) -> impl Iterator<Item = Option<u32>> {
+        let parent = move |id| self.page.html.tree.get(id)?.parent();
+        self.elements.iter().map(move |id| self.numbers.get(&parent(*id)?.id()).copied())
+    }
+
+    /// Elements that a CSS selector matches.
+    ///
+    /// # Errors
+    /// No CSS selector.
+    pub fn matching(&self, selector: &str) -> Result<Vec<u32>, ParseError> {
+        let selector = CssSelector::parse(selector)?;
+        let all = self.page.html.select(&selector.parsed);
+        Ok(all.filter_map(|element| self.numbers.get(&element.id()).copied()).collect())
+    }
+
+    fn element(&self, number: u32) -> Option<ElementRef<'_>> {
+        ElementRef::wrap(self.page.html.tree.get(*self.elements.get(number as usize)?)?)
+    }
+
+    /// A part of an element: its `name`, its `text` with that of all elements in it, or else the HTML
+    /// in it. `None` where there is no element of this number.
+    pub fn part(&self, number: u32, part: &str) -> Option<String> {
+        let element = self.element(number)?;
+        Some(match part {
+            "name" => element.value().name().to_owned(),
+            "text" => element.text().collect(),
+            _ => element.inner_html(),
+        })
+    }
+
+    /// Names and values of an element's attributes.
+    pub fn attributes(&self, number: u32) -> impl Iterator<Item = (&str, &str)> {
+        self.element(number).into_iter().flat_map(|element| element.value().attrs())
+    }
 }
 
 /// A page as elements, read as browsers read it.
@@ -120,23 +153,6 @@ impl ParsedPage {
             is_cut = nodes > NODES_MAX || levels.any(|levels| levels > LEVELS_MAX);
         }
         ParsedPage { html: parser.finish(), is_cut }
-    }
-
-    /// Elements that a selector matches, in the order of the page.
-    fn elements(&self, selector: &CssSelector) -> Vec<PageElement> {
-        let all = self.html.select(&selector.parsed);
-        all.map(|element| PageElement {
-            name: element.value().name().to_owned(),
-            attributes: element
-                .value()
-                .attrs()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
-            text: element.text().collect(),
-            inner: element.inner_html(),
-            outer: element.html(),
-        })
-        .collect()
     }
 
     /// The value of an attribute of the first element that `selector` matches. Without one it is

@@ -6,8 +6,11 @@ use super::origin::Origin;
 /// The most cookies that a session keeps; a further one is not taken.
 const COOKIES_MAX: usize = 50;
 
-/// A cookie of more bytes is not taken (RFC 6265 §6.1).
+/// A cookie of more bytes in its name and value is not taken (RFC 6265bis §5.6).
 const COOKIE_BYTES_MAX: usize = 4096;
+
+/// The longest value of an attribute; a longer one is ignored (RFC 6265bis §5.6).
+const ATTRIBUTE_BYTES_MAX: usize = 1024;
 
 /// A session's cookies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,11 +24,19 @@ struct Cookie {
     value: Vec<u8>,
     /// The domain, or the host that alone gets it.
     domain: Vec<u8>,
+    is_of_host_alone: bool,
     path: Vec<u8>,
     /// Bit `n`: it is sent to server `n`.
     servers: u64,
     /// When it is over; `u64::MAX`: with the session.
     until_realtime_ns: u64,
+}
+
+impl Cookie {
+    /// Whether it is sent to the server of this number.
+    fn goes_to(&self, server: u16) -> bool {
+        self.servers.checked_shr(server.into()).is_some_and(|bits| bits & 1 == 1)
+    }
 }
 
 /// A `Set-Cookie` that was understood (RFC 6265 §5.2).
@@ -92,14 +103,18 @@ impl Jar {
         let cookie = Cookie {
             name: asked.name.to_vec(),
             value: asked.value.to_vec(),
+            is_of_host_alone: domain.is_none(),
             domain: domain.unwrap_or_else(|| host.to_vec()),
             path: path.to_vec(),
             servers,
             until_realtime_ns: asked.until_realtime_ns,
         };
-        // RFC 6265 §5.3: these three say which cookie it is.
+        // RFC 6265bis §5.7: these four say which cookie it is.
         let is_same = |other: &Cookie| {
-            other.name == cookie.name && other.domain == cookie.domain && other.path == cookie.path
+            other.name == cookie.name
+                && other.domain == cookie.domain
+                && other.is_of_host_alone == cookie.is_of_host_alone
+                && other.path == cookie.path
         };
         let at = self.cookies.iter().position(is_same);
         if asked.until_realtime_ns <= realtime_ns {
@@ -133,9 +148,7 @@ impl Jar {
     pub fn sent(&self, (server, path): (u16, &[u8]), realtime_ns: u64) -> Vec<(&[u8], &[u8])> {
         let path = without_query(path);
         let is_sent = |c: &&Cookie| {
-            c.until_realtime_ns > realtime_ns
-                && c.servers >> server & 1 == 1
-                && matches_path(path, &c.path)
+            c.until_realtime_ns > realtime_ns && c.goes_to(server) && matches_path(path, &c.path)
         };
         let mut sent: Vec<&Cookie> = self.cookies.iter().filter(is_sent).collect();
         sent.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
@@ -144,12 +157,7 @@ impl Jar {
 
     /// Forgets the cookie of this name that a request for a path of a server would have.
     pub fn remove(&mut self, name: &[u8], server: u16) {
-        self.cookies.retain(|c| c.name != name || c.servers >> server & 1 == 0);
-    }
-
-    /// Forgets the cookies of a server.
-    pub fn remove_all(&mut self, server: u16) {
-        self.cookies.retain(|c| c.servers >> server & 1 == 0);
+        self.cookies.retain(|c| c.name != name || !c.goes_to(server));
     }
 }
 
@@ -161,12 +169,12 @@ pub(super) fn value_of<'a>(set_cookie: &'a [u8], name: &[u8]) -> Option<&'a [u8]
 
 fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<SetCookie<'_>> {
     let is_text = |byte: &u8| !byte.is_ascii_control() || *byte == b'\t';
-    if set_cookie.len() > COOKIE_BYTES_MAX || !set_cookie.iter().all(is_text) {
+    if !set_cookie.iter().all(is_text) {
         return None;
     }
     let mut parts = set_cookie.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
     let (name, value) = pair(parts.next()?)?;
-    if name.is_empty() {
+    if name.is_empty() || name.len() + value.len() > COOKIE_BYTES_MAX {
         return None;
     }
     let mut asked = SetCookie {
@@ -178,7 +186,8 @@ fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<SetCookie<'_>> {
         until_realtime_ns: u64::MAX,
     };
     let mut has_max_age = false;
-    for (key, value) in parts.map(|part| pair(part).unwrap_or((part, b""))) {
+    let attributes = parts.map(|part| pair(part).unwrap_or((part, b"")));
+    for (key, value) in attributes.filter(|(_, value)| value.len() <= ATTRIBUTE_BYTES_MAX) {
         if key.eq_ignore_ascii_case(b"secure") {
             asked.is_secure = true;
         } else if key.eq_ignore_ascii_case(b"path") {
@@ -273,8 +282,38 @@ mod tests {
     #[test]
     fn cookies_are_sent_where_and_while_they_are_valid() {
         let long = format!("a={}", "x".repeat(COOKIE_BYTES_MAX));
+        let longest = format!("a={}", "x".repeat(COOKIE_BYTES_MAX - 1));
+        let with_attributes = format!("{longest}; Path=/; HttpOnly; SameSite=Lax; Max-Age=10");
+        let long_attribute = format!("a=1; Path=/{}", "x".repeat(ATTRIBUTE_BYTES_MAX));
         type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, u64, &'a str);
-        let rows: [Row; 17] = [
+        let rows: [Row; 22] = [
+            ("the longest", &[("/", &with_attributes)], "/", 0, &longest),
+            ("a long attribute", &[("/", &long_attribute)], "/", 0, "a=1"),
+            (
+                "of the domain and of the host",
+                &[
+                    ("/", "a=1; Domain=shop.test"),
+                    ("/", "a=2"),
+                    ("/", "a=3; Domain=.www.shop.test"),
+                ],
+                "/",
+                0,
+                "a=1; a=2; a=3",
+            ),
+            (
+                "of the host's own domain and of the host",
+                &[("/", "a=1; Domain=www.shop.test"), ("/", "a=2"), ("/", "a=3")],
+                "/",
+                0,
+                "a=1; a=3",
+            ),
+            (
+                "taken back for the host alone",
+                &[("/", "a=1; Domain=www.shop.test"), ("/", "a=2"), ("/", "a=; Max-Age=0")],
+                "/",
+                0,
+                "a=1",
+            ),
             ("one", &[("/", "a=1")], "/", 0, "a=1"),
             ("two", &[("/", "a=1"), ("/", "b=2")], "/x?y", 0, "a=1; b=2"),
             ("the same again", &[("/", "a=1"), ("/", "a=2; HttpOnly")], "/", 0, "a=2"),

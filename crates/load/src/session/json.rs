@@ -4,6 +4,7 @@
 mod syntax;
 
 use crate::quantity::{ParseError, error, quoted};
+use memchr::memchr;
 pub(crate) use syntax::JsonSyntax;
 
 /// A value longer than this is not kept.
@@ -489,8 +490,34 @@ fn unescape(inside: &[u8]) -> Option<Vec<u8>> {
     quoted.push(b'"');
     quoted.extend_from_slice(inside);
     quoted.push(b'"');
+    replace_lone_surrogates(&mut quoted);
     let text: Option<String> = serde_json::from_slice(&quoted).ok();
     text.map(String::into_bytes)
+}
+
+/// Replaces escapes of half a surrogate pair by that of U+FFFD. The grammar permits them (RFC 8259
+/// §8.2), and no text has them.
+pub(crate) fn replace_lone_surrogates(json: &mut [u8]) {
+    let unit = |json: &[u8], at: usize| {
+        let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut at = 0;
+    while let Some(next) = json.get(at..).and_then(|rest| memchr(b'\\', rest)) {
+        at += next;
+        at += match unit(json, at) {
+            Some(0xd800..0xdc00)
+                if unit(json, at + 6).is_some_and(|low| (0xdc00..0xe000).contains(&low)) =>
+            {
+                12
+            }
+            Some(0xd800..0xe000) => {
+                json[at + 2..at + 6].copy_from_slice(b"fffd");
+                6
+            }
+            _ => 2,
+        };
+    }
 }
 
 #[cfg(test)]

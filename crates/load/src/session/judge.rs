@@ -135,7 +135,11 @@ impl Match {
     }
 
     /// What is expected of `source`, in words. `show` shows a template, filled.
-    pub(super) fn told(&self, source: &str, show: &mut impl FnMut(&Template) -> String) -> String {
+    pub(super) fn description(
+        &self,
+        source: &str,
+        show: &mut impl FnMut(&Template) -> String,
+    ) -> String {
         let (is, not) = match self {
             Match::Not(of) => (&**of, " not"),
             is => (is, ""),
@@ -155,7 +159,7 @@ impl Match {
                 };
                 format!("{source}{not} to be {words} {}", show(to))
             }
-            Match::Not(of) => of.told(source, show),
+            Match::Not(of) => of.description(source, show),
         }
     }
 }
@@ -317,7 +321,7 @@ mod tests {
             let show = &mut |template: &Template| {
                 format!("'{}'", String::from_utf8_lossy(&fill(template)))
             };
-            assert_eq!(is.told("X", show), words);
+            assert_eq!(is.description("X", show), words);
         }
     }
 

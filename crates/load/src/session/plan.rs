@@ -317,10 +317,10 @@ impl Redirected {
     /// §15.4): what became a GET stays one.
     pub fn after(self, status: u16, sent: u32) -> Option<u32> {
         match status {
-            301 | 302 | 303 | 307 | 308 if sent == self.get => Some(self.get),
+            300..=303 | 307 | 308 if sent == self.get => Some(self.get),
             303 => Some(self.get),
             301 | 302 if self.is_post => Some(self.get),
-            301 | 302 | 307 | 308 => Some(self.same),
+            300..=302 | 307 | 308 => Some(self.same),
             _ => None,
         }
     }

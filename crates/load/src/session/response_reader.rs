@@ -285,7 +285,7 @@ impl ResponseReaders {
     }
 
     /// What was found in the last response to a session, which has ended.
-    pub(super) fn found(&self, session: u32) -> ReadResponse<'_> {
+    pub(super) fn last_response(&self, session: u32) -> ReadResponse<'_> {
         let reading = &self.readings[session as usize];
         ReadResponse { reading, probes: &self.probes[reading.request as usize] }
     }

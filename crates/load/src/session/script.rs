@@ -1,5 +1,6 @@
 //! Users that a script in JavaScript describes: what a run needs to know of it.
 
+use crate::quantity::UserStage;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ pub struct ScriptPlan {
     pub files: BTreeMap<String, Vec<u8>>,
     /// `__ENV`.
     pub env: BTreeMap<String, String>,
+    /// Variables of `__ENV` that a kind of session has beside these, by its number.
+    pub envs: Vec<BTreeMap<String, String>>,
     /// The exported function of each kind of session, by its number.
     pub functions: Vec<String>,
     /// `exec.scenario` of each kind of session, by its number: name and executor.
@@ -33,12 +36,82 @@ pub struct ScriptPlan {
     pub body_max: u64,
     /// Most requests of a user under way at once, and most to one server.
     pub batch: (u32, u32),
-    /// Iterations that each user has, where that is said.
-    pub iterations_each: Option<u64>,
+    /// In a closed loop each user keeps its kind of session.
+    pub users_keep_scenarios: bool,
+    /// Where the load of the kinds differs and has stages, that of each, by its number.
+    pub groups: Vec<ScriptGroup>,
+    /// How long after the end of the window an iteration under way goes on. What it does there is
+    /// not measured.
+    pub graceful_stop: Nanos,
+    /// Servers of the target that are asked for a connection before the load: the first ones. To
+    /// further ones a request may go, or not.
+    pub servers_asked: u16,
     /// The longest that `setup` and `teardown` may take.
     pub around_max: (Nanos, Nanos),
     /// Cookies are kept from one iteration to the next.
     pub keeps_cookies: bool,
     /// Whether a user ever has several requests under way.
     pub is_parallel: bool,
+}
+
+/// The load of one kind of session among several.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScriptGroup {
+    /// Users at the most; none in an open loop.
+    pub users: u32,
+    /// Users over time; in an open loop rates, in a unit that all groups have.
+    pub stages: Vec<UserStage>,
+    /// Iterations of all users together; `None`: as many as there is time for.
+    pub iterations: Option<u64>,
+    /// Each user has an equal part of the iterations, instead of taking from what is left.
+    pub is_each: bool,
+}
+
+impl ScriptPlan {
+    /// The group of a user, and its number there, where users have groups.
+    pub fn group_of(&self, user: u64) -> Option<(usize, u32)> {
+        let mut first = 0;
+        self.groups.iter().zip(0..).find_map(|(group, number)| {
+            let rank = user.checked_sub(first)?;
+            first += u64::from(group.users);
+            (rank < u64::from(group.users)).then_some((number, rank as u32))
+        })
+    }
+
+    /// The group of an iteration that begins at a time in an open loop, by a number drawn between
+    /// 0 and 1.
+    pub fn group_at(&self, at: Nanos, drawn: f64) -> Option<usize> {
+        let rates = || self.groups.iter().map(|group| UserStage::at(&group.stages, at));
+        let mut left = drawn * rates().sum::<f64>();
+        rates().position(|rate| {
+            left -= rate;
+            rate > 0.0 && left < 0.0
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_iterations_have_groups() {
+        let stage = |from, to, s| UserStage { from, to, length: Nanos::from_secs(s) };
+        let group = |users, stages| ScriptGroup { users, stages, ..ScriptGroup::default() };
+        let groups =
+            vec![group(2, vec![stage(10, 10, 2)]), group(3, vec![stage(0, 0, 1), stage(0, 20, 2)])];
+        let plan = ScriptPlan { groups, ..ScriptPlan::default() };
+        let all: Vec<_> = (0..6).map(|user| plan.group_of(user)).collect();
+        let second = |rank| Some((1, rank));
+        assert_eq!(all, [Some((0, 0)), Some((0, 1)), second(0), second(1), second(2), None]);
+        for (ms, drawn, want) in [
+            (0, 0.99, Some(0)),
+            (1_500, 0.6, Some(0)),
+            (1_500, 0.7, Some(1)),
+            (2_500, 0.0, Some(1)),
+            (3_500, 0.5, None),
+        ] {
+            assert_eq!(plan.group_at(Nanos::from_millis(ms), drawn), want, "{ms} {drawn}");
+        }
+    }
 }

@@ -100,6 +100,13 @@ impl Users {
         kind.min(self.weights.len() - 1) as u16
     }
 
+    /// The kind of session of the user of this number among all, where each keeps its kind: as many
+    /// users have each as the weights say.
+    pub fn kind_of(&self, user: u64) -> u16 {
+        let total = self.weights.last().copied().unwrap_or_default().max(1);
+        self.weights.partition_point(|&sum| sum <= user % total) as u16
+    }
+
     /// Deals the next record of a data set; `None` if none is left. The warm-up uses up no unique
     /// record. It deals them from the last one on backwards, so that the measured time comes to
     /// these last. After the first it begins again with the last.

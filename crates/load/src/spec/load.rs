@@ -4,7 +4,7 @@
 use super::{EngineOptions, RetryPolicy, SentinelSpec, Target};
 use crate::arrival::{ArrivalLaw, Arrivals};
 use crate::law::Law;
-use crate::quantity::{Rate, Share};
+use crate::quantity::{Rate, Share, UserStage};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -29,20 +29,13 @@ pub enum Load {
 }
 
 impl Load {
-    /// Whether operations start whatever became of the earlier ones: then their pacing is recorded,
-    /// and a completion counts where it falls.
+    /// Whether operations start whatever became of the earlier ones: then their pacing is recorded.
     pub fn is_open_loop(&self) -> bool {
         match self {
             Load::Open(_) => true,
             Load::Closed { .. } => false,
             Load::Overload(load) => !matches!(load.scheme, ConnectScheme::Simple { .. }),
         }
-    }
-
-    /// Whether a completion counts where it falls, and not in proportion over the time that it
-    /// took.
-    pub fn counts_whole(&self) -> bool {
-        !matches!(self, Load::Closed { .. })
     }
 
     /// Mean rate and process, where a schedule starts the operations.
@@ -68,55 +61,6 @@ impl Load {
                 ConnectScheme::Scheduled { rate, .. } => Level::RatePerS(rate.per_s()),
             },
         }
-    }
-}
-
-/// A period in which the number of users is constant or changes linearly.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UserStage {
-    /// Users at its begin.
-    pub from: u32,
-    /// Users at its end.
-    pub to: u32,
-    /// Its length, above 0.
-    pub length: Nanos,
-}
-
-impl UserStage {
-    /// The first time at or after `now`, from the stage's begin on, at which there are `users`.
-    fn has(&self, users: u32, now: Nanos) -> Option<Nanos> {
-        let (from, to) = (f64::from(self.from), f64::from(self.to));
-        let length = self.length.0 as f64;
-        let at = |now: Nanos| from + (to - from) * (now.0 as f64 / length);
-        if now >= self.length {
-            None
-        } else if at(now) >= f64::from(users) {
-            Some(now)
-        } else if self.to > self.from && self.to >= users {
-            let due = (f64::from(users) - from) / (to - from) * length;
-            Some(Nanos(due.ceil() as u64).max(now).min(self.length))
-        } else {
-            None
-        }
-    }
-
-    /// The first time at or after `now` at which there are `users`; `None` if there never are. All
-    /// are there where there are no stages.
-    #[inline]
-    pub fn first(stages: &[UserStage], users: u32, now: Nanos) -> Option<Nanos> {
-        if stages.is_empty() { Some(now) } else { UserStage::first_of(stages, users, now) }
-    }
-
-    fn first_of(stages: &[UserStage], users: u32, now: Nanos) -> Option<Nanos> {
-        let mut begin = Nanos::ZERO;
-        for stage in stages {
-            let has = stage.has(users, now - begin);
-            if let Some(at) = has {
-                return Some(begin + at);
-            }
-            begin += stage.length;
-        }
-        None
     }
 }
 
@@ -273,6 +217,14 @@ impl TrialSpec {
     pub fn window_end(&self) -> Nanos {
         self.warmup + self.duration
     }
+
+    /// From when on no request begins: the end of the window, or of the time in which the users of
+    /// a script may end their iterations after it.
+    pub fn last_start(&self) -> Nanos {
+        let script = self.target.sessions.as_ref().and_then(|plan| plan.script.as_ref());
+        let script = script.filter(|_| self.operations_max.is_none());
+        self.window_end() + script.map_or(Nanos::ZERO, |script| script.graceful_stop)
+    }
 }
 
 /// The value that a trial of an experiment varies.
@@ -295,35 +247,4 @@ pub enum Level {
         /// From the service to the generator.
         down: u32,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn users_are_there_by_the_stages() {
-        let s = Nanos::from_secs;
-        let stage = |from, to, length| UserStage { from, to, length: s(length) };
-        let stages =
-            [stage(0, 4, 4), stage(4, 4, 2), stage(4, 0, 4), stage(0, 0, 5), stage(2, 2, 1)];
-        let first = |users, now| UserStage::first(&stages, users, s(now));
-        for (users, now, want) in [
-            (1, 0, Some(1)),
-            (4, 0, Some(4)),
-            (1, 3, Some(3)),
-            (4, 5, Some(5)),
-            (4, 6, Some(6)),
-            (4, 7, None),
-            (2, 8, Some(8)),
-            (2, 9, Some(15)),
-            (1, 10, Some(15)),
-            (3, 10, None),
-            (1, 16, None),
-            (5, 0, None),
-        ] {
-            assert_eq!(first(users, now), want.map(s), "{users} users from {now} s on");
-        }
-        assert_eq!(UserStage::first(&[], 9, s(3)), Some(s(3)));
-    }
 }

@@ -19,13 +19,12 @@ mod url;
 
 pub use crate::arrival::{ArrivalLaw, AskedArrival, parse_arrival};
 pub use crate::quantity::{
-    ParseError, Rate, Share, WorkerRange, parse_duration, parse_law, parse_list, parse_rate,
-    parse_rates,
+    ParseError, Rate, Share, UserStage, WorkerRange, parse_duration, parse_law, parse_list,
+    parse_rate, parse_rates,
 };
 pub use engine::{BackendChoice, EngineOptions, Margins, TimestampsChoice, WaitPolicy};
 pub use load::{
     CloseKind, ConnectScheme, Level, Load, OpenLoad, OverloadLoad, Pause, PauseKind, TrialSpec,
-    UserStage,
 };
 pub use protocol::*;
 pub use question::Question;

@@ -68,6 +68,9 @@
 //!
 //! [`Lanes`] stand beside a throttle where operations overlap. They bound the operations at once,
 //! make an exact number in all, and report an error in any of them at once.
+//!
+//! A **skipped** operation is never made, and the **shift** is by how much the schedule moved. An
+//! operation that is late by less than a gap is only late.
 
 mod lanes;
 #[cfg(test)]

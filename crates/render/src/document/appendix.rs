@@ -72,9 +72,9 @@ fn thresholds(report: &Report) -> Vec<Fact> {
             (true, true) if report.verdict == Verdict::Invalid => (Ink::Plain, "kept"),
             (true, true) => (Ink::Good, "kept"),
         };
-        let all =
+        let lines =
             [&threshold.crossed, &threshold.undecided, &threshold.undetermined, &threshold.kept];
-        let lines: Vec<&str> = all.into_iter().flatten().map(String::as_str).collect();
+        let lines: Vec<&str> = lines.into_iter().flatten().map(String::as_str).collect();
         let line = Line::of(ink, word).with(Ink::Plain, format!("  {}", lines.join("; ")));
         (threshold.expression.clone(), line)
     };
@@ -170,8 +170,8 @@ pub fn quoted(word: &str) -> String {
 }
 
 fn literal(word: &str) -> String {
-    let harmless = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(harmless) {
+    let is_harmless = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_harmless) {
         word.to_string()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))

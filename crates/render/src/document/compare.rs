@@ -107,7 +107,7 @@ fn table(rows: &[ComparisonRow]) -> Table {
     table.right("A", |r| figure(&r.unit, r.a));
     table.right("B", |r| figure(&r.unit, r.b));
     table.right("B/A", |r| match r.ratio {
-        Some(of) => Line::plain(format!("×{}", ratio(of))),
+        Some(b_over_a) => Line::plain(format!("×{}", ratio(b_over_a))),
         None => dim(MISSING.to_owned()),
     });
     table.right("95 %", |r| {
@@ -158,8 +158,8 @@ fn plot(title: &str, rows: &[&ComparisonRow], name: fn(&ComparisonRow) -> String
     let [low, high] = span(bounds.chain([0.9, 1.1]))?;
     let x = Scale::logarithmic(low / 1.02, high * 1.02, Unit::Number, "B/A");
     let points = |is_significant: bool| -> Vec<Point> {
-        let such = (0..).zip(rows).filter(|(_, r)| r.significant == is_significant);
-        such.map(|(i, r)| Point::with(r.ratio.unwrap_or(f64::NAN), f64::from(i), r.ratio_ci95))
+        let rows = (0..).zip(rows).filter(|(_, r)| r.significant == is_significant);
+        rows.map(|(i, r)| Point::with(r.ratio.unwrap_or(f64::NAN), f64::from(i), r.ratio_ci95))
             .collect()
     };
     let names = rows.iter().map(|row| name(row));
@@ -198,11 +198,8 @@ pub(super) fn figure(unit: &str, value: Option<f64>) -> String {
 }
 
 /// Two digits after the point, more significant ones where that is next to nothing.
-fn ratio(of: f64) -> String {
-    match of {
-        of if (0.1..100.0).contains(&of) => format!("{of:.2}"),
-        of => number(of),
-    }
+fn ratio(value: f64) -> String {
+    if (0.1..100.0).contains(&value) { format!("{value:.2}") } else { number(value) }
 }
 
 /// `0.03`, `<0.001`

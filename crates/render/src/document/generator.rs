@@ -26,7 +26,11 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
     doc.facts(generator_facts(&t.generator));
     if !t.kernel.is_empty() {
         let counters = plural(t.kernel.len() as u64, "counter");
-        let table = Block::Table("Kernel counters".to_owned(), kernel_table(t));
+        let rows: Vec<(&String, &i64)> = t.kernel.iter().collect();
+        let mut table = TableOf::new(&rows);
+        table.left("", |(name, _)| name.as_str());
+        table.right("", |(_, n)| signed_count(**n));
+        let table = Block::Table("Kernel counters".to_owned(), table.done());
         let title = format!("Kernel: {counters} that moved");
         doc.push(Block::Folded(title, vec![table]));
     }
@@ -92,14 +96,6 @@ fn waiting(wait: &WaitReport) -> String {
     text
 }
 
-fn kernel_table(t: &TrialReport) -> Table {
-    let counters: Vec<(&String, &i64)> = t.kernel.iter().collect();
-    let mut table = TableOf::new(&counters);
-    table.left("", |(name, _)| name.as_str());
-    table.right("", |(_, n)| signed_count(**n));
-    table.done()
-}
-
 /// Pacing error, if there was a schedule.
 pub(super) fn pacing_facts(o: &OfferedReport) -> Option<Fact> {
     let is_paced = o.asked_per_s.is_some() || o.pacing_error_ns.max > Some(0);
@@ -115,16 +111,16 @@ pub(super) fn stall_facts(o: &OfferedReport) -> Option<Fact> {
 pub(super) fn gap_facts(o: &OfferedReport) -> Vec<Fact> {
     let mut facts = Vec::new();
     let cv = o.gap_cv.map(|cv| format!("coefficient of variation {}", number(cv)));
-    let asked = o.recorded.as_ref().and_then(|recorded| recorded.gap_cv);
-    let asked = asked.map(|cv| format!("asked {}", number(cv)));
+    let asked_cv = o.recorded.as_ref().and_then(|recorded| recorded.gap_cv);
+    let asked_cv = asked_cv.map(|cv| format!("asked {}", number(cv)));
     let ks = o.ks_p_value.map(|p| format!("Kolmogorov-Smirnov p {}", number(p)));
-    let gaps: Vec<String> = cv.into_iter().chain(asked).chain(ks).collect();
+    let gaps: Vec<String> = cv.into_iter().chain(asked_cv).chain(ks).collect();
     if !gaps.is_empty() {
         facts.push(fact("gaps", gaps.join(", ")));
     }
     let asked = o.recorded.as_ref().map(|recorded| &recorded.dispersion);
-    for (name, of) in [("dispersion", o.dispersion.as_ref()), ("dispersion asked", asked)] {
-        let Dispersion { ms1, ms10, ms100, s1 } = of.cloned().unwrap_or_default();
+    for (name, dispersion) in [("dispersion", o.dispersion.as_ref()), ("dispersion asked", asked)] {
+        let Dispersion { ms1, ms10, ms100, s1 } = dispersion.cloned().unwrap_or_default();
         let scales = [("1 ms", ms1), ("10 ms", ms10), ("100 ms", ms100), ("1 s", s1)];
         let known = scales.into_iter().filter_map(|(t, d)| Some(format!("{} in {t}", number(d?))));
         let known: Vec<String> = known.collect();
@@ -141,28 +137,28 @@ pub(super) fn quantiles(q: &QuantilesReport) -> String {
     named.map(|(name, ns)| format!("{name} {}", known(ns, time_short))).join(", ")
 }
 
-/// Agents up to which all are shown. Of more, those that did not do their part, …
+/// Largest number of agents that are all shown. Of more, those that did not do their part, …
 const AGENTS_SHOWN: usize = 12;
 /// … up to this many, …
 const OFF_SHOWN: usize = 50;
-/// … and so many of the slowest and of the fastest of the others.
+/// … and this many of the slowest and of the fastest of the others.
 const EXTREMES_SHOWN: usize = 4;
 
-/// Adds the agents of a trial that a fleet made. `of` names the trial among several.
-pub(super) fn show_agents(doc: &mut Document, trial: &TrialReport, of: &str) {
+/// Adds the agents of a trial that a fleet made. `label` names the trial among several.
+pub(super) fn show_agents(doc: &mut Document, trial: &TrialReport, label: &str) {
     let Some(http) = trial.http().filter(|http| !http.agents.is_empty()) else {
         return;
     };
     let agents = &http.agents;
     let number = plural(agents.len() as u64, "agent");
-    let mut made = match of {
+    let mut remark = match label {
         "" => format!("{number} made the load together"),
-        of => format!("{of} made by {number}"),
+        label => format!("{label} made by {number}"),
     };
     if let Some(skew_ns) = http.agents_skew_ns_max {
-        made += &format!(", begun within {} of each other", time_short(skew_ns));
+        remark += &format!(", begun within {} of each other", time_short(skew_ns));
     }
-    doc.section("Agents", made);
+    doc.section("Agents", remark);
     let is_ahead =
         |a: &&AgentMeasured| a.clock.is_some_and(|c| c.agrees_with_chrony == Some(false));
     let ahead: Vec<&str> = agents.iter().filter(is_ahead).map(|a| a.agent.as_str()).collect();

@@ -16,8 +16,8 @@ pub(crate) fn is_of_others(report: &Report) -> bool {
 
 /// The target of the command as the user wrote it; may be empty.
 pub(crate) fn target(report: &Report) -> &str {
-    let of = |key| report.spec.get(key).and_then(Value::as_str);
-    of("target").or_else(|| of("url")).or_else(|| of("file")).unwrap_or_default()
+    let text = |key| report.spec.get(key).and_then(Value::as_str);
+    text("target").or_else(|| text("url")).or_else(|| text("file")).unwrap_or_default()
 }
 
 /// Verdict and result as words: PASSED only where something was asked. An analysis of numbers from
@@ -78,8 +78,8 @@ impl DocumentHead {
         let target = target(report);
         let space = if target.is_empty() { "" } else { " " };
         let words = verdicts(report);
-        let said: Vec<&str> = words.iter().map(|(_, word)| *word).collect();
-        let colon = if said.is_empty() { "" } else { ": " };
+        let verdicts: Vec<&str> = words.iter().map(|(_, word)| *word).collect();
+        let colon = if verdicts.is_empty() { "" } else { ": " };
         let command = number::words(&report.command.to_string());
         // Without a measurement they are the answer.
         let failures =
@@ -89,7 +89,7 @@ impl DocumentHead {
             reasons.insert(0, ("INVALID", invalid_because(report)));
         }
         DocumentHead {
-            title: format!("knee {command}{space}{target}{colon}{}", said.join(", ")),
+            title: format!("knee {command}{space}{target}{colon}{}", verdicts.join(", ")),
             words: words.into_iter().map(|(i, w)| (i, w.to_owned())).collect(),
             answer: first_words(report, answer),
             made: format!("knee {}{space}{target}{remark}", report.command),
@@ -136,8 +136,8 @@ pub(crate) fn left_out(report: &Report) -> Vec<Fact> {
 }
 
 /// Sign, ink and word of a severity.
-pub(crate) fn severity(of: Severity) -> (char, Ink, &'static str) {
-    match of {
+pub(crate) fn severity(severity: Severity) -> (char, Ink, &'static str) {
+    match severity {
         Severity::Error => ('✗', Ink::Bad, "Error"),
         Severity::Warning => ('!', Ink::Warn, "Warning"),
         Severity::Info => ('•', Ink::Strong, "Note"),

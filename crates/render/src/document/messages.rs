@@ -31,7 +31,7 @@ pub(super) fn show_key_figures(doc: &mut Document, messages: Option<&MessagesRep
     if messages.streams > 0 {
         doc.table("Messages", table(messages, |key| KEY_FIGURES.contains(&key)));
     }
-    let others = [messages.sent.is_some(), !messages.apis.is_empty()];
+    let others = [messages.sent.is_some(), api_fact(messages).is_some()];
     let shown = FACTS_OF_SCREEN + others.into_iter().filter(|is_shown| *is_shown).count();
     doc.facts(facts(messages).into_iter().take(shown));
 }
@@ -99,9 +99,9 @@ fn table(messages: &MessagesReport, is_shown: impl Fn(&str) -> bool) -> Table {
     let mut table = TableOf::new(&rows);
     table.left("", |figure| Line::of(Ink::Dim, figure.title));
     let titles = [first_message(messages), "gap", "per message", "per token", "stream", "answer"];
-    for ((of, ..), title) in TimesOf::MESSAGES.into_iter().zip(titles) {
+    for ((kind, ..), title) in TimesOf::MESSAGES.into_iter().zip(titles) {
         let none = TimesReport::default();
-        let Some(times) = of.of(&none, Some(messages)) else {
+        let Some(times) = kind.of(&none, Some(messages)) else {
             continue;
         };
         table.right(title, |figure| stated(figure.stated(times), time));
@@ -157,13 +157,16 @@ fn facts(messages: &MessagesReport) -> Vec<Fact> {
     facts
 }
 
-/// The APIs of the streams, and how knee came to them.
+/// The APIs of the streams, and whether they were asked for or detected.
 fn api_fact(messages: &MessagesReport) -> Option<Fact> {
+    if messages.api_is_unknown {
+        return Some(fact("stream API", "not known: each message counts as output"));
+    }
     let named = |(name, streams): (&String, &u64)| match messages.apis.len() {
         1 => name.clone(),
         _ => format!("{name} ({} streams)", count(*streams)),
     };
     let names: Vec<String> = messages.apis.iter().map(named).collect();
-    let how = if messages.api_is_asked { "as asked" } else { "by the first messages" };
-    (!names.is_empty()).then(|| fact("stream API", format!("{}, {how}", names.join(", "))))
+    let source = if messages.api_is_asked { "as asked" } else { "by the first messages" };
+    (!names.is_empty()).then(|| fact("stream API", format!("{}, {source}", names.join(", "))))
 }

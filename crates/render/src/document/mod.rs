@@ -1,5 +1,11 @@
 //! A report as a document: its content in order, independent of output forms. This module puts each
 //! kind of report together once; the painters `text`, `html` and `markdown` write it.
+//!
+//! It has a head with verdicts and answer, findings, sections of facts, tables, figures and notes,
+//! and an appendix with the command that repeats the run. Each kind of report has a file or folder.
+//! `TableOf` makes a table of rows with one call for each column. A block may be for one form only
+//! (`Medium`): the page, lines of characters, or the first screen, which shows the blocks that
+//! `show_key_figures` of each experiment marks for it.
 
 pub(crate) mod appendix;
 mod compare;
@@ -47,7 +53,7 @@ pub(crate) struct Document {
     pub sections: Vec<DocumentSection>,
     /// Index of the first section of the appendix: command, options, host.
     pub appendix_at: usize,
-    /// Lines available for the first screen; `None` where the whole is shown at once.
+    /// Lines available for the first screen; `None` if the whole is shown at once.
     pub screen_lines: Option<usize>,
     medium: Option<Medium>,
 }
@@ -84,11 +90,10 @@ pub(crate) struct DocumentSection {
 impl DocumentSection {
     /// The blocks that a form shows.
     pub(crate) fn blocks_for(&self, medium: Medium) -> impl Iterator<Item = &Block> {
-        let is_shown = move |of: &Option<Medium>| match of {
+        let shown = self.blocks.iter().filter(move |(only, _)| match only {
             None => medium != Medium::Screen,
-            Some(of) => *of == medium,
-        };
-        let shown = self.blocks.iter().filter(move |(of, _)| is_shown(of));
+            Some(only) => *only == medium,
+        });
         shown.map(|(_, block)| block)
     }
 }
@@ -312,8 +317,8 @@ fn answer_of(report: &Report) -> String {
 
 /// The remark on the run behind the command.
 fn remark_of(report: &Report) -> String {
-    let several = |n: usize, noun: &str| format!(", {}", plural(n as u64, noun));
-    let trials = || several(report.trials.len(), "trial");
+    let counted = |n: usize, noun: &str| format!(", {}", plural(n as u64, noun));
+    let trials = || counted(report.trials.len(), "trial");
     let one_or_several = |done: &str| match report.trials.as_slice() {
         [only] => format!(", {}, {done} for {}", only.label, time_short(only.duration_ns)),
         _ => trials(),
@@ -324,8 +329,8 @@ fn remark_of(report: &Report) -> String {
         Conclusion::Run(_) => one_or_several("measured"),
         Conclusion::Overload(_) | Conclusion::Recover(_) => trials(),
         Conclusion::Udp(_) => one_or_several("sent"),
-        Conclusion::Latency(c) => several(c.scenarios.len(), "scenario"),
-        Conclusion::Throttle(c) => several(c.table.len() + c.rates.len(), "row"),
+        Conclusion::Latency(c) => counted(c.scenarios.len(), "scenario"),
+        Conclusion::Throttle(c) => counted(c.table.len() + c.rates.len(), "row"),
     }
 }
 

@@ -29,8 +29,8 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     let arriving = [simple(c), sclients(c)];
     doc.plots(arriving.into_iter().flatten(), Layout::Pairs);
     doc.plots(served(c), Layout::Wide);
-    let taken = taken(report, c);
-    doc.facts(facts(c, taken));
+    let replaced_when = replaced_when(report, c);
+    doc.facts(facts(c, replaced_when));
     doc.facts(head::left_out(report));
     let by_schedule = report.trials.iter().any(is_scheduled);
     if !c.sclients.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
         let ends = ends(c, by_schedule);
         doc.only(Medium::Page, |doc| doc.plots([ends], Layout::Wide));
         doc.table(title, sclients_table(c));
-        doc.note(sclients_notes(c, by_schedule, taken));
+        doc.note(sclients_notes(c, by_schedule, replaced_when));
     }
     if !c.simple.is_empty() {
         doc.section("Simple clients", "per second; each waits for its answer");
@@ -76,8 +76,8 @@ fn show_key_figures(doc: &mut Document, c: &OverloadConclusion) {
     }
 }
 
-/// The word for connects that S-Clients replace before the timeout T.
-fn taken(report: &Report, c: &OverloadConclusion) -> &'static str {
+/// When S-Clients replace a connect before the timeout T.
+fn replaced_when(report: &Report, c: &OverloadConclusion) -> &'static str {
     if report.trials.iter().any(|t| t.sessions().is_some()) {
         "established"
     } else if c.is_of_datagrams() {
@@ -88,14 +88,15 @@ fn taken(report: &Report, c: &OverloadConclusion) -> &'static str {
 }
 
 /// The figures of the whole experiment.
-fn facts(c: &OverloadConclusion, taken: &str) -> Vec<Fact> {
+fn facts(c: &OverloadConclusion, replaced_when: &str) -> Vec<Fact> {
     let mut facts = vec![fact("capacity", rate(c.capacity_per_s))];
     if let (Some(slope), Some(r2)) = (c.slope_per_descriptor, c.r_squared) {
         let (slope, r2) = (fixed(slope, 3), r_squared(r2));
-        let mut line = Line::plain(format!("{taken} + {slope}/s for each descriptor, R² {r2}"));
+        let mut line =
+            Line::plain(format!("{replaced_when} + {slope}/s for each descriptor, R² {r2}"));
         if let Some(deviation) = c.deviation_percent {
             let (off, patience) = (percent(deviation), time_short(c.connect_timeout_ns));
-            let text = format!(" (at most {off} off {taken} + D/T, with T = {patience})");
+            let text = format!(" (at most {off} off {replaced_when} + D/T, with T = {patience})");
             line.push(Ink::Dim, text);
         }
         facts.push(fact(if c.is_of_datagrams() { "request rate" } else { "SYN rate" }, line));
@@ -220,15 +221,15 @@ fn add_level<T>(
 }
 
 /// The legend of the table of S-Clients.
-fn sclients_notes(c: &OverloadConclusion, by_schedule: bool, taken: &str) -> String {
+fn sclients_notes(c: &OverloadConclusion, by_schedule: bool, replaced_when: &str) -> String {
     let rows: &[SClientRow] = &c.sclients;
     let offered = if by_schedule {
         "offered: as scheduled".to_owned()
     } else {
-        format!("offered: {taken} + D/T")
+        format!("offered: {replaced_when} + D/T")
     };
     let mut notes = vec![offered.as_str()];
-    if taken == "established" {
+    if replaced_when == "established" {
         notes.push("served: sessions that came to their end");
     }
     if !c.is_of_datagrams() {
@@ -365,9 +366,9 @@ pub(super) fn served(c: &OverloadConclusion) -> Option<Plot> {
     let simple: Vec<Point> = simple.collect();
     let sclients = c.sclients.iter().map(|r| served_at(r.offered_per_s, &r.row));
     let sclients: Vec<Point> = sclients.collect();
-    let all = || simple.iter().chain(&sclients);
-    let x = Scale::from_zero(all().map(|p| p.x), Unit::PerS, "offered");
-    let most = scale::top(all().map(|p| p.y).chain([c.capacity_per_s]));
+    let points = || simple.iter().chain(&sclients);
+    let x = Scale::from_zero(points().map(|p| p.x), Unit::PerS, "offered");
+    let most = scale::top(points().map(|p| p.y).chain([c.capacity_per_s]));
     let y = Scale::from_zero([1.1 * most], Unit::PerS, "served");
     let plot = Plot::new("Served against offered", x, y)
         .high(180)
@@ -392,8 +393,8 @@ pub(super) fn ends(c: &OverloadConclusion, by_schedule: bool) -> Plot {
     plot.height = plot.height.max(48);
     let mut begins = vec![0.0; rows.len()];
     let mut tones = TONES.into_iter().cycle();
-    let others = Outcome::ALL.into_iter().filter(|o| *o != Outcome::Served);
-    for outcome in [Outcome::Served].into_iter().chain(others) {
+    let failures = Outcome::ALL.into_iter().filter(|o| *o != Outcome::Served);
+    for outcome in [Outcome::Served].into_iter().chain(failures) {
         if rows.iter().all(|r| r.row.outcomes.count(outcome) == 0) {
             continue;
         }

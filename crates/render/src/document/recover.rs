@@ -47,9 +47,9 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &RecoverConclusion) {
     if let Some(requests) = trial.requests() {
         sessions::show_request_counts(doc, requests);
     }
-    if let Some(seen) = trial.observed() {
-        doc.section("At the server", traffic::observation_source(seen));
-        doc.facts(traffic::observed_facts(seen));
+    if let Some(observed) = trial.observed() {
+        doc.section("At the server", traffic::observation_source(observed));
+        doc.facts(traffic::observed_facts(observed));
     }
     generator::show_agents(doc, trial, "");
     generator::show(doc, trial);
@@ -90,12 +90,12 @@ fn phased(plot: Plot, c: &RecoverConclusion) -> Plot {
 
 fn response_times(trial: &TrialReport, requests: &AttemptsReport) -> Plot {
     let intervals = trial.intervals.as_slice();
-    let all = intervals.iter().flat_map(|i| [i.p50_ns, i.p99_ns]);
+    let times = intervals.iter().flat_map(|i| [i.p50_ns, i.p99_ns]);
     let answered = requests.sentinels.iter().filter(|s| s.end == SentinelEnd::Answered);
     let waits: Vec<Point> =
         answered.map(|s| Point::new(s.began_ns as f64, s.wait_ns as f64)).collect();
-    let highest = all.map(or_gap).chain(waits.iter().map(|point| point.y));
-    let y = Scale::fitting(highest, Unit::Time, "response time");
+    let values = times.map(or_gap).chain(waits.iter().map(|point| point.y));
+    let y = Scale::fitting(values, Unit::Time, "response time");
     let p99 = PlotSeries::step("p99", stair(intervals, |i| or_gap(i.p99_ns))).toned(Tone::Second);
     let plot = Plot::new("Response time of attempts", time_scale(intervals), y)
         .zooming()

@@ -59,9 +59,9 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     let plots = pacing(t).into_iter().chain(dispersion(&t.offered));
     doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
     doc.facts(load_facts(&t.offered));
-    if let Some(seen) = &http.observed {
-        doc.section("At the server", traffic::observation_source(seen));
-        doc.facts(traffic::observed_facts(seen));
+    if let Some(observed) = &http.observed {
+        doc.section("At the server", traffic::observation_source(observed));
+        doc.facts(traffic::observed_facts(observed));
     }
     generator::show_agents(doc, t, "");
     generator::show(doc, t);
@@ -95,6 +95,12 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     } else {
         "no errors".to_string()
     };
+    let failed = |t: &TrialReport| Some(t.sessions()?.script.as_ref()?.failed).filter(|n| *n > 0);
+    let errors = match report.trials.iter().find_map(failed).unwrap_or(0) {
+        0 => errors,
+        1 => format!("{errors}, 1 iteration failed").replace("no errors, ", ""),
+        n => format!("{errors}, {} iterations failed", count(n)).replace("no errors, ", ""),
+    };
     let some_ended = report.trials.iter().any(|t| t.completed > 0);
     let per_s = c.throughput_per_s.filter(|per_s| *per_s > 0.0);
     let achieved = |per_s| stated(c.throughput_is.of(per_s), rate);
@@ -106,8 +112,8 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
         (Some(per_s), _) if let Some(sessions) = &of_sessions => {
             format!("{sessions}, {} requests", rate(per_s))
         }
-        (Some(per_s), Some(of)) => {
-            format!("Served {} of {}/s asked{limited}", achieved(per_s), asked(of))
+        (Some(per_s), Some(asked_per_s)) => {
+            format!("Served {} of {}/s asked{limited}", achieved(per_s), asked(asked_per_s))
         }
         (Some(per_s), None) => achieved(per_s) + limited + &over_repeats(c),
         (None, _) if let Some(range) = range => stated(range, rate),
@@ -119,8 +125,8 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     parts.extend(messages.into_iter().flat_map(messages::answer));
     let served = report.trials.first().and_then(TrialReport::served_of_few);
     let of_served = if served.is_some() { " of what was served" } else { "" };
-    let of_responses = [("p50", c.p50_ns), ("p99", c.p99_ns)];
-    for (name, value) in of_responses.into_iter().filter(|_| messages.is_none()) {
+    let times = [("p50", c.p50_ns), ("p99", c.p99_ns)];
+    for (name, value) in times.into_iter().filter(|_| messages.is_none()) {
         let figure = match report.trials.first() {
             Some(trial) => served.unwrap_or(&trial.response_time_ns).figure(name),
             None => value.map_or(Figure::Absent, Figure::Exactly),
@@ -269,7 +275,7 @@ fn show_key_figures(doc: &mut Document, report: &Report, c: &RunConclusion) {
     if t.response_time_ns.count > 0 {
         doc.table("Response and service time", key_times_table(t));
     }
-    timing::show_sentence(doc, t);
+    timing::show_slowest_sentence(doc, t);
     let Some(http) = t.http() else {
         return;
     };

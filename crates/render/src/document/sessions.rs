@@ -45,25 +45,25 @@ fn completed(sessions: &SessionsReport) -> Option<Fact> {
 
 /// Adds the sessions of several trials, a row for each trial and kind.
 pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
-    let all: Vec<(&str, &SessionsReport)> =
+    let reports: Vec<(&str, &SessionsReport)> =
         trials.iter().filter_map(|t| Some((t.label.as_str(), t.sessions()?))).collect();
-    let kinds = all.iter();
-    let kinds = kinds.flat_map(|(label, of)| of.kinds.iter().map(|kind| (*label, kind)));
+    let kinds = reports.iter();
+    let kinds = kinds.flat_map(|(label, r)| r.kinds.iter().map(|kind| (*label, kind)));
     let kinds: Vec<_> = kinds.collect();
     if kinds.is_empty() {
         return;
     }
     doc.section("Sessions", "from the intended begin, pauses included");
     doc.table("Sessions", table(&kinds));
-    let groups = all.iter();
-    let groups = groups.flat_map(|(label, of)| of.groups.iter().map(|group| (*label, group)));
+    let groups = reports.iter();
+    let groups = groups.flat_map(|(label, r)| r.groups.iter().map(|group| (*label, group)));
     show_groups(doc, &groups.collect::<Vec<_>>());
-    let checks = all.iter().flat_map(|(label, of)| {
-        let checks = of.script.iter().flat_map(|script| &script.checks);
+    let checks = reports.iter().flat_map(|(label, r)| {
+        let checks = r.script.iter().flat_map(|script| &script.checks);
         checks.map(|check| (*label, check))
     });
     show_checks(doc, &checks.collect::<Vec<_>>());
-    let facts = all.iter().flat_map(|(label, of)| facts(label, of));
+    let facts = reports.iter().flat_map(|(label, r)| facts(label, r));
     doc.facts(facts.take(FACTS_OF_LEVELS));
 }
 
@@ -71,8 +71,8 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
 pub(super) fn answer(trial: &TrialReport) -> Option<String> {
     let sessions = trial.sessions()?;
     let per_s = sessions.answered_per_s?;
-    let of = trial.offered.asked_per_s.map(|per_s| format!(" of {}/s", asked(per_s)));
-    Some(format!("{}{} sessions", rate(per_s), of.unwrap_or_default()))
+    let asked_rate = trial.offered.asked_per_s.map(|per_s| format!(" of {}/s", asked(per_s)));
+    Some(format!("{}{} sessions", rate(per_s), asked_rate.unwrap_or_default()))
 }
 
 /// A row for each kind of session, with its trial if there are several.
@@ -128,7 +128,7 @@ fn show_checks(doc: &mut Document, checks: &[(&str, &CheckReport)]) {
 /// Failed steps, unexpected responses and programs of a trial, with its name if there are several.
 fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
     let mut facts = Vec::new();
-    let told = |line: String| match trial {
+    let labelled = |line: String| match trial {
         "" => line,
         trial => format!("{trial}: {line}"),
     };
@@ -136,7 +136,7 @@ fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
     for kind in failed {
         let steps = kind.failed_at.iter().take(FAILED_AT_SHOWN);
         let steps = steps.map(|at| format!("{} at {}", count(at.count), at.step));
-        let line = told(steps.collect::<Vec<_>>().join(", "));
+        let line = labelled(steps.collect::<Vec<_>>().join(", "));
         facts.push(fact("failed", Line::of(Ink::Bad, line)));
     }
     for unexpected in &sessions.unexpected {
@@ -148,21 +148,22 @@ fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
             unexpected.status,
             unexpected.body
         );
-        facts.push(fact("failed checks", told(line)));
+        facts.push(fact("failed checks", labelled(line)));
     }
     if let Some(script) = &sessions.script {
-        let failures = script.failures.iter().map(|line| Line::of(Ink::Bad, told(line.clone())));
+        let failures =
+            script.failures.iter().map(|line| Line::of(Ink::Bad, labelled(line.clone())));
         facts.extend(failures.map(|line| fact("script failed", line)));
-        let computed = script
-            .computed_per_request_ns
-            .map(|ns| fact("script", told(format!("computed for {} a request", time_short(ns)))));
+        let computed = script.computed_per_request_ns.map(|ns| {
+            fact("script", labelled(format!("computed for {} a request", time_short(ns))))
+        });
         facts.extend(computed);
-        facts.extend(script.metrics.iter().map(|m| fact("metric", told(metric_line(m)))));
+        facts.extend(script.metrics.iter().map(|m| fact("metric", labelled(metric_line(m)))));
         let lines = script.log.lines().take(LOG_LINES_SHOWN);
-        facts.extend(lines.map(|line| fact("console", told(line.to_owned()))));
+        facts.extend(lines.map(|line| fact("console", labelled(line.to_owned()))));
     }
     let programs = sessions.programs.iter().filter_map(programs_line);
-    facts.extend(programs.map(|line| fact("programs", told(line))));
+    facts.extend(programs.map(|line| fact("programs", labelled(line))));
     facts
 }
 
@@ -174,13 +175,21 @@ fn metric_line(metric: &ScriptMetricReport) -> String {
         return format!("{name}: {} of {} ({})", count(hits), count(all), percent(share));
     }
     if let Some(values) = &metric.trend {
-        let shown = |value: u64| {
-            if metric.is_time { time_short(value) } else { number(value as f64 / 1e6) }
+        let shown = |value: f64| {
+            if metric.is_time { time_short((value * 1e6) as u64) } else { number(value) }
         };
-        let figures = ["mean", "p50", "p95", "p99", "max"].iter();
-        let figures = figures.map(|key| format!("{key} {}", stated(values.figure(key), shown)));
-        let all: Vec<_> = figures.collect();
-        return format!("{name}: {} values, {}", count(values.count), all.join(", "));
+        let range = metric.range.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
+        let of_times = |ns: u64| shown((ns as f64 / 1e6).clamp(range[0], range[1]));
+        let figures = ["p50", "p95", "p99"]
+            .map(|key| format!("{key} {}", stated(values.figure(key), of_times)));
+        let [mean, max] = [metric.value, metric.range.map(|[_, max]| max)];
+        return format!(
+            "{name}: {} values, mean {}, {}, max {}",
+            count(values.count),
+            known(mean, shown),
+            figures.join(", "),
+            known(max, shown)
+        );
     }
     format!("{name}: {}", known(metric.value, number))
 }
@@ -192,8 +201,8 @@ fn programs_line(programs: &ProgramsReport) -> Option<String> {
         let mean = times.mean.map(|ns| format!("{} on average", time_short(ns)));
         let p99 = times.p99.map(|ns| format!("p99 {}", time_short(ns)));
         let max = times.max.map(|ns| format!("at most {}", time_short(ns)));
-        let all: Vec<_> = [mean, p99, max].into_iter().flatten().collect();
-        all.join(", ")
+        let known: Vec<_> = [mean, p99, max].into_iter().flatten().collect();
+        known.join(", ")
     };
     (answers.count > 0).then(|| {
         format!(
@@ -217,7 +226,7 @@ pub(super) fn show_requests(doc: &mut Document, requests: Option<&AttemptsReport
     doc.facts(request_facts(requests));
 }
 
-/// The same without the plot, which stands elsewhere.
+/// Adds the requests of a trial without the plot.
 pub(super) fn show_request_counts(doc: &mut Document, requests: &AttemptsReport) {
     doc.section("Requests", REQUESTS_REMARK);
     doc.facts(request_facts(requests));
@@ -225,7 +234,7 @@ pub(super) fn show_request_counts(doc: &mut Document, requests: &AttemptsReport)
 
 const REQUESTS_REMARK: &str = "of users; each may take several attempts";
 
-/// Requests offered, attempted and good, and what became of the others.
+/// Requests offered, attempted, good, failed and unfinished.
 pub(super) fn request_facts(requests: &AttemptsReport) -> Vec<Fact> {
     let attempts = known(requests.amplification, |times| format!("{} each", number(times)));
     let mut facts = vec![

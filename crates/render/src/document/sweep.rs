@@ -1,6 +1,7 @@
 //! A sweep: the knee, response times, levels, models.
 
 use super::line::{Ink, Line};
+use super::sweep_plots::level_name;
 use super::table::{Table, TableOf};
 use super::{
     Block, Document, Fact, Layout, Medium, fact, generator, grouped, head, messages, sessions,
@@ -64,8 +65,8 @@ fn show_plots(doc: &mut Document, report: &Report, c: &SweepConclusion) {
     doc.section("Throughput and its price", "");
     let (throughput, response) = (sweep_plots::throughput(c), sweep_plots::response(c));
     doc.only(Medium::Lines, |doc| {
-        let both = [Some(throughput.clone()), response.clone()];
-        doc.plots(both.into_iter().flatten(), Layout::Pairs);
+        let plots = [Some(throughput.clone()), response.clone()];
+        doc.plots(plots.into_iter().flatten(), Layout::Pairs);
     });
     doc.only(Medium::Page, |doc| {
         doc.plots([throughput], Layout::Wide);
@@ -92,16 +93,16 @@ fn show_rounds(doc: &mut Document, c: &SweepConclusion) {
 
 fn show_over_time(doc: &mut Document, report: &Report) {
     let plots = sweep_plots::over_time(report);
-    let (shown, all) = (plots.len(), report.trials.len());
+    let (shown, trials) = (plots.len(), report.trials.len());
     if plots.is_empty() {
         return;
     }
     doc.section("Each trial over time", "");
     let title = format!("Throughput of {shown} trials");
     doc.push(Block::Folded(title, vec![Block::Plots(plots, Layout::Pairs)]));
-    if shown < all {
+    if shown < trials {
         doc.note(format!(
-            "{shown} of {all} trials, those that do not count or lie nearest to the knee first; \
+            "{shown} of {trials} trials, those that do not count or lie nearest to the knee first; \
              the intervals of all are in the JSON report."
         ));
     }
@@ -166,10 +167,16 @@ fn facts(c: &SweepConclusion) -> Vec<Fact> {
     }
     facts.extend(known_range(c).map(|range| fact("knee", range)));
     if !c.knee_alternatives.is_empty() {
-        let others = c.knee_alternatives.iter();
-        let others = others.map(|(method, v)| format!("{} {}", estimate(*v), found_at(method)));
-        let others = others.collect::<Vec<_>>().join(", ");
-        facts.push(fact("other methods", Line::of(Ink::Dim, others)));
+        let knees = c.knee_alternatives.iter().map(|(method, knee)| {
+            let place = match method.as_str() {
+                "kneedle" => "at the sharpest bend (Kneedle)".to_owned(),
+                "max_power" => "at the most throughput per response time".to_owned(),
+                other => format!("by {}", words(other)),
+            };
+            format!("{} {place}", estimate(*knee))
+        });
+        let knees = knees.collect::<Vec<_>>().join(", ");
+        facts.push(fact("other methods", Line::of(Ink::Dim, knees)));
     }
     if let Some(x) = c.throughput_at_knee_per_s {
         let p90 = c.p90_at_knee_ns.map(|p90| format!(", p90 {}", time_short(p90)));
@@ -230,15 +237,6 @@ fn known_range(c: &SweepConclusion) -> Option<String> {
         (None, Some([lo, hi])) => format!("between {} and {} users", estimate(lo), estimate(hi)),
         (None, None) => return None,
     })
-}
-
-/// The place where another method finds the knee.
-fn found_at(method: &str) -> String {
-    match method {
-        "kneedle" => "at the sharpest bend (Kneedle)".to_owned(),
-        "max_power" => "at the most throughput per response time".to_owned(),
-        other => format!("by {}", words(other)),
-    }
 }
 
 fn bound_facts(c: &SweepConclusion) -> Vec<Fact> {
@@ -323,15 +321,6 @@ fn row_ink(level: &SweepLevel) -> Ink {
         l if l.excluded_because.is_some() => Ink::Dim,
         l if l.is_knee => Ink::Strong,
         _ => Ink::Plain,
-    }
-}
-
-/// A level without its unit.
-pub(super) fn level_name(level: Level) -> String {
-    match level {
-        Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => count(u64::from(n)),
-        Level::RatePerS(r) => asked(r),
-        Level::Flows { up, down } => format!("{up}/{down}"),
     }
 }
 

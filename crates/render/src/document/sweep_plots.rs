@@ -1,6 +1,5 @@
 //! The figures of a sweep.
 
-use super::sweep::level_name;
 use super::trial_plots::{spectrum, spectrum_line, stair, time_scale};
 use crate::number::{asked, count, estimate, plural, rate, time_short};
 use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, scale};
@@ -60,18 +59,18 @@ const PERCENTILES: [Percentile; 3] = [
 
 /// Response times with the bounds asked for; `None` if no time is known.
 pub(super) fn response(c: &SweepConclusion) -> Option<Plot> {
-    let times = |l: &SweepLevel| PERCENTILES.map(|(_, of, _)| of(l));
-    let all: Vec<f64> = c.levels.iter().flat_map(times).flatten().map(|ns| ns as f64).collect();
-    if all.is_empty() {
+    let known = |l: &SweepLevel| PERCENTILES.map(|(_, figure, _)| figure(l));
+    let times: Vec<f64> = c.levels.iter().flat_map(known).flatten().map(|ns| ns as f64).collect();
+    if times.is_empty() {
         return None;
     }
-    // Others have figures of their own.
-    let of_responses = || c.bounds.iter().filter(|bound| !bound.metric.contains('_'));
-    let bounds = of_responses().map(|b| b.limit_ns as f64);
-    let y = Scale::fitting(all.into_iter().chain(bounds), Unit::Time, "response time");
+    // Bounds on other times have their own figures.
+    let response_bounds = || c.bounds.iter().filter(|bound| !bound.metric.contains('_'));
+    let bounds = response_bounds().map(|b| b.limit_ns as f64);
+    let y = Scale::fitting(times.into_iter().chain(bounds), Unit::Time, "response time");
     let title = format!("Response time against {}", load_name(c));
     let mut plot = Plot::new(title, load_scale(c), y);
-    for bound in of_responses() {
+    for bound in response_bounds() {
         let label = format!("{} ≤ {}", bound.metric, time_short(bound.limit_ns));
         let mut drawn = PERCENTILES.iter();
         let drawn = drawn.find(|(name, ..)| *name == bound.metric);
@@ -79,10 +78,10 @@ pub(super) fn response(c: &SweepConclusion) -> Option<Plot> {
         plot = plot.against(Reference::y(bound.limit_ns as f64, label).toned(tone));
     }
     plot.references.extend(knee(c));
-    for (name, of, look) in PERCENTILES {
-        if c.levels.iter().any(|l| of(l).is_some()) {
-            let at = |l: &SweepLevel| Some(Point::new(value(l.level), of(l)? as f64));
-            plot = with_levels(plot, c, name, look, at);
+    for (name, figure, look) in PERCENTILES {
+        if c.levels.iter().any(|l| figure(l).is_some()) {
+            let point = |l: &SweepLevel| Some(Point::new(value(l.level), figure(l)? as f64));
+            plot = with_levels(plot, c, name, look, point);
         }
     }
     Some(plot)
@@ -92,9 +91,10 @@ pub(super) fn response(c: &SweepConclusion) -> Option<Plot> {
 pub(super) fn trade(c: &SweepConclusion) -> Option<Plot> {
     let [_, p90, mean] = PERCENTILES;
     let has_p90 = c.levels.iter().any(|l| l.p90_ns.is_some());
-    let (name, of, _) = if has_p90 { p90 } else { mean };
+    let (name, figure, _) = if has_p90 { p90 } else { mean };
     let counted = c.levels.iter().filter(|l| l.excluded_because.is_none());
-    let known: Vec<(&SweepLevel, f64)> = counted.filter_map(|l| Some((l, of(l)? as f64))).collect();
+    let known: Vec<(&SweepLevel, f64)> =
+        counted.filter_map(|l| Some((l, figure(l)? as f64))).collect();
     if known.len() < 2 {
         return None;
     }
@@ -115,7 +115,7 @@ pub(super) fn trade(c: &SweepConclusion) -> Option<Plot> {
     Some(plot)
 }
 
-/// Processor time of the generator per operation; `None` where it is not known.
+/// Processor time of the generator per operation; `None` if it is not known.
 pub(super) fn cost(c: &SweepConclusion) -> Option<Plot> {
     let cost = |l: &SweepLevel| Some(Point::new(value(l.level), l.cpu_us_per_op? * 1e3));
     let points: Vec<Point> = c.levels.iter().filter_map(cost).collect();
@@ -278,5 +278,14 @@ fn value(level: Level) -> f64 {
         Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => f64::from(n),
         Level::RatePerS(r) => r,
         Level::Flows { up, down } => f64::from(up + down),
+    }
+}
+
+/// A level without its unit.
+pub(super) fn level_name(level: Level) -> String {
+    match level {
+        Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => count(u64::from(n)),
+        Level::RatePerS(r) => asked(r),
+        Level::Flows { up, down } => format!("{up}/{down}"),
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct TableColumn {
 pub(crate) struct Table {
     /// All columns; each has the same number of cells.
     pub columns: Vec<TableColumn>,
-    /// Columns of bars, for forms without figures; shown where there is room.
+    /// Columns of bars, for forms without figures; shown if there is room.
     pub bars: Vec<BarColumn>,
 }
 

@@ -30,7 +30,12 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
     let Some(timing) = t.timing().filter(|timing| !timing.anatomy.is_empty()) else {
         return;
     };
-    doc.section("What response times are made of", clock_words(timing));
+    let clock = match timing.clock {
+        Some(ClockKind::Kernel) => "arrival by the kernel's timestamps",
+        Some(ClockKind::Process) => "arrival when the generator read it",
+        None => "",
+    };
+    doc.section("What response times are made of", clock);
     if let Some(slowest) = slowest_group(timing) {
         doc.paragraph(sentence(slowest));
     }
@@ -63,8 +68,8 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
     });
 }
 
-/// Adds the sentence on the composition of the slowest response times.
-pub(super) fn show_sentence(doc: &mut Document, t: &TrialReport) {
+/// Adds a sentence on the composition of the slowest response times.
+pub(super) fn show_slowest_sentence(doc: &mut Document, t: &TrialReport) {
     if let Some(slowest) = t.timing().and_then(slowest_group) {
         doc.paragraph(sentence(slowest));
     }
@@ -177,19 +182,11 @@ fn sentence(a: &AnatomyReport) -> String {
     let parts: Vec<String> = worth_a_word
         .map(|(_, (stage, share))| format!("{} is {}", percent_short(share), stage.words()))
         .collect();
-    let of = match a.of {
+    let subject = match a.of {
         AnatomyGroup::All => "Of all response times".to_owned(),
-        of => format!("Of {} (over {})", of.words(), time_short(a.from_ns)),
+        group => format!("Of {} (over {})", group.words(), time_short(a.from_ns)),
     };
-    format!("{of}, {}.", parts.join(", "))
-}
-
-fn clock_words(timing: &TimingReport) -> &'static str {
-    match timing.clock {
-        Some(ClockKind::Kernel) => "arrival by the kernel's timestamps",
-        Some(ClockKind::Process) => "arrival when the generator read it",
-        None => "",
-    }
+    format!("{subject}, {}.", parts.join(", "))
 }
 
 /// The title of a stage's column.
@@ -231,17 +228,17 @@ fn owner_part(owner: Owner) -> (&'static str, Tone) {
     }
 }
 
-/// All stages that any of these has.
-fn stages<'a>(all: impl Iterator<Item = &'a BTreeMap<Stage, u64>>) -> BTreeSet<Stage> {
-    all.flat_map(BTreeMap::keys).copied().collect()
+/// Stages that occur in any of these.
+fn stages<'a>(times: impl Iterator<Item = &'a BTreeMap<Stage, u64>>) -> BTreeSet<Stage> {
+    times.flat_map(BTreeMap::keys).copied().collect()
 }
 
-fn anatomy_table(all: &[AnatomyReport]) -> Table {
-    let mut table = TableOf::new(all);
+fn anatomy_table(groups: &[AnatomyReport]) -> Table {
+    let mut table = TableOf::new(groups);
     table.left("", |a| Line::of(Ink::Dim, a.of.words()));
     table.right("from", |a| time_short(a.from_ns));
     table.right("mean", |a| time_short(a.response_ns));
-    for stage in stages(all.iter().map(|a| &a.mean_ns)) {
+    for stage in stages(groups.iter().map(|a| &a.mean_ns)) {
         let mean = |a: &AnatomyReport| a.mean_ns.get(&stage).copied();
         table.right(title_of(stage), |a| known(mean(a), time_short));
     }
@@ -280,9 +277,9 @@ fn stage_bar(name: String, ns: u64, whole_ns: u64, stages: &BTreeMap<Stage, u64>
     StackedBar { name, value: time_short(ns), whole_ns, parts: parts.collect() }
 }
 
-/// Name and tone of each stage that any of these has.
-fn legend<'a>(all: impl Iterator<Item = &'a BTreeMap<Stage, u64>>) -> Vec<(&'static str, Tone)> {
-    stages(all).into_iter().map(|stage| (title_of(stage), tone_of(stage))).collect()
+/// Name and tone of the stages that occur in any of these.
+fn legend<'a>(times: impl Iterator<Item = &'a BTreeMap<Stage, u64>>) -> Vec<(&'static str, Tone)> {
+    stages(times).into_iter().map(|stage| (title_of(stage), tone_of(stage))).collect()
 }
 
 /// The step, if any, and the end of an operation.
@@ -336,8 +333,8 @@ fn statistics(l: &TimesReport) -> Vec<StatedFigure> {
 pub(super) fn latency_table(t: &TrialReport) -> Table {
     let served = t.served_of_few().map(statistics).unwrap_or_default();
     let served = served.into_iter().map(Some).chain(std::iter::repeat(None));
-    let both = statistics(&t.response_time_ns).into_iter().zip(statistics(&t.service_time_ns));
-    let rows: Vec<_> = both.zip(served).collect();
+    let times = statistics(&t.response_time_ns).into_iter().zip(statistics(&t.service_time_ns));
+    let rows: Vec<_> = times.zip(served).collect();
     let mut table = TableOf::new(&rows);
     table.left("", |(((figure, ..), _), _)| Line::of(Ink::Dim, figure.title));
     if t.served_of_few().is_some() {
@@ -380,9 +377,9 @@ pub(super) fn key_times_table(t: &TrialReport) -> Table {
 }
 
 /// Adds the figures of one kind of time with their intervals.
-fn add_times<T>(table: &mut TableOf<T>, title: &str, of: impl Fn(&T) -> Option<&StatedFigure>) {
-    table.right(title, |row| stated(of(row).map_or(Figure::Absent, |figure| figure.1), time));
+fn add_times<T>(table: &mut TableOf<T>, title: &str, figure: impl Fn(&T) -> Option<&StatedFigure>) {
+    table.right(title, |row| stated(figure(row).map_or(Figure::Absent, |stated| stated.1), time));
     table.right_if_any("95 % interval", "", |row| {
-        Some(Line::of(Ink::Dim, time_interval(of(row)?.2?)))
+        Some(Line::of(Ink::Dim, time_interval(figure(row)?.2?)))
     });
 }

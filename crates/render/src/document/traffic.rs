@@ -6,7 +6,7 @@ use super::table::{Table, TableOf};
 use super::{Document, Fact, fact, first_of_levels};
 use crate::number::{bytes, count, known, percent, plural, signed_count, time, time_short};
 use knee_core::trial::report::{TargetReport, TrafficReport, TrialReport};
-use knee_core::trial::traffic::{OpeningsReport, ProtocolReport, TlsReport};
+use knee_core::trial::traffic::{ProtocolReport, TlsReport};
 use knee_load::measure::{
     AddressUse, HostTimes, Observed, PartTimes, RoutedConnections, SynSource, grpc_status_name,
 };
@@ -24,8 +24,8 @@ const TARGET_WIDTH: usize = 40;
 pub(super) fn transfer_facts(received: u64, traffic: &TrafficReport) -> Vec<Fact> {
     let transfer = |n: u64, per_s: Option<f64>| {
         let per_s = per_s.filter(|_| n > 0);
-        let each = per_s.map(|per_s| format!(", {}/s", bytes(per_s.round() as u64)));
-        bytes(n) + &each.unwrap_or_default()
+        let rate = per_s.map(|per_s| format!(", {}/s", bytes(per_s.round() as u64)));
+        bytes(n) + &rate.unwrap_or_default()
     };
     let mut facts = Vec::new();
     if traffic.bytes_sent > 0 {
@@ -44,13 +44,13 @@ pub(super) fn status_facts(
     if codes.iter().all(|(status, _)| status == 200) {
         return None;
     }
-    let is_grpc = protocol.is_some_and(|of| of.application.as_deref() == Some("gRPC"));
+    let is_grpc = protocol.is_some_and(|p| p.application.as_deref() == Some("gRPC"));
     let name = |status| grpc_status_name(status).filter(|_| is_grpc);
-    let each = codes.iter().map(|(status, n)| match name(status) {
+    let counts = codes.iter().map(|(status, n)| match name(status) {
         Some(name) => format!("{status} {name}: {}", count(n)),
         None => format!("{status}: {}", count(n)),
     });
-    Some(fact("status codes", each.collect::<Vec<_>>().join(", ")))
+    Some(fact("status codes", counts.collect::<Vec<_>>().join(", ")))
 }
 
 /// Counts of answers that did not end the operations they came for.
@@ -81,26 +81,27 @@ pub(super) fn proxy_fact(routed: &RoutedConnections) -> Option<Fact> {
 /// The addresses and proxies of the connections of all trials; nothing for one address without a
 /// proxy.
 pub(super) fn routed_facts(trials: &[TrialReport]) -> Vec<Fact> {
-    let mut all = RoutedConnections::default();
-    let each = trials.iter().filter_map(TrialReport::http);
-    each.for_each(|http| all.merge(http.routed.clone()));
-    let mut facts = Vec::from_iter(proxy_fact(&all));
+    let mut routed = RoutedConnections::default();
+    for http in trials.iter().filter_map(TrialReport::http) {
+        routed.merge(http.routed.clone());
+    }
+    let mut facts = Vec::from_iter(proxy_fact(&routed));
     let (mut used, mut left_out) = (Vec::new(), Vec::new());
-    for AddressUse { address, opened, answered, left_out_because } in &all.addresses {
+    for AddressUse { address, opened, answered, left_out_because } in &routed.addresses {
         match left_out_because {
             Some(why) if *opened == 0 => left_out.push(format!("{address}: {why}")),
             _ => used.push(format!("{address} {} of {}", count(*answered), count(*opened))),
         }
     }
-    if !all.is_plain() && !used.is_empty() {
+    if !routed.is_plain() && !used.is_empty() {
         let established = format!("{} connections established", used.join(", "));
         facts.push(fact("addresses", established));
     }
     if !left_out.is_empty() {
         facts.push(fact("addresses left out", left_out.join(", ")));
     }
-    if all.lookups > 0 {
-        let times = plural(all.lookups, "time");
+    if routed.lookups > 0 {
+        let times = plural(routed.lookups, "time");
         facts.push(fact("names", format!("looked up again {times} for new connections")));
     }
     facts
@@ -113,22 +114,18 @@ pub(super) fn protocol_facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
     };
     let mut facts = vec![fact("protocol", protocol.words())];
     if let (Some(name), Some(opened)) = (&protocol.application, &protocol.openings) {
-        facts.push(openings(name, opened));
+        let times = [("connecting", &opened.connect_ns), ("opening", &opened.opening_ns)];
+        let times = times.into_iter().filter_map(|(what, quantiles)| {
+            Some(format!("{what} p50 {}, max {}", time(quantiles.p50?), time(quantiles.max?)))
+        });
+        let mut parts = vec![format!("{} opened", count(opened.opened))];
+        parts.extend(times);
+        facts.push(fact(format!("{name} connections"), parts.join("; ")));
     }
     if let Some(tls) = &protocol.tls {
         facts.extend(handshakes(tls));
     }
     facts
-}
-
-fn openings(application: &str, of: &OpeningsReport) -> Fact {
-    let times = [("connecting", &of.connect_ns), ("opening", &of.opening_ns)];
-    let times = times.into_iter().filter_map(|(what, of)| {
-        Some(format!("{what} p50 {}, max {}", time(of.p50?), time(of.max?)))
-    });
-    let mut all = vec![format!("{} opened", count(of.opened))];
-    all.extend(times);
-    fact(format!("{application} connections"), all.join("; "))
 }
 
 fn handshakes(tls: &TlsReport) -> Vec<Fact> {
@@ -146,8 +143,7 @@ fn handshakes(tls: &TlsReport) -> Vec<Fact> {
         line.push(Ink::Bad, format!(", {} failed", count(tls.handshakes_failed)));
     }
     let mut facts = vec![fact("handshakes", line)];
-    let of = &tls.handshake_ns;
-    if let (Some(p50), Some(p99)) = (of.p50, of.p99) {
+    if let (Some(p50), Some(p99)) = (tls.handshake_ns.p50, tls.handshake_ns.p99) {
         let mut took = format!("p50 {}, p99 {}", time(p50), time(p99));
         if let Some(connect) = tls.connect_ns.p50 {
             took.push_str(&format!(", after connecting in p50 {}", time(connect)));
@@ -161,18 +157,19 @@ fn handshakes(tls: &TlsReport) -> Vec<Fact> {
 /// Adds the targets, or the steps of sessions.
 pub(super) fn show_targets(doc: &mut Document, traffic: &TrafficReport, title: &str) {
     let targets: Vec<_> = traffic.targets.iter().map(|target| ("", target)).collect();
-    show_some(doc, &targets, title, TARGETS_SHOWN);
+    show_first(doc, &targets, title, TARGETS_SHOWN);
 }
 
 /// Adds the steps of sessions of several trials.
 pub(super) fn show_steps_of_levels(doc: &mut Document, trials: &[TrialReport]) {
     let of_sessions = trials.iter().filter(|t| t.sessions().is_some());
     let steps = of_sessions.filter_map(|t| Some((t.label.as_str(), &t.http()?.traffic)));
-    let steps = steps.flat_map(|(label, of)| of.targets.iter().map(move |step| (label, step)));
-    show_some(doc, &steps.collect::<Vec<_>>(), "Steps", STEPS_OF_LEVELS);
+    let steps =
+        steps.flat_map(|(label, traffic)| traffic.targets.iter().map(move |step| (label, step)));
+    show_first(doc, &steps.collect::<Vec<_>>(), "Steps", STEPS_OF_LEVELS);
 }
 
-fn show_some(doc: &mut Document, targets: &[(&str, &TargetReport)], title: &str, most: usize) {
+fn show_first(doc: &mut Document, targets: &[(&str, &TargetReport)], title: &str, most: usize) {
     if targets.is_empty() {
         return;
     }
@@ -240,10 +237,11 @@ pub(super) fn observed_facts(o: &Observed) -> Vec<Fact> {
         }
         facts.extend(o.accept_queue_max.map(|max| {
             let limit = o.accept_queue_limit;
-            let of = limit.map_or_else(String::new, |l| format!(", backlog {}", count(l.into())));
+            let backlog =
+                limit.map_or_else(String::new, |l| format!(", backlog {}", count(l.into())));
             let is_over = limit.is_some_and(|limit| max > limit);
             let ink = if is_over { Ink::Warn } else { Ink::Plain };
-            let text = format!("at most {} waiting{of}", count(max.into()));
+            let text = format!("at most {} waiting{backlog}", count(max.into()));
             fact("accept queue", Line::of(ink, text))
         }));
         facts.push(fact("processors", format!("{} busy", percent(o.cpu_busy_percent))));
@@ -285,8 +283,8 @@ fn host_facts(times: &HostTimes) -> Vec<Fact> {
         let text = format!("not known: {because}");
         return vec![fact("server host", text)];
     }
-    let part = |of: &PartTimes| {
-        let [mean, p50, p99] = [of.mean, of.p50, of.p99].map(|ns| known(ns, time));
+    let part = |times: &PartTimes| {
+        let [mean, p50, p99] = [times.mean, times.p50, times.p99].map(|ns| known(ns, time));
         format!("mean {mean}, p50 {p50}, p99 {p99}")
     };
     let mut followed = format!("{} at both ends", plural(times.operations, "operation"));
@@ -321,7 +319,7 @@ mod tests {
     use super::*;
     use knee_load::measure::EarlyData;
 
-    fn told(early_data: Option<EarlyData>) -> String {
+    fn handshake_words(early_data: Option<EarlyData>) -> String {
         let tls = TlsReport {
             handshakes_full: 4,
             handshakes_resumed: 1_096,
@@ -336,12 +334,12 @@ mod tests {
 
     #[test]
     fn early_data_is_told_where_it_was_asked_for() {
-        assert_eq!(told(None), "4 full, 1,096 resumed");
+        assert_eq!(handshake_words(None), "4 full, 1,096 resumed");
         let none = EarlyData::default();
-        assert_eq!(told(Some(none)), "4 full, 1,096 resumed (0 with early data)");
+        assert_eq!(handshake_words(Some(none)), "4 full, 1,096 resumed (0 with early data)");
         let some = EarlyData { taken: 1_090, refused: 3 };
         assert_eq!(
-            told(Some(some)),
+            handshake_words(Some(some)),
             "4 full, 1,096 resumed (1,090 with early data, 3 with it refused)"
         );
     }

@@ -10,7 +10,7 @@ use knee_core::trial::report::{OfferedReport, QuantilesReport, TimesReport, Tria
 use knee_load::measure::{HeatReport, Interval};
 use knee_load::stats::gaps::Dispersion;
 
-/// From more intervals than this a figure needs the whole width.
+/// Number of intervals above which a figure needs the whole width.
 const DENSE: usize = 60;
 
 /// Whether a figure of these intervals needs the whole width.
@@ -67,8 +67,8 @@ pub(super) fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
 
 /// Response times over time: median, 90th and 99th percentile, longest.
 pub(super) fn response_times(intervals: &[Interval]) -> Plot {
-    let all = intervals.iter().flat_map(|i| [i.p50_ns, i.max_ns]);
-    let y = Scale::fitting(all.map(or_gap), Unit::Time, "response time");
+    let times = intervals.iter().flat_map(|i| [i.p50_ns, i.max_ns]);
+    let y = Scale::fitting(times.map(or_gap), Unit::Time, "response time");
     let mut plot = Plot::new("Response time over time", time_scale(intervals), y).zooming();
     // The order of the lines distinguishes them; dashes of many short levels would only be noise.
     let dashed = |dash| {
@@ -91,8 +91,8 @@ pub(super) fn response_times(intervals: &[Interval]) -> Plot {
 /// The rates asked for, started and answered over time, and of errors if any.
 pub(super) fn rates(trial: &TrialReport) -> Plot {
     let intervals = trial.intervals.as_slice();
-    let of = |value: fn(&Interval) -> u64| stair(intervals, |i| i.per_s(value(i)));
-    let (started, answered) = (of(|i| i.attempted), of(|i| i.completed));
+    let rate = |count: fn(&Interval) -> u64| stair(intervals, |i| i.per_s(count(i)));
+    let (started, answered) = (rate(|i| i.attempted), rate(|i| i.completed));
     // With sessions their rate was asked for, but these are rates of operations.
     let asked = trial.offered.asked_per_s.filter(|_| trial.sessions().is_none());
     let values = started.iter().chain(&answered).map(|p| p.y).chain(asked);
@@ -106,7 +106,7 @@ pub(super) fn rates(trial: &TrialReport) -> Plot {
     let started = PlotSeries::step("started", started).toned(Tone::Second);
     plot = plot.with(started.dashed(Dash::Dashed)).with(PlotSeries::step("answered", answered));
     if intervals.iter().any(|i| i.errors > 0) {
-        let errors = PlotSeries::step("errors", of(|i| i.errors));
+        let errors = PlotSeries::step("errors", rate(|i| i.errors));
         plot = plot.with(errors.toned(Tone::Bad).dashed(Dash::DashDot));
     }
     let throughput = number::stated(trial.throughput(), number::rate);
@@ -161,11 +161,9 @@ pub(super) fn pacing(t: &TrialReport) -> Option<Plot> {
     if o.asked_per_s.is_none() || t.response_time_ns.count == 0 {
         return None;
     }
-    let of = |l: &TimesReport| QuantilesReport { p50: l.p50, p99: l.p99, p999: l.p999, max: l.max };
-    let mut rows = vec![
-        ("response time", of(&t.response_time_ns)),
-        ("pacing error", o.pacing_error_ns.clone()),
-    ];
+    let l = &t.response_time_ns;
+    let response = QuantilesReport { p50: l.p50, p99: l.p99, p999: l.p999, max: l.max };
+    let mut rows = vec![("response time", response), ("pacing error", o.pacing_error_ns.clone())];
     let wait = o.connection_wait_ns.as_ref();
     if let Some(wait) = wait.filter(|wait| wait.max > Some(0)) {
         rows.push(("connection wait", wait.clone()));
@@ -177,14 +175,14 @@ pub(super) fn pacing(t: &TrialReport) -> Option<Plot> {
         ("p99.9", |q| q.p999, Mark::Ring, Tone::Third),
         ("max", |q| q.max, Mark::Frame, Tone::Muted),
     ];
-    let all = rows.iter().flat_map(|(_, q)| marks.map(|(_, of, ..)| of(q)));
-    let all = all.flatten().map(|ns| ns as f64);
-    let x = Scale::fitting(all, Unit::Time, "time");
+    let times = rows.iter().flat_map(|(_, q)| marks.map(|(_, figure, ..)| figure(q)));
+    let times = times.flatten().map(|ns| ns as f64);
+    let x = Scale::fitting(times, Unit::Time, "time");
     let names = rows.iter().map(|(name, _)| *name);
     let mut plot = Plot::of_rows("The instrument beside what it measured", x, names, 44)
         .noted("Pacing error: how late operations started; it is the generator's own.");
-    for (name, of, mark, tone) in marks {
-        let points = row_points(&rows, |(_, q)| Some(of(q)? as f64));
+    for (name, figure, mark, tone) in marks {
+        let points = row_points(&rows, |(_, q)| Some(figure(q)? as f64));
         plot = plot.with(PlotSeries::marks(name, points).marked(mark).toned(tone));
     }
     let (p99, response) = (o.pacing_error_ns.p99, t.response_time_ns.p99);
@@ -241,7 +239,11 @@ pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
         let cells = cells(heat, *level);
         let weaker = levels.len() - 1 - number;
         let shade = Shade(Shade::MOST.saturating_sub(weaker as u8).max(1));
-        let name = cells_name(*level, number + 1 == levels.len());
+        let [from, to] = *level;
+        let range =
+            if from == to { count(from) } else { format!("{} to {}", count(from), count(to)) };
+        let is_last = number + 1 == levels.len();
+        let name = if is_last { format!("{range} operations") } else { range };
         let width = heat.column_ns as f64;
         plot = plot.with(PlotSeries::new(name, Shape::Cells(cells, width, shade)));
     }
@@ -275,11 +277,6 @@ pub(super) fn show_heat_maps_of_levels(doc: &mut Document, trials: &[TrialReport
         let plots = vec![Block::Plots(plots, Layout::Pairs)];
         doc.only(Medium::Page, |doc| doc.push(Block::Folded(title, plots)));
     }
-}
-
-fn cells_name([from, to]: [u64; 2], is_last: bool) -> String {
-    let range = if from == to { count(from) } else { format!("{} to {}", count(from), count(to)) };
-    if is_last { format!("{range} operations") } else { range }
 }
 
 /// The cells whose number of operations is in this range; adjacent cells of a column are joined.

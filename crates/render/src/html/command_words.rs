@@ -15,14 +15,14 @@ const JOINS: [&str; 2] = ["and", "or"];
 ///   its arguments. One of `knee` ends with the last of its arguments. Where more words follow, it
 ///   is only spoken of (`knee run does`). One of another program ends with the clause.
 pub(super) fn pieces(sentence: &str) -> Vec<(bool, String)> {
-    let mut all = TextPieces::default();
+    let mut pieces = TextPieces::default();
     for (i, part) in sentence.split('`').enumerate() {
         match i % 2 {
-            0 => all.push_words(part),
-            _ => all.push(part.contains(' ') || is_option(part), part),
+            0 => pieces.push_words(part),
+            _ => pieces.push(part.contains(' ') || is_option(part), part),
         }
     }
-    all.0
+    pieces.0
 }
 
 #[derive(Default)]

@@ -108,7 +108,7 @@ impl Write for Escaping<'_> {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\n' | '\t' => self.0.push(c),
-                // HTML allows no control characters, and nobody is to be misled by others.
+                // HTML allows no control characters, and others could mislead.
                 c if is_hidden(c) => push_shown(self.0, c),
                 c => self.0.push(c),
             }
@@ -153,7 +153,7 @@ pub(super) fn tied(text: &str) -> String {
 /// The longest name of a row that narrow windows show unbroken, in characters.
 const LONG_NAME: usize = 14;
 
-/// Writes a table in a box of its own, in which it scrolls where it is too wide. The caption is for
+/// Writes a table in its own box, in which it scrolls if it is too wide. The caption is for
 /// screen readers only.
 pub(super) fn write_table(m: &mut Markup, caption: &str, table: &Table) {
     let rows = table.rows();

@@ -31,7 +31,7 @@ impl<T: Documented> Renderer<T> for Html {
     }
 }
 
-/// Several reports as one page, each under a heading of its own, with a table of contents.
+/// Several reports as one page, each under its own heading, with a table of contents.
 ///
 /// # Errors
 ///

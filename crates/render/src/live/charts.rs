@@ -45,7 +45,11 @@ impl BarChart<'_> {
                 continue;
             };
             if let Some(asked) = asked {
-                self.mark_asked(buffer, plot, x, asked / top);
+                // A bar that reaches the rate asked for hides its mark.
+                let row = (asked / top * f64::from(plot.height)).ceil() as u16;
+                let y = plot.bottom() - row.clamp(1, plot.height.max(1));
+                let (mark, style) = (self.style.pick('┄', '-'), self.style.style(Ink::Guide));
+                self.style.put(buffer, (x, y), mark, style);
             }
             let value = (self.value)(moment);
             let eighths = (value / top * f64::from(rows) * 8.0).round() as usize;
@@ -66,14 +70,6 @@ impl BarChart<'_> {
             self.style.write(buffer, area, rows.into(), &label);
         }
     }
-
-    /// Marks the rate asked for at this share of the height; a bar that reaches it hides the mark.
-    fn mark_asked(&self, buffer: &mut Buffer, plot: Rect, x: u16, share: f64) {
-        let row = (share * f64::from(plot.height)).ceil() as u16;
-        let y = plot.bottom() - row.clamp(1, plot.height.max(1));
-        let (mark, style) = (self.style.pick('┄', '-'), self.style.style(Ink::Guide));
-        self.style.put(buffer, (x, y), mark, style);
-    }
 }
 
 /// The widest interval, in columns.
@@ -82,13 +78,13 @@ const WIDTH_MAX: usize = 8;
 /// The interval of each column of a chart, from the left; `None` is a gap between two trials. At
 /// most `width` columns, of the latest intervals.
 pub(super) fn columns(live: &LiveState, width: usize) -> Vec<Option<&LiveInterval>> {
-    let each = column_width(live, width);
+    let columns_each = column_width(live, width);
     let mut columns = Vec::with_capacity(width);
-    'all: for (i, moment) in live.intervals.iter().enumerate().rev() {
+    'intervals: for (i, moment) in live.intervals.iter().enumerate().rev() {
         let gap = moment.begins && i > 0;
-        for cell in std::iter::repeat_n(Some(moment), each).chain(gap.then_some(None)) {
+        for cell in std::iter::repeat_n(Some(moment), columns_each).chain(gap.then_some(None)) {
             if columns.len() == width {
-                break 'all;
+                break 'intervals;
             }
             columns.push(cell);
         }
@@ -106,8 +102,8 @@ fn column_width(live: &LiveState, width: usize) -> usize {
             (LiveKind::Row { .. }, _) | (_, None) => so_far,
             (_, Some(total)) => ((total - trial.warmup).0 / trial.interval.0.max(1)) as usize,
         };
-        let others = if live.is_running { live.intervals.len().saturating_sub(so_far) } else { 0 };
-        expected = expected.max(others + in_all) + live.begun;
+        let earlier = if live.is_running { live.intervals.len().saturating_sub(so_far) } else { 0 };
+        expected = expected.max(earlier + in_all) + live.begun;
     }
     (width / expected.max(1)).clamp(1, WIDTH_MAX)
 }
@@ -193,9 +189,9 @@ impl TimesChart<'_> {
             for (band, n) in &moment.bands {
                 rows[scale.row(*band)] += n;
             }
-            let all: u64 = rows.iter().sum();
+            let operations: u64 = rows.iter().sum();
             for (row, n) in rows.into_iter().enumerate().filter(|(_, n)| *n > 0) {
-                let share = n as f64 / all as f64;
+                let share = n as f64 / operations as f64;
                 let heat = 1 + HEATS.iter().filter(|h| share >= **h).count();
                 let (symbol, style) = self.style.heat(heat);
                 self.style.put(buffer, (x, scale.y(row)), symbol, style);
@@ -277,15 +273,13 @@ impl BandScale {
 
     fn axis(&self, style: TerminalStyle, buffer: &mut Buffer) {
         let [top, bottom] = [self.from + self.bands, self.from].map(band_start);
-        let label = |t: Nanos| time_short(round_2(t.0));
+        // Two digits are the precision of an end of the scale.
+        let label = |t: Nanos| {
+            let unit = 10u64.pow(t.0.max(1).ilog10().saturating_sub(1));
+            time_short((t.0 + unit / 2) / unit * unit)
+        };
         axis(style, buffer, self.area, [label(top), label(bottom)]);
     }
-}
-
-/// Rounds to two digits, the precision of an end of the scale.
-fn round_2(ns: u64) -> u64 {
-    let unit = 10u64.pow(ns.max(1).ilog10().saturating_sub(1));
-    (ns + unit / 2) / unit * unit
 }
 
 #[cfg(test)]

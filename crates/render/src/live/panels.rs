@@ -2,14 +2,12 @@
 //! interval. Panels below have remarks and findings so far, ended trials, and agents of a fleet.
 
 use super::charts::below;
-use super::screen::LiveScreen;
 use super::terminal_style::TerminalStyle;
 use super::{EndedTrial, LiveKind, LiveState, LiveTrial, LogEntry};
 use crate::document::line::{Ink, Line};
 use crate::number::{count, fixed, known, rate, stated, time_short};
 use knee_core::finding::Severity;
 use knee_load::measure::{AgentInterval, Interval};
-use knee_load::time::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::cmp::Reverse;
@@ -36,58 +34,6 @@ pub(super) fn title(live: &LiveState, width: usize) -> Line {
     line.pad_to(width.saturating_sub(trial.width()).max(line.width() + 1));
     line.append(trial);
     line
-}
-
-/// The progress as a bar and as time.
-pub(super) fn progress(screen: &LiveScreen<'_>, width: usize) -> Line {
-    let Some(trial) = &screen.live.trial else {
-        return Line::of(Ink::Dim, "starting");
-    };
-    let (elapsed, total) = match trial.kind {
-        LiveKind::Row { before, all, .. } => (before + screen.elapsed, Some(all)),
-        _ => (screen.elapsed, trial.total),
-    };
-    let mut words = match total {
-        Some(total) => format!("{} of {}", seconds(elapsed.min(total)), seconds(total)),
-        None => seconds(elapsed),
-    };
-    words.push_str(&state(screen, trial, elapsed, total));
-    let words = Line::of(Ink::Plain, words);
-    let bar = width.saturating_sub(words.width() + 2);
-    let Some(total) = total.filter(|t| *t > Nanos::ZERO && bar >= 8) else {
-        return words;
-    };
-    let share = (elapsed.as_secs_f64() / total.as_secs_f64()).min(1.0);
-    let full = (share * bar as f64) as usize;
-    let (done, left) = screen.style.pick(("━", "┄"), ("=", "."));
-    let mut line = Line::of(Ink::Data, done.repeat(full)).with(Ink::Dim, left.repeat(bar - full));
-    line.push(Ink::Plain, "  ");
-    line.append(words);
-    line
-}
-
-fn state(
-    screen: &LiveScreen<'_>,
-    trial: &LiveTrial,
-    elapsed: Nanos,
-    total: Option<Nanos>,
-) -> String {
-    let words = if screen.stopping {
-        "ending"
-    } else if !screen.live.is_running {
-        "ended"
-    } else if elapsed < trial.warmup {
-        "warming up"
-    } else if trial.kind == LiveKind::Operations && total.is_some_and(|t| elapsed > t) {
-        "waiting for what is in flight"
-    } else {
-        return String::new();
-    };
-    format!(", {words}")
-}
-
-fn seconds(t: Nanos) -> String {
-    format!("{:.1} s", t.as_secs_f64())
 }
 
 /// The figures, as many per line as fit.

@@ -1,9 +1,9 @@
 //! The layout of the whole screen.
 
 use super::charts::{BarChart, TimesChart};
-use super::panels::{bit_rate, figures, progress, title};
+use super::panels::{bit_rate, figures, title};
 use super::terminal_style::TerminalStyle;
-use super::{LiveInterval, LiveKind, LiveState, panels};
+use super::{LiveInterval, LiveKind, LiveState, LiveTrial, panels};
 use crate::document::line::{Ink, Line};
 use crate::number::rate;
 use knee_load::time::Nanos;
@@ -106,9 +106,8 @@ impl LiveScreen<'_> {
     fn body(&self, buffer: &mut Buffer, mut area: Rect) {
         let width = usize::from(area.width);
         let share = area.height / 4;
-        let said = panels::log_rows(self.live, width, self.style).clamp(1, 12) as u16;
-        let said = 1 + said.min(share.max(1));
-        self.panel(&mut area, said, |area| {
+        let log_rows = panels::log_rows(self.live, width, self.style).clamp(1, 12) as u16;
+        self.panel(&mut area, 1 + log_rows.min(share.max(1)), |area| {
             panels::draw_log(self.live, self.style, buffer, area);
         });
         let ended = self.live.ended.len() as u16;
@@ -117,9 +116,9 @@ impl LiveScreen<'_> {
                 panels::draw_ended(self.live, self.style, buffer, area);
             });
         }
-        let made_by = self.live.agents.len() as u16;
-        if made_by > 0 {
-            self.panel(&mut area, 2 + made_by.min(share.max(1)), |area| {
+        let agents = self.live.agents.len() as u16;
+        if agents > 0 {
+            self.panel(&mut area, 2 + agents.min(share.max(1)), |area| {
                 panels::draw_agents(self.live, self.style, buffer, area);
             });
         }
@@ -217,6 +216,58 @@ impl LiveScreen<'_> {
     }
 }
 
+/// The progress as a bar and as time.
+fn progress(screen: &LiveScreen<'_>, width: usize) -> Line {
+    let Some(trial) = &screen.live.trial else {
+        return Line::of(Ink::Dim, "starting");
+    };
+    let (elapsed, total) = match trial.kind {
+        LiveKind::Row { before, all, .. } => (before + screen.elapsed, Some(all)),
+        _ => (screen.elapsed, trial.total),
+    };
+    let mut words = match total {
+        Some(total) => format!("{} of {}", seconds(elapsed.min(total)), seconds(total)),
+        None => seconds(elapsed),
+    };
+    words.push_str(&state(screen, trial, elapsed, total));
+    let words = Line::of(Ink::Plain, words);
+    let bar = width.saturating_sub(words.width() + 2);
+    let Some(total) = total.filter(|t| *t > Nanos::ZERO && bar >= 8) else {
+        return words;
+    };
+    let share = (elapsed.as_secs_f64() / total.as_secs_f64()).min(1.0);
+    let full = (share * bar as f64) as usize;
+    let (done, left) = screen.style.pick(("━", "┄"), ("=", "."));
+    let mut line = Line::of(Ink::Data, done.repeat(full)).with(Ink::Dim, left.repeat(bar - full));
+    line.push(Ink::Plain, "  ");
+    line.append(words);
+    line
+}
+
+fn state(
+    screen: &LiveScreen<'_>,
+    trial: &LiveTrial,
+    elapsed: Nanos,
+    total: Option<Nanos>,
+) -> String {
+    let words = if screen.stopping {
+        "ending"
+    } else if !screen.live.is_running {
+        "ended"
+    } else if elapsed < trial.warmup {
+        "warming up"
+    } else if trial.kind == LiveKind::Operations && total.is_some_and(|t| elapsed > t) {
+        "waiting for what is in flight"
+    } else {
+        return String::new();
+    };
+    format!(", {words}")
+}
+
+fn seconds(t: Nanos) -> String {
+    format!("{:.1} s", t.as_secs_f64())
+}
+
 /// Two fifths above, the rest below, or all above without room for two.
 fn split(area: Rect) -> [Rect; 2] {
     split_at(area, (area.height * 2 / 5).max(CHART_MIN))
@@ -228,7 +279,7 @@ fn split_at(area: Rect, upper: u16) -> [Rect; 2] {
     [above, below].map(|(y, height)| Rect { y, height, ..area })
 }
 
-/// Two halves side by side, where there is room.
+/// Two halves side by side, if there is room.
 fn beside(area: Rect) -> Option<[Rect; 2]> {
     let half = (area.width - area.width.min(2)) / 2;
     let left = Rect { width: half, ..area };

@@ -1,6 +1,8 @@
 //! A running experiment as a list of metrics, made once for all forms that collectors read.
 //! Counters and buckets sum what the intervals say; gauges are of the interval of the running trial
 //! that ended last. [`openmetrics`](crate::openmetrics) and [`otlp`](crate::otlp) paint the list.
+//!
+//! A family has a name in each form, or none. To add a metric: a row in `rows`.
 
 mod rows;
 
@@ -96,7 +98,7 @@ impl Metrics {
         });
     }
 
-    /// An interval of it has ended, with its response times, where they are known.
+    /// An interval of it has ended, with its response times, if known.
     pub fn interval(&mut self, interval: &Interval, times: Option<&Times>) {
         let Some(trial) = self.trials.last_mut() else {
             return;
@@ -141,7 +143,7 @@ impl Metrics {
             (true, [.., last]) => std::slice::from_ref(last),
             _ => &[],
         };
-        let mut all = vec![
+        let mut families = vec![
             MetricFamily {
                 name: MetricName { openmetrics: Some("knee"), otlp: None },
                 unit: MetricUnit::One,
@@ -159,17 +161,17 @@ impl Metrics {
                 }]),
             },
         ];
-        all.extend(rows::COUNTERS.iter().map(|row| row.family(trials, MetricValues::Counter)));
-        all.push(ended(trials));
-        all.extend(rows::response_time_families(trials));
-        all.push(rows::PINGS.family(trials, MetricValues::Times));
-        all.extend(rows::session_families(trials));
-        all.extend(rows::GAUGES.iter().map(|row| row.family(running, MetricValues::Gauge)));
-        all.push(quantiles(running));
-        all.push(rows::VALID.family(trials, MetricValues::Gauge));
-        all.push(findings(trials));
-        all.retain(|family| !family.values.is_empty());
-        all
+        families.extend(rows::COUNTERS.iter().map(|row| row.family(trials, MetricValues::Counter)));
+        families.push(ended(trials));
+        families.extend(rows::response_time_families(trials));
+        families.push(rows::PINGS.family(trials, MetricValues::Times));
+        families.extend(rows::session_families(trials));
+        families.extend(rows::GAUGES.iter().map(|row| row.family(running, MetricValues::Gauge)));
+        families.push(quantiles(running));
+        families.push(rows::VALID.family(trials, MetricValues::Gauge));
+        families.push(findings(trials));
+        families.retain(|family| !family.values.is_empty());
+        families
     }
 }
 
@@ -188,8 +190,8 @@ fn ended(trials: &[TrialMetrics]) -> MetricFamily {
         let failed = trial.failed.iter().map(|(outcome, ended)| (outcome.name(), ended.failed));
         let good = trial.completed + trial.errors;
         let good = failed.clone().fold(good, |rest, (_, count)| rest.saturating_sub(count));
-        let all = [(Outcome::Ok.name(), good)].into_iter().chain(failed);
-        samples.extend(all.map(|(outcome, count)| {
+        let outcomes = [(Outcome::Ok.name(), good)].into_iter().chain(failed);
+        samples.extend(outcomes.map(|(outcome, count)| {
             trial.sample(vec![MetricLabel::text("outcome", outcome)], count)
         }));
     }
@@ -226,9 +228,10 @@ fn quantiles(running: &[TrialMetrics]) -> MetricFamily {
         let Some(i) = trial.last.as_ref().filter(|i| i.max_ns > 0) else {
             continue;
         };
-        let of_q = STATISTICS.iter();
-        let of_q = of_q.filter_map(|row| Some((row.quantile_level()?, row.in_interval(i)?)));
-        samples.extend(of_q.map(|(q, ns)| {
+        let quantiles = STATISTICS.iter();
+        let quantiles =
+            quantiles.filter_map(|row| Some((row.quantile_level()?, row.in_interval(i)?)));
+        samples.extend(quantiles.map(|(q, ns)| {
             let label = MetricLabel { name: "quantile", value: LabelValue::Level(q) };
             trial.sample(vec![label], Nanos(ns).as_secs_f64())
         }));
@@ -313,7 +316,7 @@ impl MetricValues {
 /// A value of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricSample<V> {
-    /// What tells it from others of the same metric.
+    /// Distinguishes it from others of the same metric.
     pub labels: Vec<MetricLabel>,
     /// The begin of what it counts, in nanoseconds since 1970-01-01 UTC.
     pub since_unix_ns: u64,
@@ -357,9 +360,9 @@ impl MetricLabel {
 /// Response times (or pings) counted by the [`BOUNDS`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Times {
-    /// How many are not longer than each bound.
+    /// Number of times up to each bound.
     pub up_to: Vec<u64>,
-    /// How many there are in all.
+    /// Number of all times.
     pub count: u64,
     /// Their sum, in nanoseconds.
     pub sum_ns: f64,

@@ -45,8 +45,8 @@ impl<V> TrialRow<V> {
     }
 }
 
-/// A count, of trials of this kind.
-fn of(kind: LiveKind, trial: &TrialMetrics, n: u64) -> Option<u64> {
+/// A count, if the trial is of this kind.
+fn count_if(kind: LiveKind, trial: &TrialMetrics, n: u64) -> Option<u64> {
     (trial.kind == kind).then_some(n)
 }
 
@@ -59,37 +59,37 @@ pub(super) const COUNTERS: [TrialRow<u64>; 6] = [
         name: MetricName::both("knee_operations_attempted", "knee.operations.attempted"),
         unit: OPERATIONS,
         help: "Operations started in the measured time.",
-        value: |t| of(LiveKind::Operations, t, t.attempted),
+        value: |t| count_if(LiveKind::Operations, t, t.attempted),
     },
     MetricRow {
         name: MetricName::both("knee_operations_completed", "knee.operations.completed"),
         unit: OPERATIONS,
         help: "Operations that ended in a response.",
-        value: |t| of(LiveKind::Operations, t, t.completed),
+        value: |t| count_if(LiveKind::Operations, t, t.completed),
     },
     MetricRow {
         name: MetricName::both("knee_operations_failed", "knee.operations.failed"),
         unit: OPERATIONS,
         help: "Operations that ended otherwise.",
-        value: |t| of(LiveKind::Operations, t, t.errors),
+        value: |t| count_if(LiveKind::Operations, t, t.errors),
     },
     MetricRow {
         name: MetricName::both("knee_datagrams_sent", "knee.datagrams.sent"),
         unit: MetricUnit::Count("{datagram}"),
         help: "Datagrams sent.",
-        value: |t| of(LiveKind::Datagrams, t, t.sent),
+        value: |t| count_if(LiveKind::Datagrams, t, t.sent),
     },
     MetricRow {
         name: MetricName::both("knee_uploaded_bytes", "knee.uploaded"),
         unit: MetricUnit::Bytes,
         help: "Payload that uploads carried.",
-        value: |t| of(LiveKind::Flows, t, t.up_bytes),
+        value: |t| count_if(LiveKind::Flows, t, t.up_bytes),
     },
     MetricRow {
         name: MetricName::both("knee_downloaded_bytes", "knee.downloaded"),
         unit: MetricUnit::Bytes,
         help: "Payload that downloads carried.",
-        value: |t| of(LiveKind::Flows, t, t.down_bytes),
+        value: |t| count_if(LiveKind::Flows, t, t.down_bytes),
     },
 ];
 
@@ -165,7 +165,7 @@ const METHODS: [&str; 9] =
 pub struct HttpServerLabels(Vec<MetricLabel>);
 
 impl HttpServerLabels {
-    /// The server and the method of a target's requests; `None` where it does not speak HTTP. The
+    /// The server and the method of a target's requests; `None` if it does not speak HTTP. The
     /// conventions have `_OTHER` for methods that they do not know, and here for several.
     pub fn of(target: &Target) -> Option<HttpServerLabels> {
         if !matches!(target.protocol, Protocol::Http(_)) {
@@ -192,8 +192,8 @@ impl HttpServerLabels {
 /// The response times of these trials, and those of HTTP by how requests ended.
 pub(super) fn response_time_families(trials: &[TrialMetrics]) -> [MetricFamily; 2] {
     let is_timed = |t: &&TrialMetrics| t.kind == LiveKind::Operations && t.times.count > 0;
-    let all = trials.iter().filter(is_timed);
-    let all = all.map(|trial| trial.sample(Vec::new(), trial.times.clone()));
+    let times = trials.iter().filter(is_timed);
+    let times = times.map(|trial| trial.sample(Vec::new(), trial.times.clone()));
     let of_http = trials.iter().filter_map(|trial| Some(samples(trial, &trial.http.as_ref()?.0)));
     let of_http: Vec<_> = of_http.flatten().collect();
     // All trials of an experiment speak the same protocol.
@@ -203,7 +203,7 @@ pub(super) fn response_time_families(trials: &[TrialMetrics]) -> [MetricFamily; 
             name: MetricName { openmetrics: Some("knee_response_time_seconds"), otlp },
             unit: MetricUnit::Seconds,
             help: "Response times.",
-            values: MetricValues::Times(all.collect()),
+            values: MetricValues::Times(times.collect()),
         },
         MetricFamily {
             name: MetricName { openmetrics: None, otlp: Some("http.client.request.duration") },
@@ -217,36 +217,36 @@ pub(super) fn response_time_families(trials: &[TrialMetrics]) -> [MetricFamily; 
 fn samples(trial: &TrialMetrics, labels: &[MetricLabel]) -> Vec<MetricSample<Times>> {
     let failed = trial.failed.iter().filter(|(_, ended)| ended.timed > 0);
     let failed = failed.map(|(outcome, ended)| (Some(outcome.name()), Times::from(ended)));
-    let mut all: Vec<_> = failed.collect();
-    let good = all.iter().fold(trial.times.clone(), |rest, (_, times)| without(rest, times));
+    let mut parts: Vec<_> = failed.collect();
+    let good = parts.iter().fold(trial.times.clone(), |rest, (_, times)| without(rest, times));
     if good.count > 0 {
-        all.insert(0, (None, good));
+        parts.insert(0, (None, good));
     }
     let sample = |(error, times): (Option<&str>, Times)| {
         let error = error.map(|name| MetricLabel::text("error.type", name));
         trial.sample(labels.iter().cloned().chain(error).collect(), times)
     };
-    all.into_iter().map(sample).collect()
+    parts.into_iter().map(sample).collect()
 }
 
 /// The times without a part of them. All were counted to 3 significant digits and the part exactly:
 /// at a bound they may differ by what lies as close to it.
-fn without(mut all: Times, part: &Times) -> Times {
-    all.up_to.resize(BOUNDS.len(), 0);
-    all.count = all.count.saturating_sub(part.count);
-    all.sum_ns = (all.sum_ns - part.sum_ns).max(0.0);
+fn without(mut total: Times, part: &Times) -> Times {
+    total.up_to.resize(BOUNDS.len(), 0);
+    total.count = total.count.saturating_sub(part.count);
+    total.sum_ns = (total.sum_ns - part.sum_ns).max(0.0);
     let mut least = 0;
-    for (all_up_to, part_up_to) in all.up_to.iter_mut().zip(&part.up_to) {
-        least = all_up_to.saturating_sub(*part_up_to).max(least).min(all.count);
-        *all_up_to = least;
+    for (total_up_to, part_up_to) in total.up_to.iter_mut().zip(&part.up_to) {
+        least = total_up_to.saturating_sub(*part_up_to).max(least).min(total.count);
+        *total_up_to = least;
     }
-    all
+    total
 }
 
 /// What ended of the steps and the sessions of a trial.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sessions {
-    /// What they are called, by their numbers; empty where operations are no steps.
+    /// What they are called, by their numbers; empty if operations are no steps.
     pub names: SessionNames,
     steps: Vec<EndedCounts>,
     kinds: Vec<EndedCounts>,
@@ -264,22 +264,22 @@ impl Sessions {
         EndedCounts::merge_all(&mut self.kinds, &interval.sessions);
     }
 
-    /// Each step that has a name of its own.
+    /// Each step with its own name.
     fn steps(&self) -> Vec<(&str, EndedCounts)> {
         let steps = self.names.steps.iter().enumerate();
         let named = steps.filter_map(|(number, name)| Some((name.as_deref()?, number)));
-        named.map(|(name, n)| (name, at(&self.steps, n))).collect()
+        named.map(|(name, n)| (name, counts_at(&self.steps, n))).collect()
     }
 
     fn kinds(&self) -> Vec<(&str, EndedCounts)> {
         let kinds = self.names.kinds.iter().enumerate();
-        kinds.map(|(number, name)| (name.as_str(), at(&self.kinds, number))).collect()
+        kinds.map(|(number, name)| (name.as_str(), counts_at(&self.kinds, number))).collect()
     }
 }
 
-/// Nothing has ended of what is not there yet.
-fn at(all: &[EndedCounts], number: usize) -> EndedCounts {
-    all.get(number).copied().unwrap_or_default()
+/// The counts with this number; zero if nothing has ended yet.
+fn counts_at(counts: &[EndedCounts], number: usize) -> EndedCounts {
+    counts.get(number).copied().unwrap_or_default()
 }
 
 /// What the metrics of steps, or of sessions, have in common.

@@ -27,8 +27,8 @@ pub fn otlp_request(
         MetricValues::Info(labels) => Some(attributes(labels)),
         _ => None,
     });
-    let given = resource.iter();
-    let given = given.map(|(name, text)| attribute(name, AttributeValue::Text(text.clone())));
+    let given =
+        resource.iter().map(|(name, text)| attribute(name, AttributeValue::Text(text.clone())));
     let resource = Resource { attributes: given.chain(facts.flatten()).collect() };
     let scope = InstrumentationScope {
         name: "knee".to_owned(),

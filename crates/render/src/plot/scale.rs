@@ -106,20 +106,18 @@ impl Axis {
         }
         if self.kind == ScaleKind::Log {
             for digits in [&[1.0][..], &[1.0, 3.0], &[1.0, 2.0, 5.0]] {
-                let ticks = self.decade_ticks(digits);
+                let first = self.lo.log10().floor() as i32;
+                let last = self.hi.log10().ceil() as i32;
+                let ticks = (first..=last)
+                    .flat_map(|e| digits.iter().map(move |d| d * 10f64.powi(e)))
+                    .filter(|v| (0.0..=1.0).contains(&self.position(*v)));
+                let ticks: Vec<f64> = ticks.collect();
                 if ticks.len() >= wanted.clamp(2, 3) {
                     return ticks;
                 }
             }
         }
         self.even_ticks(wanted)
-    }
-
-    fn decade_ticks(&self, digits: &[f64]) -> Vec<f64> {
-        let first = self.lo.log10().floor() as i32;
-        let last = self.hi.log10().ceil() as i32;
-        let all = (first..=last).flat_map(|e| digits.iter().map(move |d| d * 10f64.powi(e)));
-        all.filter(|v| (0.0..=1.0).contains(&self.position(*v))).collect()
     }
 
     fn even_ticks(&self, wanted: usize) -> Vec<f64> {

@@ -1,6 +1,7 @@
 //! What the text looks like: each report as a person sees it.
 
 use crate::{Json, Renderer, Text, TextExtent, fixtures, parse_report};
+use knee_core::experiment::latency::analysis::PATH_FIGURES;
 use knee_core::experiment::latency::report::LatencyConclusion;
 use knee_core::experiment::latency::{conclude_classic, parse_classic};
 use knee_core::experiment::sweep::conclude_table;
@@ -182,14 +183,7 @@ fn a_text_of_latency_is_read_again() {
         let (findings, read) = conclude_classic(&classic);
         assert_eq!(findings, [], "{name}");
         assert_eq!(read.min_rtt_ns, written.min_rtt_ns, "{name}");
-        let figures = |c: &LatencyConclusion| {
-            [
-                c.upload_capacity_kib_per_s,
-                c.download_capacity_kib_per_s,
-                c.responsiveness_hz,
-                c.smoothness_hz,
-            ]
-        };
+        let figures = |c: &LatencyConclusion| PATH_FIGURES.map(|figure| (figure.of_path)(&c.path));
         assert_eq!(figures(&read), figures(written), "{name}");
         let control = &written.scenarios[0].congestion_control;
         let own = written.scenarios.iter();

@@ -100,31 +100,17 @@ fn beside(mut left: Vec<Line>, mut right: Vec<Line>) -> Vec<Line> {
     let rows = left.len().max(right.len());
     left.resize(rows, Line::default());
     right.resize(rows, Line::default());
-    let both = left.into_iter().zip(right).map(|(mut line, right)| {
+    let lines = left.into_iter().zip(right).map(|(mut line, right)| {
         line.pad_to(width + GAP);
         line.append(right);
         line
     });
-    both.collect()
+    lines.collect()
 }
 
-/// Eighths of a block, from the left and from below.
-const FROM_LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+/// Eighths of a block, from below.
 const FROM_BELOW: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_LEVELS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
-
-/// A horizontal bar over `share` (0 to 1) of `width` columns; never quite empty.
-pub(super) fn bar(share: f64, width: usize, unicode: bool) -> String {
-    let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64).round().max(1.0) as usize;
-    if !unicode {
-        return "#".repeat(eighths.div_ceil(8));
-    }
-    let mut bar = FROM_LEFT[7].to_string().repeat(eighths / 8);
-    if !eighths.is_multiple_of(8) {
-        bar.push(FROM_LEFT[eighths % 8 - 1]);
-    }
-    bar
-}
 
 /// The value shown for several neighbours if a sparkline has more values than columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,20 +193,6 @@ fn drawn([begin, from, middle, to, end]: [usize; 5], unicode: bool) -> Line {
 mod tests {
     use super::*;
     use crate::plot::Unit;
-
-    #[test]
-    fn bars_in_eighths_and_whole_columns() {
-        for (share, unicode, expected) in [
-            (0.0, true, "▏"),
-            (0.25, true, "█"),
-            (0.28, true, "█▏"),
-            (1.0, true, "████"),
-            (7.0, true, "████"),
-            (0.28, false, "##"),
-        ] {
-            assert_eq!(bar(share, 4, unicode), expected, "{share}");
-        }
-    }
 
     #[test]
     fn a_sparkline_keeps_its_peaks_or_its_dips() {

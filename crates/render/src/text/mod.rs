@@ -255,10 +255,10 @@ fn shortened(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    match kept.rsplit_once(' ') {
-        Some((kept, _)) => format!("{}…", kept.trim_end_matches([',', ':'])),
-        None => kept,
+    let start: String = text.chars().take(width.saturating_sub(1)).collect();
+    match start.rsplit_once(' ') {
+        Some((words, _)) => format!("{}…", words.trim_end_matches([',', ':'])),
+        None => start,
     }
 }
 

@@ -60,8 +60,8 @@ impl TextPage {
         line.append(text.cleaned(self.unicode));
         if line.width() > width {
             let sign = cleaned("…", self.unicode);
-            let mut kept = line.wrapped(width - 1 - sign.len(), 0).into_iter();
-            line = kept.next().unwrap_or_default();
+            let mut lines = line.wrapped(width - 1 - sign.len(), 0).into_iter();
+            line = lines.next().unwrap_or_default();
             line.push(Ink::Plain, sign);
         }
         self.lines.push(line);

@@ -147,7 +147,7 @@ impl Drawing {
         }
         let labels = self.labels.iter();
         let without_room: Vec<&Label> =
-            labels.filter(|label| !self.name(label, &mut canvas)).collect();
+            labels.filter(|label| !self.write_name(label, &mut canvas)).collect();
         let mut lines = Line::of(Ink::Plain, cleaned(&self.title, unicode)).wrapped(width, 0);
         for line in &mut lines {
             *line = Line::plain(line.text().trim_end());
@@ -187,7 +187,7 @@ impl Drawing {
 
     /// Writes the name of a line beside it, at the first place where it covers nothing. Returns
     /// whether one was found.
-    fn name(&self, label: &Label, canvas: &mut Canvas) -> bool {
+    fn write_name(&self, label: &Label, canvas: &mut Canvas) -> bool {
         let text = cleaned(&label.text, self.unicode);
         let length = text.chars().count();
         let (rows, columns) = canvas.size();
@@ -220,8 +220,8 @@ impl Drawing {
             LabelPlace::Along(points) => {
                 let places = points.iter().rev();
                 let places = places.map(|(x, y)| (self.x.position(*x), self.y.position(*y)));
-                let seen = places.filter(|(x, y)| inside(*x) && inside(*y));
-                seen.flat_map(|(x, y)| beside(canvas.row(y), canvas.column(x))).collect()
+                let visible = places.filter(|(x, y)| inside(*x) && inside(*y));
+                visible.flat_map(|(x, y)| beside(canvas.row(y), canvas.column(x))).collect()
             }
         };
         let mut places = places.into_iter().flatten();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     fn plots(unicode: bool) -> Vec<(&'static str, Drawing)> {
-        let mut all = Vec::new();
+        let mut drawings = Vec::new();
         for (name, report) in fixtures::all() {
             for section in &report.document().sections {
                 for block in section.blocks_for(Medium::Lines) {
@@ -377,11 +377,11 @@ mod tests {
                         continue;
                     };
                     let drawn = plots.iter().filter(|p| !p.zooms && !p.y.is_of_categories());
-                    all.extend(drawn.map(|plot| (name, Drawing::of(plot, unicode))));
+                    drawings.extend(drawn.map(|plot| (name, Drawing::of(plot, unicode))));
                 }
             }
         }
-        all
+        drawings
     }
 
     /// Without its names a plot is the same except for empty cells. No name covers anything, and

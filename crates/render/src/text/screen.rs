@@ -1,5 +1,8 @@
 //! The first screen of a report: the key figures, the gravest findings, and the answer last, where a
 //! reader looks. Findings and reasons are whole.
+//!
+//! The gravest finding is whole; rows of tables give way to it, then sentences. Further findings
+//! and plots take what is left. `--full` writes all.
 
 use super::page::{INDENT, TextPage};
 use super::plot::Drawing;
@@ -35,16 +38,16 @@ pub(super) fn laid_out(
 ) -> TextPage {
     let mut end = empty();
     show_end(&mut end, &doc.head);
-    let all = doc.findings.as_deref().unwrap_or_default();
+    let findings = doc.findings.as_deref().unwrap_or_default();
     let room = lines.saturating_sub(end.lines() + 1);
-    let findings = |shown| show_findings(empty(), all, shown, whole);
-    let left_by = |shown| room.saturating_sub(findings(shown).lines());
+    let findings_page = |shown| show_findings(empty(), findings, shown, whole);
+    let left_by = |shown| room.saturating_sub(findings_page(shown).lines());
     // The gravest finding is shown whole: figures give way to it, plots to all that are shown.
-    let most = FINDINGS_MAX.min(all.len());
+    let most = FINDINGS_MAX.min(findings.len());
     let mut page = show_figures(doc, empty, left_by(most.min(1)), left_by(most));
     let left = room.saturating_sub(page.lines());
-    let fitting = (0..=most).rev().find(|shown| findings(*shown).lines() <= left);
-    let mut rest = findings(fitting.unwrap_or(0));
+    let fitting = (0..=most).rev().find(|shown| findings_page(*shown).lines() <= left);
+    let mut rest = findings_page(fitting.unwrap_or(0));
     rest.gap();
     page.append(rest);
     page.append(end);
@@ -121,21 +124,21 @@ fn show_plot(page: &mut TextPage, plot: &Plot, room: usize) {
 }
 
 /// The gravest findings, and the command that shows the rest.
-fn show_findings(mut page: TextPage, all: &[Finding], shown: usize, whole: &str) -> TextPage {
+fn show_findings(mut page: TextPage, findings: &[Finding], shown: usize, whole: &str) -> TextPage {
     page.blank();
-    for finding in all.iter().take(shown) {
+    for finding in findings.iter().take(shown) {
         let (mark, ink, _) = severity(finding.severity);
         let line = Line::of(ink, format!("{mark}{TIE}"));
         page.paragraph(INDENT, INDENT + 2, line.with(Ink::Plain, &finding.text));
     }
-    let what = match all.len().saturating_sub(shown) {
+    let remainder = match findings.len().saturating_sub(shown) {
         0 => "all figures, evidence and what to do next".to_owned(),
         more if shown > 0 => format!("and {more} more"),
         more => plural(more as u64, "finding"),
     };
     // The command stands in one line.
     let whole = whole.replace(' ', &TIE.to_string());
-    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, format!("{what}: {whole}")));
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, format!("{remainder}: {whole}")));
     page
 }
 

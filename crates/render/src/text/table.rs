@@ -1,6 +1,5 @@
 //! A table whose columns are as wide as they need to be.
 
-use super::figure::bar;
 use crate::document::line::{Ink, Line, cleaned};
 use crate::document::table::{Align, BarColumn, Table, TableColumn};
 
@@ -57,14 +56,14 @@ fn cleaned_table(table: &Table, unicode: bool) -> Table {
 /// Adds the bars whose title fits into the room beside these columns.
 fn add_bars(columns: &mut Vec<TableColumn>, bars: &[BarColumn], width: usize, unicode: bool) {
     let used: usize = columns.iter().map(|c| column_width(c) + GAP).sum();
-    let each = (width.saturating_sub(used) + GAP) / bars.len().max(1);
-    let each = each.saturating_sub(GAP).min(BAR_COLUMNS);
+    let bar_columns = (width.saturating_sub(used) + GAP) / bars.len().max(1);
+    let bar_columns = bar_columns.saturating_sub(GAP).min(BAR_COLUMNS);
     for bars in bars {
-        if each < BAR_COLUMNS_MIN.max(bars.title.chars().count()) {
+        if bar_columns < BAR_COLUMNS_MIN.max(bars.title.chars().count()) {
             continue;
         }
         let drawn = |share: &Option<f64>| match share {
-            Some(share) => Line::of(bars.ink, bar(*share, each, unicode)),
+            Some(share) => Line::of(bars.ink, bar(*share, bar_columns, unicode)),
             None => Line::default(),
         };
         columns.push(TableColumn {
@@ -75,7 +74,7 @@ fn add_bars(columns: &mut Vec<TableColumn>, bars: &[BarColumn], width: usize, un
     }
 }
 
-/// Each name on lines of its own with its cells below, for names beside which nothing fits.
+/// Each name on its own lines with its cells below, for names beside which nothing fits.
 fn stacked(columns: &[TableColumn], width: usize) -> Vec<Line> {
     let Some((names, others)) = columns.split_first() else {
         return Vec::new();
@@ -148,9 +147,39 @@ fn column_width(column: &TableColumn) -> usize {
     column.cells.iter().map(Line::width).fold(column.title.chars().count(), usize::max)
 }
 
+/// Eighths of a block, from the left.
+const FROM_LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+
+/// A horizontal bar over `share` (0 to 1) of `width` columns; never quite empty.
+fn bar(share: f64, width: usize, unicode: bool) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64).round().max(1.0) as usize;
+    if !unicode {
+        return "#".repeat(eighths.div_ceil(8));
+    }
+    let mut bar = FROM_LEFT[7].to_string().repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        bar.push(FROM_LEFT[eighths % 8 - 1]);
+    }
+    bar
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bars_in_eighths_and_whole_columns() {
+        for (share, unicode, expected) in [
+            (0.0, true, "▏"),
+            (0.25, true, "█"),
+            (0.28, true, "█▏"),
+            (1.0, true, "████"),
+            (7.0, true, "████"),
+            (0.28, false, "##"),
+        ] {
+            assert_eq!(bar(share, 4, unicode), expected, "{share}");
+        }
+    }
 
     fn text(table: &Table, width: usize) -> Vec<String> {
         let lines = laid_out(table, width, true);

@@ -1,27 +1,10 @@
 //! One line of a log.
 
-use super::json::LogKeys;
 use super::moment::LoggedTime;
-use super::pattern::LogPattern;
-use super::text::read_text;
-use super::w3c::LogColumns;
 use core::net::{IpAddr, SocketAddr};
 use knee_load::percent;
 use knee_load::spec::is_recordable_path;
 use std::fmt::Write;
-
-/// How the lines of a log are written.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LogFormat {
-    /// Text with a time and a request, as of nginx, Apache, HAProxy and the load balancers of AWS.
-    Text,
-    /// A JSON object.
-    Json(LogKeys),
-    /// As the configuration of nginx or Apache says.
-    Pattern(LogPattern),
-    /// In columns that a line of the log names.
-    Columns(LogColumns),
-}
 
 /// A request of a log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,40 +40,6 @@ pub(super) struct LineFields<'a> {
     pub(super) client: Option<&'a str>,
     /// What begins an escape in the path: `\` of Apache and nginx, `#` of HAProxy.
     pub(super) escape: Option<char>,
-}
-
-impl LogFormat {
-    /// A format as the configuration of nginx or Apache has it: with variables such as
-    /// `$request`, or directives such as `%r`.
-    ///
-    /// # Errors
-    /// Why it is none.
-    pub fn of_configuration(text: &str) -> Result<LogFormat, String> {
-        LogPattern::parse(text).map(LogFormat::Pattern)
-    }
-
-    /// The format of this line.
-    pub(super) fn of_line(line: &str) -> LogFormat {
-        let keys = LogKeys::default();
-        if line.starts_with('{') || keys.read(line).is_ok() {
-            LogFormat::Json(keys)
-        } else {
-            LogFormat::Text
-        }
-    }
-
-    /// Reads a line.
-    ///
-    /// # Errors
-    /// It is no request that can be sent again; why, in words.
-    pub(super) fn read(&self, line: &str) -> Result<LoggedRequest, String> {
-        match self {
-            LogFormat::Text => read_text(line)?.request(),
-            LogFormat::Json(keys) => keys.read(line),
-            LogFormat::Pattern(pattern) => pattern.read(line)?.request(),
-            LogFormat::Columns(columns) => columns.read(line)?.request(),
-        }
-    }
 }
 
 impl LineFields<'_> {

@@ -2,6 +2,7 @@
 //!
 //! A log is read line by line, in bounded memory.
 
+mod format;
 mod json;
 mod line;
 mod moment;
@@ -12,17 +13,20 @@ mod tests;
 mod text;
 mod w3c;
 
+pub use format::LogFormat;
 pub use json::LogKeys;
 use knee_load::shown::shown;
 use knee_load::spec::{RecordedRequest, RecordingHead};
-pub use line::LogFormat;
 use line::LoggedRequest;
 use order::LogOrder;
 pub use pattern::LogPattern;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 pub use w3c::LogColumns;
+
+/// Bytes of a line. A longer one is left out.
+const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// Most lines that are named with the reason why they were left out.
 const LEFT_OUT_MAX: usize = 20;
@@ -47,7 +51,8 @@ pub struct ReadLog {
     /// Requests that ended before the one in the line before, by their times: these are no ends, as
     /// a server writes a line at the end.
     pub unlike_ends: u64,
-    /// Requests that began before the first line was written, by how long they took.
+    /// Requests that began before the first line was written, by how long they took. None where no
+    /// request took longer than the log is long.
     pub too_long: u64,
 }
 
@@ -65,7 +70,8 @@ pub fn record_log(
     let head = RecordingHead { recording: RecordingHead::VERSION, target: target.to_owned() };
     serde_json::to_writer(&mut out, &head)?;
     out.write_all(b"\n")?;
-    let mut writer = RecordingWriter { out, first_ns: None, users: 0, read: ReadLog::default() };
+    let read = ReadLog::default();
+    let mut writer = RecordingWriter { out, first_ns: None, users: 0, longest_ns: 0, read };
     let mut ends = None;
     let mut order = LogOrder::default();
     let is_asked = format.is_some();
@@ -73,11 +79,17 @@ pub fn record_log(
     let mut line = Vec::new();
     for number in 1_u64.. {
         line.clear();
-        if log.read_until(b'\n', &mut line)? == 0 {
+        if log.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
             break;
         }
+        if line.len() as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
+            log.skip_until(b'\n')?;
+            writer.leave_out(number, "more than 1 MiB");
+            continue;
+        }
         let text = String::from_utf8_lossy(&line);
-        let text = text.trim();
+        // A byte order mark may stand before the first line.
+        let text = text.trim_start_matches(|c| number == 1 && c == '\u{feff}').trim();
         if !is_asked && let Some(columns) = LogColumns::of_directive(text) {
             format = Some(LogFormat::Columns(columns));
         }
@@ -99,6 +111,9 @@ pub fn record_log(
     while let Some(request) = order.next() {
         writer.put(&request)?;
     }
+    if ends.is_some_and(|(first, last)| writer.longest_ns <= last - first) {
+        writer.read.too_long = 0;
+    }
     writer.read.moved = order.moved;
     writer.read.only_user = writer.read.only_user.filter(|_| writer.read.requests > 1);
     writer.out.flush()?;
@@ -112,6 +127,8 @@ struct RecordingWriter<W> {
     first_ns: Option<i64>,
     /// Users seen: 0, 1, or 2 for more.
     users: u8,
+    /// The longest that a request took.
+    longest_ns: i64,
     read: ReadLog,
 }
 
@@ -145,6 +162,7 @@ impl<W: Write> RecordingWriter<W> {
         let Some(end_ns) = request.end_ns else {
             return;
         };
+        self.longest_ns = self.longest_ns.max(end_ns - request.at_ns);
         let (first, last) = ends.get_or_insert((end_ns, end_ns));
         self.read.unlike_ends += u64::from(end_ns + TOLERANCE_NS < *last);
         self.read.too_long += u64::from(request.at_ns + TOLERANCE_NS < *first);

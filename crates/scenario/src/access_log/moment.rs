@@ -202,6 +202,16 @@ pub(super) fn duration_of(text: &str, unit: f64) -> Option<f64> {
     (0.0..1e6).contains(&seconds).then_some(seconds)
 }
 
+/// Keys of durations. Those whose names end in a unit are in that.
+pub(super) const TOOK: &str = "request_time duration request_time_ms duration_ms duration_us duration_ns \
+                    latency_ms latency elapsed_ms took_ms httpRequest.latency";
+
+/// Seconds of a value at one of the known keys of durations, of text logs also `rt`.
+pub(super) fn took_of_key(key: &str, text: &str) -> Option<f64> {
+    let is_known = key == "rt" || TOOK.split(' ').any(|known| known == key);
+    is_known.then(|| duration_of(text, unit_of_key(key).unwrap_or(1.0))).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

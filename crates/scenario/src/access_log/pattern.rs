@@ -243,9 +243,22 @@ fn of_nginx(format: &str) -> Vec<Part> {
     parts
 }
 
+/// Whether a time by this format of Apache is the rest of the one before it: the fraction of its
+/// second, its time of day or its zone.
+fn goes_on(parts: &[Part], whole: &str) -> bool {
+    let [.., Part::Field(time), Part::Text(between)] = parts else {
+        return false;
+    };
+    let format = whole.split_once(':').filter(|(of, _)| matches!(*of, "begin" | "end"));
+    let format = format.map_or(whole, |(_, format)| format);
+    let of_day = |part: &str| part.starts_with(['H', 'M', 'S', 'T', 'R', 'z', 'Z']);
+    let is_rest = format.contains('%') && format.split('%').skip(1).all(of_day);
+    let is_fraction = format.ends_with("_frac") && between == ".";
+    time.is_time() && (is_fraction || is_rest && matches!(&**between, " " | ":" | "T"))
+}
+
 /// Directives of Apache (`mod_log_config`).
 fn of_apache(format: &str) -> Result<Vec<Part>, String> {
-    let fraction = [Part::Field(Field::Begin), Part::Text(".".to_owned())];
     let mut parts = Vec::new();
     let mut rest = format;
     while let Some((before, after)) = rest.split_once('%') {
@@ -263,8 +276,7 @@ fn of_apache(format: &str) -> Result<Vec<Part>, String> {
                 push_text(&mut parts, "%");
                 continue;
             }
-            // The fraction of the second before it.
-            't' if argument.ends_with("_frac") && parts.ends_with(&fraction) => {
+            't' if goes_on(&parts, argument) => {
                 parts.pop();
                 continue;
             }

@@ -75,6 +75,31 @@ fn text_is_read_by_its_parts() {
             a,
             "::1",
         ),
+        // Behind a proxy, in the format "main" of nginx.
+        (
+            r#"10.0.0.5 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2 "-" "x" "192.0.2.7, 10.0.0.4""#,
+            41_000,
+            a,
+            "192.0.2.7",
+        ),
+        (
+            r#"10.0.0.5 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2 "-" "x" "-""#,
+            41_000,
+            a,
+            "10.0.0.5",
+        ),
+        (
+            r#"10.0.0.5 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2 "-" "10.0.0.6:80""#,
+            41_000,
+            a,
+            "10.0.0.5",
+        ),
+        (
+            r#"10.0.0.5 - ann [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2 "-" "x" "::7""#,
+            41_000,
+            a,
+            "ann",
+        ),
         (
             r#"192.0.2.1 - ann smith [29/Nov/2026:08:38:41 +0000] "GET /\xC3\xA9?x=\x22y\x22 HTTP/1.1" 200 2 "-" "x""#,
             41_000,
@@ -122,6 +147,30 @@ fn text_is_read_by_its_parts() {
             41_000,
             a,
             "192.0.2.1",
+        ),
+        (
+            r#"192.0.2.1 10.0.0.5:443,a>b - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2"#,
+            41_000,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"192.0.2.1 10.0.0.5:443 [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2"#,
+            41_000,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"192.0.2.1 https://shop.test/b [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200"#,
+            41_000,
+            a,
+            "192.0.2.1",
+        ),
+        (
+            r#"192.0.2.1 ann [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200"#,
+            41_000,
+            a,
+            "ann",
         ),
         (
             r#"192.0.2.7, 10.0.0.1 - - [29/Nov/2026:08:38:41 +0000] "GET /a?b=c HTTP/1.1" 200 2"#,
@@ -303,6 +352,20 @@ fn lines_are_read_as_the_configuration_says() {
             "GET /a?b=c",
             Some("192.0.2.1"),
         ),
+        (
+            "%h [%{%Y-%m-%d %H:%M:%S}t.%{msec_frac}t %{%z}t] \"%r\" %>s",
+            r#"192.0.2.1 [2026-11-29 10:38:41.786 +0200] "GET /a HTTP/1.1" 200"#,
+            41_786,
+            "GET /a",
+            Some("192.0.2.1"),
+        ),
+        (
+            "%h [%{begin:%d/%b/%Y}t:%{begin:%T}t.%{begin:msec_frac}t %{%z}t] \"%r\"",
+            r#"192.0.2.1 [29/Nov/2026:10:38:41.786 +0200] "GET /a HTTP/1.1""#,
+            41_786,
+            "GET /a",
+            Some("192.0.2.1"),
+        ),
         (url, "1795941521.250\thttps://shop.test/a?b=c\tHEAD", 41_250, "HEAD /a?b=c", None),
         (
             "%{end:%Y-%m-%d %H:%M:%S}t %{ms}T \"%!200,304r\"",
@@ -378,6 +441,9 @@ fn what_cannot_be_is_counted() {
         (vec![line(10.0, 0.1, "a"), line(9.0, 0.2, "b")], (None, 0, 0)),
         (vec![line(10.0, 0.1, "a"), line(8.0, 0.2, "b"), line(9.0, 0.1, "a")], (None, 1, 1)),
         (vec![line(1000.0, 250.0, "a"), line(1001.0, 90.0, "b")], (None, 0, 2)),
+        // None took longer than the log is long.
+        (vec![line(10.0, 1.8, "a"), line(11.0, 0.1, "b"), line(12.0, 0.1, "c")], (None, 0, 0)),
+        (vec![line(10.0, 2.1, "a"), line(11.0, 0.1, "b"), line(12.0, 0.1, "c")], (None, 0, 1)),
     ] {
         let (read, _) = record(&lines.join("\n"));
         let got = (read.only_user.as_deref(), read.unlike_ends, read.too_long);
@@ -409,6 +475,14 @@ fn json_of_several_servers_is_read() {
         (
             r#"{"ts":1600000000.5,"request":{"method":"PUT","uri":"/c","remote_ip":"::1"},"duration":0.5}"#,
             r#"{"at":0.0,"method":"PUT","path":"/c","user":"::1"}"#,
+        ),
+        (
+            r#"{"ts":1600000000.5,"request":{"remote_ip":"10.0.0.5","client_ip":"::9","uri":"/c"}}"#,
+            r#"{"at":0.0,"path":"/c","user":"::9"}"#,
+        ),
+        (
+            "\u{feff}{\"msec\":1.5,\"uri\":\"/s\",\"remote_addr\":\"::1\"}",
+            r#"{"at":0.0,"path":"/s","user":"::1"}"#,
         ),
         (
             r#"{"time":"2026-11-27T06:00:00.123Z","method":"GET","path":"/g","client_ip":"a"}"#,
@@ -451,6 +525,55 @@ fn json_of_several_servers_is_read() {
             r#"{"level":"info","ts":1795941520.92,"request":{"remote_ip":"::1","remote_port":"37512","client_ip":"::1","method":"GET","uri":"/r"},"user_id":"","duration":0.000018745,"status":200}"#,
             r#"{"at":0.0,"path":"/r","user":"::1"}"#,
         ),
+        // Caddy with a checked name, and on a console.
+        (
+            r#"{"ts":1795941520.92,"request":{"remote_ip":"::1","uri":"/r"},"user_id":"ann"}"#,
+            r#"{"at":0.0,"path":"/r","user":"ann"}"#,
+        ),
+        (
+            "2026/11/29 08:38:41.351\t\u{1b}[34mINFO\u{1b}[0m\thttp.log.access\thandled request\t{\"request\": {\"remote_ip\": \"::1\", \"method\": \"POST\", \"uri\": \"/x?y=1\"}, \"duration\": 0.25}",
+            r#"{"at":0.0,"method":"POST","path":"/x?y=1","user":"::1"}"#,
+        ),
+        // The client that a proxy names, but no proxy did.
+        (
+            r#"{"msec":1.5,"uri":"/s","remote_addr":"10.0.0.5","http_x_forwarded_for":"::9, 10.0.0.4"}"#,
+            r#"{"at":0.0,"path":"/s","user":"::9"}"#,
+        ),
+        (
+            r#"{"msec":1.5,"uri":"/s","remote_addr":"10.0.0.5","http_x_forwarded_for":"-"}"#,
+            r#"{"at":0.0,"path":"/s","user":"10.0.0.5"}"#,
+        ),
+        (
+            r#"{"start_time":"2026-11-29T08:38:40.5Z","path":"/e","downstream_remote_address":"10.0.0.9:4711","x_forwarded_for":"::9"}"#,
+            r#"{"at":0.0,"path":"/e","user":"::9"}"#,
+        ),
+        // Pino, Kong, the API gateway of AWS, Cloudflare.
+        (
+            r#"{"level":30,"time":1795941521668,"req":{"method":"PUT","url":"/p?x=1","remoteAddress":"::1"},"responseTime":5,"msg":"request completed"}"#,
+            r#"{"at":0.0,"method":"PUT","path":"/p?x=1","user":"::1"}"#,
+        ),
+        (
+            r#"{"started_at":1795941521668,"request":{"method":"GET","uri":"/k","url":"http://h:8000/k"},"client_ip":"::1"}"#,
+            r#"{"at":0.0,"path":"/k","user":"::1"}"#,
+        ),
+        (
+            r#"{"requestTime":"29/Nov/2026:08:38:41.5 +0000","httpMethod":"POST","path":"/w","ip":"::1"}"#,
+            r#"{"at":0.0,"method":"POST","path":"/w","user":"::1"}"#,
+        ),
+        (
+            r#"{"EdgeStartTimestamp":1795941521668000000,"ClientRequestMethod":"GET","ClientRequestURI":"/f","ClientIP":"::1"}"#,
+            r#"{"at":0.0,"path":"/f","user":"::1"}"#,
+        ),
+        // Lines that Docker and Google Cloud keep.
+        (
+            r#"{"log":"10.0.0.9 - - [29/Nov/2026:08:38:41.5 +0000] \"GET /d HTTP/1.1\" 200 5\n","stream":"stdout","time":"2026-11-29T08:38:41.9Z"}"#,
+            r#"{"at":0.0,"path":"/d","user":"10.0.0.9"}"#,
+        ),
+        (
+            r#"{"textPayload":"{\"msec\":1.5,\"uri\":\"/g\"}","timestamp":"2026-11-29T08:38:41.9Z"}"#,
+            r#"{"at":0.0,"path":"/g"}"#,
+        ),
+        (r#"{"ts":1.5,"uri":"/m","message":"GET /n"}"#, r#"{"at":0.0,"path":"/m"}"#),
     ] {
         let (read, lines) = record(line);
         assert_eq!(lines, [want], "{line}: {read:?}");
@@ -577,6 +700,9 @@ fn lines_that_are_no_request_are_named() {
     for ((number, (_, why)), told) in (2..).zip(bad).zip(&read.left_out) {
         assert!(told.starts_with(&format!("line {number}: ")) && told.contains(why), "{told}");
     }
+    let long = good.replace("\" 200", &format!("{}\" 200", "x".repeat(1 << 20)));
+    let (read, lines) = record(&format!("{good}{long}{good}"));
+    assert_eq!((lines.len(), &*read.left_out), (2, &["line 2: more than 1 MiB".to_owned()][..]));
     let (read, _) = record(&"nothing\n".repeat(50));
     assert_eq!((read.left_out.len(), read.left_out_count), (20, 50));
 }

@@ -1,8 +1,8 @@
 //! Lines of text, read by what their parts are and not by their places.
 
-use super::json::took_of_key;
 use super::line::{LineFields, address_of, end_of_quoted, of_request_line};
-use super::moment::{LoggedTime, time_of};
+use super::moment::{LoggedTime, time_of, took_of_key};
+use core::net::{IpAddr, SocketAddr};
 
 /// A part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,13 @@ pub(super) fn read_text(line: &str) -> Result<LineFields<'_>, String> {
     let host = tokens[..time_at].get(time_at.saturating_sub(3)).filter(|_| is_in_brackets);
     fields.client = fields.client.or_else(|| others.find(|text| address_of(text).is_some()));
     fields.client = fields.client.or(host.map(|token| token.text));
+    // The format "main" of nginx ends in the client that a proxy names.
+    let is_forwarded = |token: &&Token<'_>| {
+        let is_address = |part: &str| part.trim().parse::<IpAddr>().is_ok();
+        token.kind == TokenKind::Quoted && token.text.split(',').all(is_address)
+    };
+    let behind = tokens.get(request_at + 1..).unwrap_or_default();
+    fields.client = behind.last().filter(is_forwarded).map(|token| token.text).or(fields.client);
     fields.took_s = tokens.iter().find_map(|token| took_of_key(token.key, token.text));
     fields.time = Some(time);
     Ok(fields)
@@ -153,6 +160,11 @@ fn find_time(line: &str, tokens: &[Token<'_>]) -> Option<(usize, LoggedTime)> {
     alone(TokenKind::Bracketed).or_else(words).or_else(|| alone(TokenKind::Quoted))
 }
 
+/// The first time in a text, if it has one.
+pub(super) fn time_within(text: &str) -> Option<LoggedTime> {
+    find_time(text, &tokens(text)).map(|(_, time)| time)
+}
+
 /// A time that is no other number: seconds since 1970 have a fraction here.
 fn date_of(text: &str) -> Option<LoggedTime> {
     let is_date = |number: f64| text.contains('.') && (1e9..4e9).contains(&number);
@@ -212,10 +224,14 @@ fn client_of<'a>(line: &'a str, before: &[Token<'_>]) -> (Option<&'a str>, Optio
     let word = |at: usize| &line[words[at].0..words[at].1];
     let count = words.len();
     let is_ident = |at: usize| word(at) == "-";
+    let is_address = |at: usize| word(at).split(',').all(|part| address_of(part).is_some());
     let host = if count >= 3 && is_ident(count - 2) {
         Some(count - 3)
     } else {
-        (0..count).rev().find(|at| address_of(word(*at)).is_some())
+        // The server's own address has its port.
+        let mut addresses = (0..count).rev().filter(|at| is_address(*at));
+        let last = addresses.clone().next();
+        addresses.find(|at| word(*at).parse::<SocketAddr>().is_err()).or(last)
     };
     let Some(host) = host else {
         return (None, None);
@@ -223,7 +239,7 @@ fn client_of<'a>(line: &'a str, before: &[Token<'_>]) -> (Option<&'a str>, Optio
     // A name may have blanks.
     let name = match count - host {
         1 => None,
-        2 => Some(word(host + 1)),
+        2 => Some(word(host + 1)).filter(|name| !name.contains("://") && !is_address(host + 1)),
         _ => Some(&line[words[host + 2].0..words[count - 1].1]),
     };
     (Some(word(host)), name)

@@ -155,7 +155,8 @@ fn reduce(file: &mut FileDescriptorProto, edition: &FileEdition) -> Result<(), P
         file.syntax = Some("proto3".to_owned());
     }
     file.syntax.take_if(|syntax| syntax.is_empty());
-    let scope = ReducedScope { features, map_entries: Vec::new() };
+    let is_proto3 = file.syntax() == "proto3";
+    let scope = ReducedScope { is_proto3, features, map_entries: Vec::new() };
     for (at, message) in file.message_type.iter_mut().enumerate() {
         scope.reduce_message(message, edition.messages.get(at))?;
     }
@@ -172,6 +173,8 @@ fn reduce(file: &mut FileDescriptorProto, edition: &FileEdition) -> Result<(), P
 
 /// What holds for the fields of a message or of a file.
 struct ReducedScope {
+    /// Fields have no presence unless they say so.
+    is_proto3: bool,
     /// The features of the file, if it is of an edition.
     features: Option<EncodingFeatures>,
     /// Names of the nested messages that are entries of maps.
@@ -190,6 +193,7 @@ impl ReducedScope {
         let entries = message.nested_type.iter().filter(is_entry);
         let inner = ReducedScope {
             // Entries of maps are the same in all files.
+            is_proto3: self.is_proto3 && !options.map_entry(),
             features: self.features.filter(|_| !options.map_entry()),
             map_entries: entries.map(|one| one.name().to_owned()).collect(),
         };
@@ -248,6 +252,12 @@ impl ReducedScope {
                 // Where the name is that of an enumeration, this says nothing.
                 field.set_type(Type::Group);
             }
+        }
+        let is_float = matches!(field.r#type(), Type::Double | Type::Float);
+        let has_presence = field.oneof_index.is_some() || field.extendee.is_some();
+        if self.is_proto3 && is_float && field.label() != Label::Repeated && !has_presence {
+            // The pool takes -0.0 for the default and leaves it out. With presence it is sent.
+            field.proto3_optional = Some(true);
         }
         field.options =
             packed.map(|packed| FieldOptions { packed: Some(packed), ..FieldOptions::default() });
@@ -326,15 +336,6 @@ pub(super) fn pool_of(mut files: Vec<FileDescriptorProto>) -> Result<DescriptorP
     }
     pool.add_file_descriptor_protos(files).map_err(|e| ParseError(e.to_string()))?;
     Ok(pool)
-}
-
-/// A pool with the well-known types that it lacks, unless it has others of their names.
-pub(super) fn with_well_known(mut pool: DescriptorPool) -> DescriptorPool {
-    let known = DescriptorPool::global();
-    let files = known.files().map(|file| file.file_descriptor_proto().clone());
-    // It is as it was where that fails.
-    let _ = pool.add_file_descriptor_protos(files);
-    pool
 }
 
 /// The name of the file of well-known types that another defines again, under whatever name.

@@ -23,7 +23,8 @@ service Chat {
   rpc Gather(stream Line) returns (Line);
 }
 "#;
-const USER: &str = "syntax = \"proto3\"; package chat.v1; message User { string name = 1; }";
+const USER: &str = "syntax = \"proto3\"; package chat.v1; message User { string name = 1; \
+                    int32 user_age = 2; repeated User friends = 3; map<string, User> by_name = 4; }";
 
 fn read(path: &str) -> Result<String, String> {
     match path {
@@ -32,6 +33,7 @@ fn read(path: &str) -> Result<String, String> {
         "api/edition.proto" => Ok(include_str!("tests/edition.proto").to_owned()),
         "api/edition2024.proto" => Ok(include_str!("tests/edition2024.proto").to_owned()),
         "api/old.proto" => Ok(OLD.to_owned()),
+        "api/floats.proto" => Ok(FLOATS.to_owned()),
         "api/broken.proto" => Ok("syntax = \"proto3\"; message A { oops }".to_owned()),
         _ => Err(format!("cannot read {path}")),
     }
@@ -59,6 +61,8 @@ fn json_becomes_length_prefixed_messages() {
     assert_eq!(say.encode("").unwrap().concat(), b"\0\0\0\0\0");
     let user = say.encode(r#"{"from":{"name":"x"},"at":"1970-01-01T00:00:01Z"}"#).unwrap().concat();
     assert_eq!(user, b"\0\0\0\0\x09\x1a\x03\x0a\x01x\x22\x02\x08\x01");
+    let ages = r#"{"from":{"user_age":1,"byName":{"userAge":{"userAge":2},"user_age":{}}}}"#;
+    assert!(say.encode(ages).is_ok());
     let gather = types.method("/chat.v1.Chat/Gather").unwrap();
     assert!(gather.streams_requests);
     assert_eq!(
@@ -66,6 +70,43 @@ fn json_becomes_length_prefixed_messages() {
         b"\0\0\0\0\x02\x10\x01\0\0\0\0\0"
     );
     assert!(types.method("/chat.v1.Chat/Follow").unwrap().streams_responses);
+}
+
+const FLOATS: &str = r#"
+syntax = "proto3";
+package f;
+message F {
+  double d = 1; float f = 2; optional float o = 3; repeated double r = 4; F inner = 5;
+  oneof one { float a = 6; int32 b = 7; } map<string, double> m = 8; int32 i = 9;
+}
+service S { rpc Call(F) returns (F); }
+"#;
+
+/// A number without presence is the default where all of its bits are 0 (protobuf.dev, "Implicit
+/// Presence"): -0.0 is none. A 0 that is given is sent too, which means the same.
+#[test]
+fn negative_zeros_are_sent() {
+    let types = types("api/floats.proto").unwrap();
+    let again = GrpcTypes::from_set(&types.to_set()).unwrap();
+    for types in [types, again] {
+        let method = types.method("/f.S/Call").unwrap();
+        for (json, want) in [
+            (r#"{"d":-0.0}"#, &b"\x09\0\0\0\0\0\0\0\x80"[..]),
+            (r#"{"f":-0.0}"#, b"\x15\0\0\0\x80"),
+            (r#"{"f":"-0"}"#, b"\x15\0\0\0\x80"),
+            (r#"{"o":-0.0}"#, b"\x1d\0\0\0\x80"),
+            (r#"{"a":-0.0}"#, b"\x35\0\0\0\x80"),
+            (r#"{"r":[-0.0]}"#, b"\x22\x08\0\0\0\0\0\0\0\x80"),
+            (r#"{"inner":{"f":-0.0}}"#, b"\x2a\x05\x15\0\0\0\x80"),
+            (r#"{"f":1.5}"#, b"\x15\0\0\xc0\x3f"),
+            (r#"{"f":0}"#, b"\x15\0\0\0\0"),
+            (r#"{"f":null,"d":null}"#, b""),
+            (r#"{"i":0,"r":[]}"#, b""),
+            (r#"{"m":{"k":1.5}}"#, b"\x42\x0c\x0a\x01k\x11\0\0\0\0\0\0\xf8\x3f"),
+        ] {
+            assert_eq!(&method.encode(json).unwrap().concat()[5..], want, "{json}");
+        }
+    }
 }
 
 #[test]
@@ -77,6 +118,9 @@ fn bad_input_is_one_line_that_names_it() {
         (r#"{"id":"x"}"#, "'id'"),
         (r#"{"from":{"name":7}}"#, "'from.name'"),
         (r#"{"txt":"x"}"#, "txt"),
+        (r#"{"from":{"userAge":1,"user_age":2}}"#, "the field 'user_age' is given by both"),
+        (r#"{"from":{"friends":[{},{"user_age":1,"userAge":1}]}}"#, "given by both"),
+        (r#"{"from":{"byName":{"a":{"user_age":1,"userAge":1}}}}"#, "given by both"),
         ("[{}]", "does not fit chat.v1.Line"),
     ] {
         let text = wrong(say.encode(json));
@@ -346,7 +390,8 @@ fn a_map_whose_entries_are_none_is_refused() {
     let set = FileDescriptorSet::decode(types.unwrap().to_set().as_slice()).unwrap();
     let changed = |change: &dyn Fn(&mut DescriptorProto)| {
         let mut set = set.clone();
-        change(&mut set.file[0].message_type[0].nested_type[0]);
+        let file = set.file.iter_mut().find(|file| file.name() == "a.proto").unwrap();
+        change(&mut file.message_type[0].nested_type[0]);
         GrpcTypes::from_set(&set.encode_to_vec())
     };
     assert!(changed(&|_| {}).is_ok());

@@ -5,9 +5,10 @@ use super::edition_source::{EditionSource, edition_source};
 use crate::fault::unknown;
 use knee_load::messages::put_grpc_message;
 use knee_load::quantity::ParseError;
+use knee_load::shown::shown;
 use prost::Message as _;
 use prost_reflect::prost_types::FileDescriptorProto;
-use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor};
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, Kind, MessageDescriptor};
 use protox::Compiler;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use serde_json::Value;
@@ -70,7 +71,7 @@ impl GrpcTypes {
                 ParseError(one_line(&text))
             })?;
         }
-        Ok(GrpcTypes(descriptor::with_well_known(compiler.descriptor_pool())))
+        GrpcTypes::from_set(&compiler.encode_file_descriptor_set())
     }
 
     /// Reads a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it.
@@ -78,7 +79,10 @@ impl GrpcTypes {
     /// # Errors
     /// Not a descriptor set, or one without a file that others import.
     pub fn from_set(bytes: &[u8]) -> Result<GrpcTypes, ParseError> {
-        let wrong = |e: &dyn fmt::Display| ParseError(format!("no descriptor set: {e}"));
+        // Names in a damaged set have any characters.
+        let wrong = |e: &dyn fmt::Display| {
+            ParseError(format!("no descriptor set: {}", shown(&e.to_string())))
+        };
         let set = EncodedSet::decode(bytes).map_err(|e| wrong(&e))?;
         let files = set.files.iter().map(|file| descriptor::read_file(file));
         let files = files.collect::<Result<_, _>>().map_err(|e| wrong(&e))?;
@@ -163,15 +167,47 @@ impl GrpcMethod {
         let json = serde_path_to_error::Deserializer::new(message, &mut track);
         let options = DeserializeOptions::new();
         let read = DynamicMessage::deserialize_with_options(self.input.clone(), json, &options);
+        let unfit = |place: &str, why: &dyn fmt::Display| {
+            ParseError(format!("the message does not fit {}{place}: {why}", self.input.full_name()))
+        };
         let read = read.map_err(|e| {
             let path = track.path().to_string();
-            let place = if path == "." { String::new() } else { format!(" at '{path}'") };
-            ParseError(format!("the message does not fit {}{place}: {e}", self.input.full_name()))
+            unfit(&if path == "." { String::new() } else { format!(" at '{path}'") }, &e)
         })?;
+        if let Some(field) = given_twice(&self.input, message) {
+            return Err(unfit("", &format!("the field '{field}' is given by both of its names")));
+        }
         let mut out = Vec::new();
         put_grpc_message(&read.encode_to_vec(), &mut out);
         Ok(out)
     }
+}
+
+/// A field that an object has by its name and by its name in JSON.
+fn given_twice(message: &MessageDescriptor, value: &Value) -> Option<String> {
+    let object = value.as_object()?;
+    object.iter().find_map(|(key, inner)| {
+        let field = message.get_field_by_json_name(key);
+        let field = field.or_else(|| message.get_field_by_name(key))?;
+        if key != field.name() && object.contains_key(field.name()) {
+            return Some(field.name().to_owned());
+        }
+        let Kind::Message(mut of) = field.kind() else {
+            return None;
+        };
+        if field.is_map()
+            && let Kind::Message(value) = of.map_entry_value_field().kind()
+        {
+            of = value;
+        }
+        match inner {
+            Value::Array(all) => all.iter().find_map(|one| given_twice(&of, one)),
+            Value::Object(all) if field.is_map() => {
+                all.values().find_map(|one| given_twice(&of, one))
+            }
+            one => given_twice(&of, one),
+        }
+    })
 }
 
 /// `.proto` files below some folders.

@@ -24,17 +24,6 @@ const LEFT_OUT_MAX: usize = 200;
 const LINE_MAX: usize = 300;
 /// The methods that are keys of a step.
 const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
-/// Headers that belong to a connection or follow from the request.
-const DROPPED: [&str; 8] = [
-    "connection",
-    "content-length",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// A request as its source has it.
 #[derive(Clone, Debug, Default)]
@@ -371,9 +360,14 @@ impl ScenarioBuilder {
             let lower = name.to_ascii_lowercase();
             let is_own_host = value.literal().is_some_and(|v| v.eq_ignore_ascii_case(own_host));
             let is_other_host = lower == "host" && !is_own_host;
-            let is_dropped = DROPPED.contains(&lower.as_str()) || lower.starts_with(':');
-            if is_dropped && !is_other_host {
-                continue;
+            match unfit(&lower, value.literal().unwrap_or_default()) {
+                None => {}
+                Some(_) if is_other_host => {}
+                Some("") => continue,
+                Some(why) => {
+                    self.leave_out(format!("header {name}: {why}"));
+                    continue;
+                }
             }
             if !is_token(&name) {
                 self.leave_out(format!("header '{name}': that is no name of a header"));
@@ -440,6 +434,21 @@ impl ScenarioBuilder {
             left_out,
             file,
         })
+    }
+}
+
+/// Why a scenario has no place for a header; empty where it follows from the request, or says what
+/// is so in any case.
+fn unfit(name: &str, value: &str) -> Option<&'static str> {
+    let has = |option: &str| value.split(',').any(|own| own.trim().eq_ignore_ascii_case(option));
+    match name {
+        "connection" if has("close") => None,
+        "connection" if has("upgrade") => Some("a connection keeps its protocol"),
+        "upgrade" => Some("a connection keeps its protocol"),
+        "te" if !has("trailers") => Some("codings of the transfer are not undone"),
+        "transfer-encoding" => Some("a body is sent whole, with its Content-Length"),
+        "connection" | "content-length" | "host" | "keep-alive" | "proxy-connection" => Some(""),
+        name => name.starts_with(':').then_some(""),
     }
 }
 

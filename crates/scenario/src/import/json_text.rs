@@ -9,13 +9,12 @@ const DEPTH_MAX: usize = 40;
 /// The longest name in an object: YAML permits no longer one on a line.
 const NAME_MAX: usize = 500;
 
-/// The same document without blanks between its parts; `None` where it is no JSON, or where YAML
-/// would read it otherwise.
+/// The same document with a blank behind each sign, as YAML needs it; `None` where a scenario would
+/// send other bytes.
 pub(super) fn one_line(text: &str) -> Option<String> {
     serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
-    let text = text.trim();
-    // YAML knows no pairs of surrogates, and DEL in no text.
-    if !text.starts_with(['{', '[']) || text.contains("\\u") || text.contains('\u{7f}') {
+    // YAML has DEL in no text.
+    if !text.starts_with(['{', '[']) || text.contains('\u{7f}') {
         return None;
     }
     if text.chars().any(|c| matches!(c, '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'))
@@ -30,8 +29,7 @@ pub(super) fn one_line(text: &str) -> Option<String> {
         let length = match c {
             '"' => {
                 let length = string_length(rest)?;
-                let after = rest[length..].trim_start();
-                if after.starts_with(':')
+                if rest[length..].starts_with(':')
                     && let Some(Some(names)) = open.last_mut()
                     && (length > NAME_MAX || !names.insert(&rest[..length]))
                 {
@@ -50,13 +48,14 @@ pub(super) fn one_line(text: &str) -> Option<String> {
                 open.pop();
                 1
             }
+            // Blanks are not sent, and an exponent has a small letter.
+            ' ' | '\t' | '\n' | '\r' | 'E' => return None,
             c => c.len_utf8(),
         };
         let (part, after) = rest.split_at(length);
         match part {
             // Without the blanks a plain value would go on.
             ":" | "," => line.extend([part, " "]),
-            part if part.trim().is_empty() => {}
             part => line.push_str(part),
         }
         rest = after;
@@ -82,13 +81,14 @@ pub(super) fn without_values(json: &str) -> String {
     pieces.iter().enumerate().map(piece).collect::<Vec<_>>().join("\"")
 }
 
-/// How long the string is that `text` begins with.
+/// How long the string is that `text` begins with; `None` where it is sent with other escapes.
 fn string_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 1;
     loop {
         match bytes.get(at)? {
-            b'\\' => at += 2,
+            b'\\' if b"\"\\nrt".contains(bytes.get(at + 1)?) => at += 2,
+            b'\\' => return None,
             b'"' => return Some(at + 1),
             _ => at += 1,
         }
@@ -121,9 +121,17 @@ mod tests {
     fn documents_become_one_line() {
         for (text, line) in [
             ("{}", Some("{}")),
-            (" [1 , 2]\n", Some("[1, 2]")),
-            ("{\n \"a b\" : { \"c\":[ true ] } }", Some("{\"a b\": {\"c\": [true]}}")),
+            ("[1,2]", Some("[1, 2]")),
+            ("[1, 2]", None),
+            ("[1,2]\n", None),
+            (" [1,2]", None),
+            ("{\"a b\":{\"c\":[true]}}", Some("{\"a b\": {\"c\": [true]}}")),
+            ("{\"a\" :1}", None),
+            ("[1.50,1e3]", Some("[1.50, 1e3]")),
+            ("[1E3]", None),
             (r#"{"a":"x \" , {\\"}"#, Some(r#"{"a": "x \" , {\\"}"#)),
+            (r#"["\/"]"#, None),
+            (r#"["\u00e4"]"#, None),
             (r#"[{"a":1},{"a":2}]"#, Some(r#"[{"a": 1}, {"a": 2}]"#)),
             (r#"{"a":1,"a":2}"#, None),
             (r#"{"a":"\ud83d\ude00"}"#, None),

@@ -3,13 +3,32 @@
 export default (() => {
   const K = globalThis.__knee;
   Math.random = K.random;
+  globalThis.global = globalThis;
+  // As k6 writes and compares them: 24 hours a day, letters before accents before case.
+  const two = (n) => String(n).padStart(2, '0');
+  Date.prototype.toLocaleTimeString = function () { return `${two(this.getHours())}:${two(this.getMinutes())}:${two(this.getSeconds())}`; };
+  Date.prototype.toLocaleString = function () { return `${this.toLocaleDateString()}, ${this.toLocaleTimeString()}`; };
+  String.prototype.localeCompare = function (that) {
+    const keys = (text) => [text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase(), text.toLowerCase(), text.replace(/\p{L}/gu, (c) => (c === c.toLowerCase() ? 'a' : 'b'))];
+    const [a, b] = [keys(String(this)), keys(String(that))], at = a.findIndex((key, i) => key !== b[i]);
+    return at < 0 ? 0 : a[at] < b[at] ? -1 : 1;
+  };
   const text = (v) => (typeof v === 'string' ? v : typeof v === 'object' && v !== null && !(v instanceof Error) ? JSON.stringify(v) : String(v));
   const log = (level) => (...all) => K.log(level, all.map(text).join(' '));
   globalThis.console = { log: log('info'), info: log('info'), debug: log('debug'), warn: log('warn'), error: log('error'), trace: log('debug') };
   globalThis.open = (path, mode) => K.open(String(path), mode === 'b');
-  globalThis.require = (name) => {
-    throw new Error(`require('${name}') is not supported: write import … from '${name}'`);
+  // CommonJS modules, by their names.
+  const common = new Map();
+  K.common = (name) => {
+    let module = common.get(name);
+    if (module === undefined) {
+      module = { exports: {} };
+      common.set(name, module);
+      K.wrap(name).call(module.exports, module, module.exports, (other) => K.require(name, String(other)));
+    }
+    return module.exports;
   };
+  globalThis.require = (name) => K.require(null, String(name));
   // Requests of promises, by their numbers, and timers.
   const waiting = new Map();
   const timers = new Map();
@@ -35,6 +54,17 @@ export default (() => {
     });
     return Object.setPrototypeOf(object, missing);
   };
+  const hex = (bytes) => Array.from(new Uint8Array(bytes), (b) => b.toString(16).padStart(2, '0')).join('');
+  globalThis.crypto = K.guard('crypto', {
+    get subtle() { if (K.subtle === undefined) K.load('k6/experimental/webcrypto'); return K.subtle; },
+    getRandomValues(array) { new Uint8Array(array.buffer, array.byteOffset, array.byteLength).set(new Uint8Array(K.random_bytes(array.byteLength))); return array; },
+    randomUUID() {
+      const bytes = new Uint8Array(K.random_bytes(16));
+      bytes[6] = (bytes[6] & 15) | 64;
+      bytes[8] = (bytes[8] & 63) | 128;
+      return hex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+    },
+  });
   return () => {
     let done = false;
     for (const [id, { resolve, reject }] of waiting) {

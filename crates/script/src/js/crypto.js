@@ -26,6 +26,7 @@ const hmac = (name, key, data, encoding) => output(K.digest(name, key, data), en
 const hash = (name) => (data, encoding) => output(K.digest(name, null, data), encoding);
 const md5 = hash('md5'), sha1 = hash('sha1'), sha256 = hash('sha256'), sha384 = hash('sha384'), sha512 = hash('sha512');
 const sha512_224 = hash('sha512_224'), sha512_256 = hash('sha512_256');
+const hexEncode = (data) => output(K.bytes(data), 'hex');
 const randomBytes = (count) => K.random_bytes(count);
-export { createHash, createHMAC, hmac, md5, sha1, sha256, sha384, sha512, sha512_224, sha512_256, randomBytes };
-export default K.guard('k6/crypto', { createHash, createHMAC, hmac, md5, sha1, sha256, sha384, sha512, sha512_224, sha512_256, randomBytes });
+export { createHash, createHMAC, hmac, md5, sha1, sha256, sha384, sha512, sha512_224, sha512_256, randomBytes, hexEncode };
+export default K.guard('k6/crypto', { createHash, createHMAC, hmac, md5, sha1, sha256, sha384, sha512, sha512_224, sha512_256, randomBytes, hexEncode });

@@ -1,5 +1,11 @@
 const K = globalThis.__knee;
 
+// A value that nobody changes, as in k6.
+function frozen(value) {
+  if (value !== null && typeof value === 'object' && !Object.isFrozen(value)) Object.values(Object.freeze(value)).forEach(frozen);
+  return value;
+}
+
 // An array that exists once per process, as JSON. Elements are read on demand.
 export class SharedArray {
   constructor(name, make) {
@@ -18,10 +24,17 @@ export class SharedArray {
       get(target, p) {
         if (p === 'length') return length;
         const i = index(p);
-        if (i >= 0) return i < length ? K.element(name, i) : undefined;
+        if (i >= 0) return i < length ? frozen(K.element(name, i)) : undefined;
         return target[p];
       },
       has: (target, p) => (index(p) >= 0 ? index(p) < length : p in target),
+      // The target has a length of its own, which is what engines check.
+      ownKeys: () => [...Array(length).keys()].map(String).concat('length'),
+      getOwnPropertyDescriptor: (target, p) => {
+        if (p === 'length') return Reflect.getOwnPropertyDescriptor(target, p);
+        const i = index(p);
+        return i >= 0 && i < length ? { value: frozen(K.element(name, i)), writable: true, enumerable: true, configurable: true } : undefined;
+      },
       set: refuse, defineProperty: refuse, deleteProperty: refuse,
     });
   }

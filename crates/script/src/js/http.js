@@ -4,15 +4,27 @@ const bytesLike = (v) => v instanceof ArrayBuffer || ArrayBuffer.isView(v);
 // --- Bodies ---
 
 class FileData { constructor(data, filename, type) { this.data = data; this.filename = filename; this.content_type = type; } }
-const file = (data, filename, type) => new FileData(data, filename ?? String(Date.now()), type ?? 'application/octet-stream');
+function file(data, filename, type) {
+  if (typeof data !== 'string' && !bytesLike(data)) throw new TypeError('file: expected text or bytes');
+  return new FileData(data, filename ?? String(Date.now()), type ?? 'application/octet-stream');
+}
 
 // As Go's url.QueryEscape.
 const escape = (v) => encodeURIComponent(v).replace(/[!'()*]/g, (c) => '%' + c.charCodeAt(0).toString(16).toUpperCase()).replace(/%20/g, '+');
 
+// A value of a form as k6 writes it: with Go's default format.
+function value(v) {
+  if (v === null || v === undefined) return '<nil>';
+  if (v instanceof Date) return v.toISOString().replace('T', ' ').replace(/\.?0*Z$/, ' +0000 UTC');
+  if (Array.isArray(v)) return `[${v.map(value).join(' ')}]`;
+  if (typeof v === 'object') return `map[${Object.keys(v).sort().map((k) => `${k}:${value(v[k])}`).join(' ')}]`;
+  return String(v);
+}
+
 function form(body) {
   return Object.keys(body).sort().flatMap((name) => {
-    const value = body[name];
-    return (Array.isArray(value) ? value : [value]).map((v) => `${escape(name)}=${escape(v === null || v === undefined ? '<nil>' : String(v))}`);
+    const all = Array.isArray(body[name]) ? body[name] : [body[name]];
+    return all.map((v) => `${escape(name)}=${escape(value(v))}`);
   }).join('&');
 }
 
@@ -58,16 +70,22 @@ function url(strings, ...values) {
 }
 
 const TEXTS = { 200: 'OK', 201: 'Created', 202: 'Accepted', 204: 'No Content', 301: 'Moved Permanently', 302: 'Found', 303: 'See Other', 304: 'Not Modified', 307: 'Temporary Redirect', 308: 'Permanent Redirect', 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden', 404: 'Not Found', 405: 'Method Not Allowed', 409: 'Conflict', 422: 'Unprocessable Entity', 429: 'Too Many Requests', 500: 'Internal Server Error', 502: 'Bad Gateway', 503: 'Service Unavailable', 504: 'Gateway Timeout' };
-const parseHTML = (text) => {
+const parseHTML = (text, url) => {
   if (K.parseHTML === undefined) K.load('k6/html');
-  return K.parseHTML(text);
+  return K.parseHTML(text, url);
 };
+
+// Scheme, address or name, and port of the URL that a response came from.
+const place = (r) => /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?/.exec(K.facts(r).url) ?? [];
 
 // Parts of responses beside the status. Each is made when it is first read, and is then a property
 // of its response.
 const PARTS = {
-  remote_ip: () => '',
-  remote_port: () => 0,
+  remote_ip(r) {
+    const [, , six, host = ''] = place(r);
+    return six ?? (/^[\d.]+$/.test(host) ? host : '');
+  },
+  remote_port: (r) => (r.status === 0 ? 0 : Number(place(r)[4] ?? (place(r)[1] === 'https' ? 443 : 80))),
   url: (r) => K.facts(r).url,
   status_text: (r) => (r.status === 0 ? '' : `${r.status} ${TEXTS[r.status] ?? ''}`.trim()),
   proto: (r) => K.facts(r).proto,
@@ -102,15 +120,15 @@ function cookies(r) {
     const [first, ...rest] = line.split(';').map((t) => t.trim());
     const at = first.indexOf('=');
     if (at <= 0) continue;
-    const cookie = { name: first.slice(0, at), value: first.slice(at + 1), domain: '', path: '', httpOnly: false, secure: false, maxAge: 0, expires: 0 };
+    const cookie = { name: first.slice(0, at), value: first.slice(at + 1).replace(/^"(.*)"$/, '$1'), domain: '', path: '', http_only: false, secure: false, max_age: 0, expires: 0 };
     for (const r of rest) {
       const eq = r.indexOf('=');
       const key = (eq < 0 ? r : r.slice(0, eq)).toLowerCase(), v = eq < 0 ? '' : r.slice(eq + 1);
-      if (key === 'httponly') cookie.httpOnly = true;
+      if (key === 'httponly') cookie.http_only = true;
       else if (key === 'secure') cookie.secure = true;
       else if (key === 'domain') cookie.domain = v;
       else if (key === 'path') cookie.path = v;
-      else if (key === 'max-age') cookie.maxAge = Number(v) || 0;
+      else if (key === 'max-age') cookie.max_age = Number(v) || 0;
       else if (key === 'expires') cookie.expires = Date.parse(v) || 0;
     }
     (found[cookie.name] ??= []).push(cookie);
@@ -119,22 +137,17 @@ function cookies(r) {
 }
 
 const whole = Symbol('json');
-const search = (r, path) => {
-  if (r.body === null) return K.json(r);
-  let all;
-  try { all = K.json(r); } catch { return undefined; }
-  return at(all, path);
-};
 Object.assign(K.response, {
-  json(path) { return path === undefined ? (this[whole] ??= K.json(this)) : K.seek(this, String(path), search); },
+  json(path) { return path === undefined ? (this[whole] ??= K.json(this)) : K.seek(this, String(path)); },
   html(selector) {
-    const page = parseHTML(K.text(this));
+    const page = parseHTML(K.text(this), this.url);
     return selector === undefined ? page : page.find(selector);
   },
   submitForm({ formSelector = 'form', fields = {}, submitSelector = '[type="submit"]', params = {} } = {}) {
-    const found = this.html(formSelector).first();
+    const found = this.html(formSelector);
     if (found.size() === 0) throw new Error(`no form found for '${formSelector}' in the response`);
     const values = found.serializeObject();
+    for (const [name, v] of Object.entries(values)) if (Array.isArray(v)) values[name] = value(v);
     const button = found.find(submitSelector).first();
     if (button.attr('name') !== undefined) values[button.attr('name')] = button.attr('value') ?? '';
     Object.assign(values, fields);
@@ -159,43 +172,12 @@ K.guard('response', K.response);
 export function Response() { throw new TypeError('responses are made by requests'); }
 Response.prototype = K.response;
 
-// A path of GJSON, as far as it has keys, indices, # and queries of one comparison.
-function at(value, path) {
-  let now = value;
-  const keys = path.match(/(\\.|#\(.*?\)#?|[^.\\])+/g) ?? [];
-  for (let i = 0; i < keys.length; i++) {
-    if (now === null || typeof now !== 'object') return undefined;
-    const key = keys[i].replace(/\\(.)/g, '$1');
-    if (key === '#' && Array.isArray(now)) {
-      if (i === keys.length - 1) return now.length;
-      const rest = keys.slice(i + 1).join('.');
-      return now.map((e) => at(e, rest)).filter((e) => e !== undefined);
-    }
-    const query = /^#\(([^=!<>%]*)(==|!=|<=|>=|<|>)(.*)\)(#?)$/.exec(keys[i]);
-    if (query && Array.isArray(now)) {
-      const [, name, op, right, all] = query;
-      let want; try { want = JSON.parse(right); } catch { want = right; }
-      const has = (e) => {
-        const v = name === '' ? e : at(e, name);
-        return op === '==' ? v === want : op === '!=' ? v !== want : op === '<' ? v < want : op === '>' ? v > want : op === '<=' ? v <= want : v >= want;
-      };
-      if (all === '') { now = now.find(has); continue; }
-      const found = now.filter(has);
-      const rest = keys.slice(i + 1);
-      return rest.length === 0 ? found : at(found, (rest[0] === '#' ? rest : ['#', ...rest]).join('.'));
-    }
-    if (/[*?@|]|^#\(/.test(keys[i]) && !(key in now)) throw new Error(`json('${path}'): '${key}' is not supported by knee: expected names, numbers, # and #(name==value)`);
-    now = Object.hasOwn(now, key) ? now[key] : undefined;
-  }
-  return now;
-}
-
 // --- Calls ---
 
 // Sends a request by `send`; a body that is an object is encoded.
 function by(send, method, to, body, params) {
   let type;
-  if (body !== null && typeof body === 'object' && !bytesLike(body)) {
+  if (body !== null && typeof body === 'object' && !bytesLike(body) && !Array.isArray(body)) {
     if (Object.values(body).some((v) => v instanceof FileData)) [body, type] = multipart(body);
     else [body, type] = [form(body), 'application/x-www-form-urlencoded'];
   }
@@ -217,6 +199,7 @@ function batch(requests) {
     if (r && typeof r === 'object') return [String(r.method ?? 'GET'), r.url, r.body, r.params];
     throw new Error(`invalid request in batch: '${r}'`);
   };
+  if (requests === null || typeof requests !== 'object') throw new TypeError('batch: expected an array or an object of requests');
   const keys = Object.keys(requests);
   const began = keys.map((key) => by(K.start, ...one(requests[key])));
   const made = began.map((id) => K.await(id));
@@ -227,14 +210,15 @@ function batch(requests) {
 export class CookieJar {
   constructor(id) { this.id = id ?? K.jar(); }
   set(to, name, value, opts = {}) {
-    let line = `${name}=${value}`;
+    let line = '';
     if (opts.domain) line += `; Domain=${opts.domain}`;
     line += `; Path=${opts.path ?? '/'}`;
+    if (opts.expires && Number.isNaN(Date.parse(opts.expires))) throw new Error(`cookie ${name}: invalid expires '${opts.expires}'`);
     if (opts.expires) line += `; Expires=${opts.expires}`;
     if (opts.max_age) line += `; Max-Age=${opts.max_age}`;
     if (opts.secure) line += '; Secure';
     if (opts.http_only) line += '; HttpOnly';
-    K.set_cookie(this.id, to, line);
+    K.set_cookie(this.id, to, String(name), String(value), line);
     return true;
   }
   cookiesForURL(to) {
@@ -242,11 +226,12 @@ export class CookieJar {
     for (let i = 0; i < flat.length; i += 2) (found[flat[i]] ??= []).push(flat[i + 1]);
     return found;
   }
-  clear(to) { K.drop_cookies(this.id, to, undefined); }
-  delete(to, name) { K.drop_cookies(this.id, to, name); }
+  clear(to) { for (const name of Object.keys(this.cookiesForURL(to))) this.delete(to, name); }
+  delete(to, name) { K.drop_cookie(this.id, to, String(name)); }
 }
+const CONSTANTS = { TLS_1_0: 'tls1.0', TLS_1_1: 'tls1.1', TLS_1_2: 'tls1.2', TLS_1_3: 'tls1.3', OCSP_STATUS_GOOD: 'good', OCSP_STATUS_REVOKED: 'revoked', OCSP_STATUS_SERVER_FAILED: 'server_failed', OCSP_STATUS_UNKNOWN: 'unknown' };
 const own = new CookieJar(0);
 const cookieJar = () => own;
 
 export { get, head, post, put, patch, del, optionsRequest as options, request, asyncRequest, batch, file, url, cookieJar, expectedStatuses, setResponseCallback, FileData };
-export default K.guard('http', { get, head, post, put, patch, del, options: optionsRequest, request, asyncRequest, batch, file, url, cookieJar, CookieJar, expectedStatuses, setResponseCallback, Response, FileData });
+export default K.guard('http', { get, head, post, put, patch, del, options: optionsRequest, request, asyncRequest, batch, file, url, cookieJar, CookieJar, expectedStatuses, setResponseCallback, Response, FileData, ...CONSTANTS });

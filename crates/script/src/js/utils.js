@@ -24,20 +24,16 @@ export function findBetween(content, left, right, repeat = false) {
     found.push(content.substring(begin + left.length, end));
     at = end + right.length;
   } while (repeat);
-  return repeat ? found : found[0] ?? null;
+  return repeat ? (found.length > 0 ? found : null) : found[0] ?? null;
 }
 export function normalDistributionStages(maxVus, durationSeconds, numberOfStages = 10) {
-  const normal = (mean, deviation, x) => Math.exp(-0.5 * Math.log(2 * Math.PI) - Math.log(deviation) - (x - mean) ** 2 / (2 * deviation * deviation));
-  const curve = Array.from({ length: numberOfStages + 2 }, (_, i) => normal(0, 1, -2 + (4 * i) / (numberOfStages + 1)));
+  const density = (x) => Math.exp((-1 / 2) * x ** 2) / Math.sqrt(2 * Math.PI);
+  const curve = Array.from({ length: numberOfStages + 2 }, (_, i) => (i > numberOfStages ? 0 : density(-2 + (4 * i) / numberOfStages)));
   const peak = Math.max(...curve);
-  const durations = Array.from({ length: numberOfStages + 2 }, () => Math.ceil(durationSeconds / 6));
-  const stages = [];
-  for (let i = 0; i <= numberOfStages; i++) {
-    const target = Math.round(maxVus * (curve[i] / peak));
-    stages.push({ duration: `${durations[i]}s`, target });
-  }
-  stages.push({ duration: `${durations[numberOfStages + 1]}s`, target: 0 });
-  return stages;
+  return curve.map((y, i) => ({
+    duration: `${i === 0 || i > numberOfStages ? Math.ceil(durationSeconds / 6) : Math.ceil((4 * durationSeconds) / (6 * numberOfStages))}s`,
+    target: Math.round((y * maxVus) / peak),
+  }));
 }
 export function parseDuration(text) {
   if (typeof text === 'number') return text;
@@ -47,3 +43,23 @@ export function parseDuration(text) {
   if (!any) throw new Error(`invalid duration '${text}'`);
   return sum;
 }
+// Stages of the load, by the time since its begin.
+const stagesNow = () => {
+  const all = JSON.parse(K.options), { scenario, began_ms: began } = K.iteration();
+  const stages = (all.scenarios?.[scenario] ?? all).stages;
+  if (!stages || stages.length === 0) throw new Error('only ramping-vus and ramping-arrival-rate have stages');
+  return [stages, Date.now() - began];
+};
+export function getCurrentStageIndex() {
+  const [stages, since] = stagesNow();
+  let sum = 0;
+  const at = stages.findIndex((stage) => since < (sum += parseDuration(stage.duration)));
+  return at < 0 ? stages.length - 1 : at;
+}
+export function tagWithCurrentStageIndex() { K.tags.stage = getCurrentStageIndex(); }
+export function tagWithCurrentStageProfile() {
+  const at = getCurrentStageIndex(), [stages] = stagesNow();
+  const [now, before] = [stages[at], stages[at - 1]].map((stage) => stage?.target);
+  K.tags.stage_profile = at < 1 || now > before ? 'ramp-up' : now === before ? 'steady' : 'ramp-down';
+}
+export default K.guard('k6-utils', { randomIntBetween, randomItem, randomString, uuidv4, findBetween, normalDistributionStages, parseDuration, getCurrentStageIndex, tagWithCurrentStageIndex, tagWithCurrentStageProfile });

@@ -4,13 +4,21 @@ use super::*;
 use crate::script::Script;
 use crate::{Clock, ReadFile};
 use knee_load::rng;
-use knee_load::session::ScriptPlan;
+use knee_load::session::{Origin, ScriptPlan};
 use std::sync::Arc;
 use std::time::Instant;
 
 fn clock() -> Clock {
     let begin = Instant::now();
     Rc::new(move || Nanos(begin.elapsed().as_nanos() as u64))
+}
+
+/// Processor time of the calling thread.
+fn processor() -> Clock {
+    Rc::new(|| {
+        let spent = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        Nanos(spent.split(' ').next().unwrap().parse().unwrap())
+    })
 }
 
 pub(crate) fn setup(source: &str) -> UserSetup {
@@ -29,6 +37,9 @@ pub(crate) fn setup(source: &str) -> UserSetup {
             Ok(b"export const a = 'from a'; export const text = open('./x.txt');".to_vec())
         }
         "lib/x.txt" => Ok(b"x".to_vec()),
+        "lib/c.js" => Ok(b"const k6 = require('k6');\n\
+            module.exports = { c: 1, d: () => typeof k6.sleep, text: open('./x.txt') };"
+            .to_vec()),
         other => Err(format!("{other}: no such file")),
     });
     UserSetup {
@@ -36,6 +47,7 @@ pub(crate) fn setup(source: &str) -> UserSetup {
         number: 0,
         rng: rng::stream(1, rng::SCRIPTS),
         clock: clock(),
+        processor: processor(),
         origins: Rc::new([]),
         memory_max: 16 << 20,
         read: Some(read),
@@ -146,6 +158,12 @@ fn values_of_the_modules() {
     for (body, want) in [
         ("return http.get('http://h/').json('items.#.id')", "[5,6]"),
         ("return http.get('http://h/').json('items.#(n==b).id')", "6"),
+        ("return http.get('http://h/').json('items.#(id>4)#|#')", "2"),
+        ("return http.get('http://h/').json('items.@reverse')[0].id", "6"),
+        ("return http.get('http://h/').json('items|1|id')", "6"),
+        ("return http.get('http://h/').json('it*s.1.n')", "\"b\""),
+        ("return http.get('http://h/').json('') === undefined", "true"),
+        ("return http.get('http://h/').json('#.'.repeat(120)) === undefined", "true"),
         (
             "return crypto.sha256('abc')",
             "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"",
@@ -187,6 +205,38 @@ fn values_of_the_modules() {
             "5",
         ),
         ("function* g() { yield 1; yield 2; } return [...g()]", "[1,2]"),
+        (
+            "return http.get('nope').error",
+            "\"invalid URL 'nope': expected http://HOST/PATH or https://HOST/PATH\"",
+        ),
+        (
+            "return [5, true, () => 1, [1, 2], 'x', {}, new Uint8Array(1)]\
+             .map((b) => http.post('http://h/', b).status)",
+            "[0,0,0,0,200,200,200]",
+        ),
+        (
+            "const r = http.get('http://127.0.0.1:8080/a'); return [r.remote_ip, r.remote_port]",
+            "[\"127.0.0.1\",8080]",
+        ),
+        ("return globalThis.crypto.randomUUID().length", "36"),
+        ("return crypto.hexEncode('ab')", "\"6162\""),
+        (
+            "const d = new Date(Date.UTC(2024, 0, 15, 13, 5, 9)); d.getHours = () => 13; \
+             return [d.toLocaleTimeString(), new Date(NaN).getTime()]",
+            "[\"13:05:09\",null]",
+        ),
+        (
+            "return ['z', 'ä', 'a', 'B', 'b', 'A', 'é', 'e'].sort((a, b) => a.localeCompare(b)).join('')",
+            "\"aAäbBeéz\"",
+        ),
+        ("return [global === globalThis, http.TLS_1_2]", "[true,\"tls1.2\"]"),
+        ("return encoding.b64decode('YW\\nJj', 'std', 's')", "\"abc\""),
+        (
+            "const jar = http.cookieJar(); jar.set('http://127.0.0.1/', 'a', 'x y;\"z'); \
+             jar.set('http://h/', 's', '1', {secure: true}); \
+             return [jar.cookiesForURL('http://127.0.0.1/'), jar.cookiesForURL('http://h/')]",
+            "[{\"a\":[\"x yz\"]},{}]",
+        ),
     ] {
         assert_eq!(value(body), want, "{body}");
     }
@@ -204,6 +254,25 @@ export default async function () {
     let (ended, sent) = run(source, |_| ok(""));
     assert_eq!(ended, Ok(Some(r#"["http://h/a","http://h/b","later"]"#.to_owned())));
     assert_eq!(sent.len(), 2);
+}
+
+#[test]
+fn web_crypto_has_hashes_and_hmac() {
+    let source = r#"
+const hex = (all) => Array.from(new Uint8Array(all), (b) => b.toString(16).padStart(2, '0')).join('').slice(0, 8);
+export default async function () {
+  const [key, data] = [new Uint8Array([107, 101, 121]), new Uint8Array([97, 98, 99])];
+  const own = await crypto.subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, true, ['sign']);
+  const signature = await crypto.subtle.sign('HMAC', own, data);
+  const refused = await crypto.subtle.importKey('raw', key, 'AES-GCM', true, []).catch((e) => e.message);
+  return [hex(await crypto.subtle.digest('SHA-512', data)), hex(signature),
+    await crypto.subtle.verify('HMAC', own, signature, data), await crypto.subtle.verify('HMAC', own, key, data),
+    hex(await crypto.subtle.exportKey('raw', own)), refused];
+}"#;
+    let (ended, _) = run(source, |_| ok(""));
+    let want = "[\"ddaf35a1\",\"9c196e32\",true,false,\"6b6579\",\"crypto.subtle: 'AES-GCM' is not \
+                supported by knee: expected HMAC\"]";
+    assert_eq!(ended, Ok(Some(want.to_owned())));
 }
 
 #[test]
@@ -239,6 +308,170 @@ fn redirections_are_followed_with_cookies() {
 }
 
 #[test]
+fn heads_are_made_of_what_belongs_there() {
+    for (call, want) in [
+        (r"http.request('GET / HTTP/1.1\r\nX: y\r\n\r\nGET', 'http://h/')", &[][..]),
+        ("http.request('BAD METHOD', 'http://h/')", &[]),
+        ("http.request('', 'http://h/')", &["GET h/ [] "]),
+        ("http.request('get', 'http://h/')", &["get h/ [] "]),
+        (r"http.get('http://h/', {headers: {'a\r\nb': 'c'}})", &[]),
+        (r"http.get('http://h/', {headers: {a: 'b\r\nc: d'}})", &[]),
+        (
+            "http.post('http://h/', 'x', {headers: {'content-length': 0, 'Transfer-Encoding': \
+             'chunked', A: 1, a: 2}})",
+            &["POST h/ [a=2] x"],
+        ),
+        (
+            r"http.get('http://h/', {cookies: {a: 'v\r\nInjected: yes'}})",
+            &[r#"GET h/ [Cookie=a="vInjected: yes"] "#],
+        ),
+        (
+            r#"http.get('http://h/', {cookies: {a: 'x,y', b: 'x;"y', c: 'xy'}})"#,
+            &[r#"GET h/ [Cookie=a="x,y"; b=xy; c=xy] "#],
+        ),
+        (
+            "http.post('http://h/', 'x', {compression: 'lzw'}); \
+             http.get('http://h/a b?q={d}')",
+            &["GET h/a%20b?q={d} [] "],
+        ),
+        (
+            "http.post('http://h/', {d: new Date(0), m: {b: 1, a: [1, null]}})",
+            &["POST h/ [Content-Type=application/x-www-form-urlencoded] \
+               d=1970-01-01+00%3A00%3A00+%2B0000+UTC&m=map%5Ba%3A%5B1+%3Cnil%3E%5D+b%3A1%5D"],
+        ),
+    ] {
+        let source = format!("import http from 'k6/http'; export default () => {{ {call}; }}");
+        let (ended, sent) = run(&source, |_| ok(""));
+        let sent: Vec<_> = sent.iter().map(String::as_str).collect();
+        assert_eq!((ended, &sent[..]), (Ok(None), want), "{call}");
+    }
+}
+
+#[test]
+fn redirections_that_lead_nowhere_are_said() {
+    for (location, want, requests) in [
+        ("/b", "", 2),
+        ("", "", 1),
+        ("http://other/x", "--script-host", 1),
+        ("ftp://h/x", "its scheme is not http or https", 1),
+    ] {
+        let source = "import http from 'k6/http'; export default () => { const r = \
+                      http.get('http://h/'); return [r.error, r.error_code]; }";
+        let mut setup = setup(source);
+        setup.origins = Rc::new([Origin::new(false, "h")]);
+        let mut user = User::new(setup).unwrap();
+        let mut left = 1;
+        let (ended, sent) = iterate(&mut user, &mut |_| {
+            left -= 1;
+            let head = format!("Location: {location}\r\n").into_bytes();
+            let status = if left == 0 { 302 } else { 200 };
+            ScriptResponse { status, head, version: "HTTP/1.1", ..Default::default() }
+        });
+        let (ended, mut led_away) = (ended.unwrap().unwrap(), false);
+        user.take_records(|record| led_away |= record == Record::LedAway);
+        assert!(ended.contains(want), "{location}: {ended}");
+        assert_eq!(ended == r#"["",0]"#, want.is_empty(), "{location}: {ended}");
+        assert_eq!((sent.len(), led_away), (requests, !want.is_empty()), "{location}");
+    }
+}
+
+#[test]
+fn common_modules_run() {
+    let source = "import c, { d, text } from './lib/c.js'; const again = require('./lib/c.js');\n\
+                  export default () => [c.c, again === c, typeof require('k6/http').get, d(), text];";
+    let (ended, _) = run(source, |_| ok(""));
+    assert_eq!(ended, Ok(Some(r#"[1,true,"function","function","x"]"#.to_owned())));
+    let source = "const { c } = require('./lib/c.js'); exports.options = { vus: 1 }; \
+                  exports.default = () => c;";
+    assert_eq!(run(source, |_| ok("")).0, Ok(Some("1".to_owned())));
+    let source = "module.exports.default = () => {\n  null.x;\n};";
+    let failure = run(source, |_| ok("")).0.unwrap_err().to_string();
+    assert!(failure.starts_with("main.js:2:"), "{failure}");
+}
+
+#[test]
+fn a_test_is_marked_as_failed_and_goes_on() {
+    let source = "import exec from 'k6/execution'; \
+                  export default () => { exec.test.fail('bad'); exec.test.fail('more'); return 1; }";
+    let mut user = User::new(setup(source)).unwrap();
+    assert_eq!(iterate(&mut user, &mut |_| ok("")).0, Ok(Some("1".to_owned())));
+    assert_eq!((user.take_mark().as_deref(), user.take_mark()), (Some("bad"), None));
+}
+
+#[test]
+fn names_beyond_a_limit_share_one() {
+    let source = "import { check } from 'k6'; export default () => { \
+                  for (let i = 0; i < 1000; i++) check(1, { [`name ${i}`]: true }); }";
+    let mut user = User::new(setup(source)).unwrap();
+    assert!(iterate(&mut user, &mut |_| ok("")).0.is_ok());
+    let names = user.shared().setup.script.names();
+    assert_eq!((names.len(), &*names[199], &*names[198]), (200, "others", "name 198"));
+}
+
+#[test]
+fn pages_have_what_selections_of_k6_have() {
+    let page = "<ul><li data-id=1 id=a>One</li><li class=x data-b-c=y>Two</li></ul><form>\
+        <select name=m multiple><option value=1 selected>a</option><option value=2 selected>b\
+        </option></select><input name=q value='a b'></form><table><tr><td>1<td>2<tr><td>3</table>";
+    for (body, want) in [
+        ("p.find('select').val()", r#"["1","2"]"#),
+        ("p.find('form').serialize()", r#""m=1&m=2&q=a+b""#),
+        ("p.find('form').serializeArray()[1]", r#"{"name":"q","value":"a b"}"#),
+        ("p.find('li').not('.x').text()", r#""One""#),
+        ("p.find('ul').has('li').size()", "1"),
+        ("p.find('li').slice(1).data()", r#"{"bC":"y"}"#),
+        ("p.find('li').data('id')", "1"),
+        ("p.find('li').get(0).getAttribute('id')", r#""a""#),
+        (
+            "(() => { const all = []; p.find('li').each((i, e) => all.push(e.textContent(), \
+             e.innerHTML(), e.nodeName(), e.id())); return all; })()",
+            r#"["One","One","li","a","Two","Two","li",""]"#,
+        ),
+        ("p.find('li').first().parent().attr('x') ?? p.find('li').parents().size()", "3"),
+        ("[p.find('td').size(), p.find('tr').first().find('td').text()]", r#"[3,"12"]"#),
+        ("[p.find('.x').next().text(), p.find('.x').prev().text()]", r#"["","One"]"#),
+        ("[p.find('#a').nextAll().size(), p.find('td').last().prevAll().size()]", "[1,0]"),
+        ("p.find('.x').siblings().map((i, e) => e.text())", r#"["One"]"#),
+        ("p.find('option').closest('form').children('input').val()", r#""a b""#),
+        ("p.find('option').first().parentsUntil('body').size()", "2"),
+        ("p.find('li').not(p.find('.x')).is('#a')", "true"),
+        ("p.find('li:contains(Two)').attr('class')", r#""x""#),
+        ("p.find('ul').get(0).children().map((e) => e.nodeName())", r#"["li","li"]"#),
+        ("p.find('li').get(0).nextElementSibling().textContent()", r#""Two""#),
+        ("p.find('li').get(1).parentElement().firstElementChild().id()", r#""a""#),
+        ("[p.find('none').html(), p.find('none').text(), p.find('none').size()]", r#"["","",0]"#),
+        ("p.find('li').attr('constructor') === undefined", "true"),
+    ] {
+        let source = format!(
+            "import {{ parseHTML }} from 'k6/html'; export default () => {{ const p = \
+             parseHTML({page:?}); return {body}; }}"
+        );
+        assert_eq!(run(&source, |_| ok("")).0, Ok(Some(want.to_owned())), "{body}");
+    }
+}
+
+#[test]
+fn utils_compute_what_those_of_k6_compute() {
+    let source = "import utils, { normalDistributionStages as n, findBetween } from \
+                  'https://jslib.k6.io/k6-utils/1.4.0/index.js'; export default () => \
+                  [n(10, 10, 3).map((s) => s.duration + s.target).join(), findBetween('a', '<', '>', true), \
+                  typeof utils.tagWithCurrentStageProfile];";
+    let want = r#"["2s2,3s10,3s10,3s2,2s0",null,"function"]"#;
+    assert_eq!(run(source, |_| ok("")).0, Ok(Some(want.to_owned())));
+}
+
+#[test]
+fn shared_arrays_have_keys_and_nobody_changes_them() {
+    let source = "import { SharedArray } from 'k6/data'; \
+                  const all = new SharedArray('a', () => [{ n: { m: 1 } }, 2]); \
+                  export default () => { const keys = []; for (const k in all) keys.push(k); \
+                  let refused = false; try { all[0].n.m = 2; } catch { refused = true; } \
+                  return [keys, Object.keys(all), [...all.entries()].length, all[0].n.m, refused]; }";
+    let want = r#"[["0","1"],["0","1"],2,1,true]"#;
+    assert_eq!(run(source, |_| ok("")).0, Ok(Some(want.to_owned())));
+}
+
+#[test]
 fn mistakes_are_one_line_with_a_position() {
     for (source, want) in [
         (
@@ -246,6 +479,25 @@ fn mistakes_are_one_line_with_a_position() {
             "main.js:1:30: ReferenceError: nope is not defined",
         ),
         ("let x = ;", "main.js:1:9: SyntaxError: "),
+        (
+            "import { nope } from './lib/a.js';\nexport default () => {}",
+            "main.js:1:22: SyntaxError: ",
+        ),
+        (
+            "export default () => { (function f() { Promise.resolve().then(f); })(); }",
+            "computed for over 200 ms",
+        ),
+        ("export default () => { const f = () => Promise.resolve().then(f); f(); }", "--script-"),
+        (
+            "import http from 'k6/http'; export default () => { http.batch(5); }",
+            "expected an array or an object of requests",
+        ),
+        (
+            "import http from 'k6/http'; export default () => { for (const p = [];;) \
+             p.push(http.asyncRequest('GET', 'http://h/')); }",
+            "--script-memory",
+        ),
+        ("export const options = { vus: NaN };", "options: invalid vus: it is no number"),
         ("let x = /a/7;", "SyntaxError: invalid regular expression flags (in main.js)"),
         (
             "import ws from 'k6/ws';\nexport default () => {}",
@@ -334,9 +586,9 @@ fn values_with_tags_are_metrics_of_thresholds() {
                   export default () => { group('g', () => { http.get('http://h/', { tags: { kind: 'css' } }); \
                   http.get('http://h/'); }); exec.vu.tags.vip = 'yes'; check(1, { one: true }, { a: 'b' }); \
                   c.add(3, { kind: 'big' }); c.add(4); }";
-    let options = r#"{"tags":{"run":"r"},"thresholds":{"http_reqs{kind:css,run:r}":[],
-        "http_req_duration{group:::g,status:200}":[],"checks{a:b,vip:yes}":[],"orders{kind:big}":[],
-        "http_req_failed{expected_response:false}":[],"http_req_waiting":[],"checks":[]}}"#;
+    let options = r#"{"tags":{"run":"r"},"thresholds":{"http_reqs{kind:css,run:r}":["x<1"],
+        "http_req_duration{group:::g,status:200}":["x<1"],"checks{a:b,vip:yes}":["x<1"],"orders{kind:big}":["x<1"],
+        "http_req_failed{expected_response:false}":["x<1"],"http_req_waiting":["x<1"],"checks":["x<1"]}}"#;
     let mut user = User::new(with_options(source, options)).unwrap();
     let (ended, _) = iterate(&mut user, &mut |_| ok(""));
     assert!(ended.is_ok(), "{ended:?}");

@@ -13,7 +13,7 @@ use knee_load::spec::{
 use knee_load::time::Nanos;
 use serde::Serialize;
 use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 /// The ending of recordings.
@@ -131,21 +131,31 @@ pub(super) fn names_recording(argument: Option<&str>) -> bool {
     argument.is_some_and(|file| !file.contains("://") && file.ends_with(ENDING))
 }
 
+/// Bytes of a line. A request with a larger body is none of a recording.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
 /// Reads a whole recording, and keeps the times of what is sent.
 fn read(path: &str, replay: &ReplayArgs) -> Result<CheckedRecording, String> {
     let unreadable = |e: io::Error| format!("cannot be read: {}", reason(&e));
     let file = input::open(path)?;
     let mut file = BufReader::with_capacity(1 << 20, file);
     let mut line = String::new();
-    let mut offset = file.read_line(&mut line).map_err(unreadable)? as u64;
+    let mut read_line = |number: u64, line: &mut String| {
+        line.clear();
+        let bytes = file.by_ref().take(LINE_BYTES_MAX).read_line(line).map_err(unreadable)? as u64;
+        if bytes == LINE_BYTES_MAX {
+            return Err(format!("line {number}: has more than 16 MiB"));
+        }
+        Ok(bytes)
+    };
+    let mut offset = read_line(1, &mut line)?;
     let head = RecordingHead::parse(&line).map_err(|e| e.0)?;
     let server = RecordingHead::server(&head.target);
     let server = server.map_err(|e| format!("line 1: target: {e}"))?;
     let mut kept = Kept::default();
     let mut latest = Nanos::ZERO;
     for number in 2.. {
-        line.clear();
-        let bytes = file.read_line(&mut line).map_err(unreadable)? as u64;
+        let bytes = read_line(number, &mut line)?;
         if bytes == 0 {
             break;
         }

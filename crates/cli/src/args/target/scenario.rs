@@ -3,7 +3,7 @@
 use super::TargetArgs;
 use crate::args::first_given;
 use crate::failure::Failure;
-use crate::{input, script};
+use crate::input;
 use knee_load::spec::{Endpoint, FurtherServer, Pick, Target};
 use knee_scenario::Scenario;
 use std::sync::Arc;
@@ -17,17 +17,15 @@ impl TargetArgs {
             self.refuse_options_of_urls(
                 "each step of a scenario has its own: write it in the file",
             )?;
-            let scenario = if script::is_script(file) {
-                let (scenario, settings) = script::scenario(file, &self.script)?;
-                self.no_keepalive |= settings.no_connection_reuse;
-                self.protocol.take_any_certificate(settings.insecure_skip_tls_verify);
-                let rules = script::resolve_rules(&settings, &scenario.servers);
-                self.route
-                    .resolve_first(rules.map_err(|why| Failure::input(format!("{file}: {why}")))?);
-                scenario
+            let scenario = if input::is_script(file) {
+                self.script.scenario(file)?
             } else {
                 input::read_scenario(file)?
             };
+            let connections = &scenario.connections;
+            self.no_keepalive |= connections.no_reuse;
+            self.protocol.take_any_certificate(connections.any_certificate);
+            self.route.resolve_first(&connections.resolve);
             self.check_programs(file, &scenario)?;
             self.scenario = Some(Arc::new(scenario));
         }

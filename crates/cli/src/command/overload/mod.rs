@@ -20,7 +20,6 @@ use clap::Args;
 use knee_core::experiment::overload::{
     Descriptors, Overload, OverloadSpec, PreflightFacts, ServerFacts, predict,
 };
-use knee_core::experiment::{Concluded, Experiment, NextTrial};
 use knee_core::finding::{Finding, Severity};
 use knee_load::arrival::{either, shapes};
 use knee_load::spec::{CloseKind, Rate, parse_duration, parse_rate};
@@ -174,7 +173,7 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     for finding in &foreseen {
         notes.tell(&prediction(finding));
     }
-    let mut experiment = PredictedOverload { overload: Overload::new(overload.spec), foreseen };
+    let mut experiment = Overload::new(overload.spec).with_foreseen(foreseen);
     laboratory::conduct(overload.setup, &mut experiment, &mut target.runner)
 }
 
@@ -221,28 +220,6 @@ fn prediction(finding: &Finding) -> String {
         format!("{word}: {text}")
     } else {
         format!("{word}: {text}. Remedy: {remedy}")
-    }
-}
-
-/// An overload with what was predicted of it among its findings.
-struct PredictedOverload {
-    overload: Overload,
-    foreseen: Vec<Finding>,
-}
-
-impl Experiment for PredictedOverload {
-    type Spec = <Overload as Experiment>::Spec;
-    type Trial = <Overload as Experiment>::Trial;
-    type Conclusion = <Overload as Experiment>::Conclusion;
-
-    fn next(&mut self, past: &[Self::Trial]) -> NextTrial<Self::Spec> {
-        self.overload.next(past)
-    }
-
-    fn conclude(&self, past: &[Self::Trial]) -> Concluded<Self::Conclusion> {
-        let mut concluded = self.overload.conclude(past);
-        concluded.findings.extend(self.foreseen.iter().cloned());
-        concluded
     }
 }
 

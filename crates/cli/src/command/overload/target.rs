@@ -2,13 +2,12 @@
 //! SYNs arrive.
 
 use super::super::http_runner::HttpRunner;
-use crate::args::ObserveArgs;
+use crate::args::{Fleet, ObserveArgs};
 use knee_core::experiment::overload::report::is_base_again;
 use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::observe::watch_for;
-use knee_fleet::Fleet;
 use knee_load::spec::{CloseKind, Level, Load};
 use std::net::SocketAddr;
 
@@ -36,10 +35,7 @@ impl FoundTarget {
         let target = &spec.base.target;
         let (address, answers) = match &fleet {
             None => knee_engine::preflight_overload(target)?,
-            Some(fleet) => {
-                let aimed = fleet.aim(target)?;
-                (aimed.address, aimed.answers)
-            }
+            Some(fleet) => fleet.aim(target)?,
         };
         let vantage = observe.vantage_or_here(address)?;
         let runner = HttpRunner::new(&spec.base, Some(line), observe.clone());

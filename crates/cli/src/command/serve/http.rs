@@ -8,15 +8,14 @@ use crate::failure::{Exit, Failure};
 use crate::stdio;
 use crate::whole_file::OutputPlace;
 use clap::Args;
-use knee_engine::serve::http::{
-    ARRIVALS_MAX, AcceptPolicy, App, CacheSpec, Fault, HttpServer, HttpServerSpec, Identity,
-    IdentityError, LOG_MAX, QueueOrder, QueueSpec, STREAM_LOG_MAX, STREAMS_MAX, ServerTls,
-    StreamSpec, parse_cache, parse_capacity, parse_fault, parse_listen, parse_queue_order,
-    parse_stream,
-};
 use knee_engine::sys::socket::Address;
 use knee_load::law::Law;
 use knee_load::spec::{ParseError, TlsResume, TlsVersion};
+use knee_serve::http::{
+    ARRIVALS_MAX, AcceptPolicy, App, CacheSpec, Fault, HttpServerSpec, Identity, IdentityError,
+    LOG_MAX, QueueOrder, QueueSpec, STREAM_LOG_MAX, STREAMS_MAX, ServerTls, StreamSpec,
+    parse_cache, parse_capacity, parse_fault, parse_listen, parse_queue_order, parse_stream,
+};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -224,7 +223,7 @@ pub(super) fn serve(
 ) -> Result<Exit, Failure> {
     let (listen, seed) = (server.listen.to_string(), server.seed);
     let stop = super::until_signal();
-    let server = HttpServer::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
+    let server = knee_serve::http::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
     // There for as long as it is of use.
     let trust = authority.as_deref().map(TrustFile::write).transpose()?;
     if let Some(file) = &trust {

@@ -1,5 +1,7 @@
 //! `knee serve`: reference servers, and the options that several have.
 
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http;
 mod protocols;
 mod services;
@@ -27,7 +29,8 @@ pub struct RawServe {
 enum RawServeKind {
     Http(Box<http::RawServeHttp>),
     Ws(protocols::RawServeWs),
-    Grpc(protocols::RawServeGrpc),
+    #[cfg(feature = "grpc")]
+    Grpc(grpc::RawServeGrpc),
     Dns(protocols::RawServeDns),
     Qotd(services::RawServeQotd),
     Udp(services::RawServeUdp),
@@ -56,6 +59,7 @@ impl RawServe {
         match self.kind {
             RawServeKind::Http(raw) => raw.resolve(),
             RawServeKind::Ws(raw) => raw.resolve(),
+            #[cfg(feature = "grpc")]
             RawServeKind::Grpc(raw) => raw.resolve(),
             RawServeKind::Dns(raw) => raw.resolve(),
             RawServeKind::Qotd(raw) => raw.resolve(),

@@ -1,20 +1,17 @@
-//! The reference servers of `run ws://`, `run grpc://` and `run dns://`.
+//! The reference servers of `run ws://` and `run dns://`.
 
-use super::http::{ServerFiles, ServerTlsArgs, serve};
 use super::{ServeSpec, StationArgs, StatsArgs};
-use crate::args::{SeedArgs, listen_address, parse_count};
+use crate::args::{SeedArgs, listen_address};
 use crate::failure::{Exit, Failure};
 use crate::whole_file::OutputPlace;
 use clap::Args;
-use knee_engine::serve::dns::{DNS_ARRIVALS_MAX, DnsServer, DnsServerSpec};
-use knee_engine::serve::http::{ECHO_PROTO, HttpServerSpec, STREAMS_MAX, parse_listen};
-use knee_engine::serve::ws::{WsServer, WsServerSpec};
 use knee_engine::sys::socket::Address;
 use knee_load::law::Law;
 use knee_load::spec::{Rate, parse_rate};
-use knee_scenario::grpc::{GrpcTypes, reflection};
+use knee_serve::dns::{DNS_ARRIVALS_MAX, DnsServerSpec};
+use knee_serve::http::parse_listen;
+use knee_serve::ws::WsServerSpec;
 use std::net::SocketAddr;
-use std::sync::LazyLock;
 
 /// Serve WebSocket: echo with a known service time, fan-out, or messages at a rate
 ///
@@ -70,85 +67,14 @@ impl RawServeWs {
         Ok(ServeSpec::new(move || {
             let (listen, seed) = (server.listen.to_string(), server.seed);
             let stop = super::until_signal();
-            let server = WsServer::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
+            let server =
+                knee_serve::ws::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
             stop.wait(server.address())?;
             let counts = server.stop();
             stats.tell(&counts, &format!("{counts}seed        {seed}\n"))?;
             Ok(Exit::Fine)
         }))
     }
-}
-
-/// Serve gRPC: an echo of all four kinds of calls, with reflection
-///
-/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM, SIGHUP or Ctrl-C, then prints
-/// its statistics. The service is knee.Echo; its messages have a text, a count and a status. Say
-/// returns its message, and Tell returns it count times. Gather returns the last of several, and
-/// Talk returns each at once. A call ends with the status that its message asks for.
-#[derive(Args, Clone, Debug)]
-#[command(
-    after_help = "Example:\n  \
-        knee serve grpc --workers 4 --service 'exp(1ms)'",
-    after_long_help = "Examples:\n  \
-        knee serve grpc --listen 127.0.0.1:0\n  \
-        knee serve grpc --workers 4 --service 'exp(1ms)'\n  \
-        knee serve grpc --tls\n\n\
-        Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
-)]
-pub struct RawServeGrpc {
-    /// Listening address; port 0 picks a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:50051")]
-    #[arg(value_parser = parse_listen)]
-    listen: Address,
-
-    #[command(flatten)]
-    secure: ServerTlsArgs,
-
-    /// Maximum concurrent streams of a connection
-    #[arg(long, value_name = "N", value_parser = parse_count, default_value_t = STREAMS_MAX)]
-    streams: u32,
-
-    #[command(flatten)]
-    station: StationArgs,
-
-    #[command(flatten)]
-    seed: SeedArgs,
-
-    #[command(flatten)]
-    stats: StatsArgs,
-}
-
-impl RawServeGrpc {
-    /// Settles the options.
-    pub fn resolve(self) -> Result<ServeSpec, Failure> {
-        let (tls, authority) = self.secure.resolve(&self.listen)?.unzip();
-        let server = HttpServerSpec {
-            listen: self.listen,
-            tls,
-            streams_max: self.streams,
-            reflect: Some(reflect),
-            workers: self.station.workers(),
-            service: self.station.service.unwrap_or(Law::ZERO),
-            seed: self.seed.seed(),
-            ..HttpServerSpec::default()
-        };
-        let stats = self.stats.resolve()?;
-        let files = ServerFiles::default();
-        Ok(ServeSpec::new(move || serve(server, authority.flatten(), files, stats)))
-    }
-}
-
-/// Answers a question to reflection.
-fn reflect(question: &[u8]) -> Option<Vec<u8>> {
-    static SET: LazyLock<Option<Vec<u8>>> = LazyLock::new(|| {
-        let read = |path: &str| match path {
-            "./echo.proto" => Ok(ECHO_PROTO.to_owned()),
-            _ => Err(format!("no file {path}")),
-        };
-        let types = GrpcTypes::from_protos(&["echo.proto".to_owned()], &[], read).ok()?;
-        Some(types.to_set())
-    });
-    reflection::answer(SET.as_ref()?, question).ok()
 }
 
 /// Serve DNS: a fixed zone with a known service time, over UDP and TCP
@@ -211,7 +137,7 @@ impl RawServeDns {
         Ok(ServeSpec::new(move || {
             let seed = server.seed;
             let stop = super::until_signal();
-            let server = DnsServer::start(server)?;
+            let server = knee_serve::dns::start(server)?;
             stop.wait(server.address())?;
             let served = server.stop();
             arrivals.map_or(Ok(()), |place| place.write(|out| served.write_arrivals(out)))?;

@@ -20,7 +20,10 @@ const VARIABLES: &[(&str, &str)] = &[
     ("KNEE_HISTORY", "File of the history"),
     ("KNEE_TOKEN", "Token of a service or an observer, where no option gives one"),
     ("KNEE_PARENT", "Id of the process that started knee: its end ends knee as SIGTERM does"),
-    ("KNEE_CONFINED", "Limits of a process, which `knee mcp` sets for those that it starts"),
+    (
+        "KNEE_CONFINED",
+        "Limits of a process, which `python -m knee.mcp` sets for those that it starts",
+    ),
     ("XDG_DATA_HOME", "Directory of `knee/history.db`; default: `~/.local/share`"),
     ("XDG_STATE_HOME", "Directory of `knee/margins.json`; default: `~/.local/state`"),
     ("HOME", "Home directory, for the two defaults above"),

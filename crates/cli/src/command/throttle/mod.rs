@@ -6,7 +6,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use super::laboratory::{self, ReportSetup};
+use super::laboratory::ReportSetup;
 use crate::args::{SeedArgs, ThresholdArgs, one_of, parse_positive, refuse_first, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::output::MeasuredOutputArgs;
@@ -14,14 +14,13 @@ use crate::resolved_options::{ResolvedOptions, displayed, typed};
 use clap::Args;
 use knee_core::report::Kind;
 use knee_load::arrival::shapes;
-use knee_load::experiment::throttle::{HoldMethod, WaitMethod};
 use knee_load::spec::{AskedArrival, Rate, parse_duration, parse_rate};
 use knee_load::throttle::CatchUp;
 use knee_load::time::Nanos;
 use runner::{OperationKind, OperationService};
 use serde::Serialize;
 use std::net::SocketAddr;
-use tables::{HoldRows, WaitRows};
+use tables::Table;
 
 /// Measure how this machine waits, or hold a rate of operations
 ///
@@ -159,53 +158,20 @@ pub struct ThrottleSpec {
     service: Option<OperationService>,
 }
 
-#[derive(Debug, PartialEq)]
-enum Table {
-    Waits(WaitRows),
-    Holds(HoldRows),
-}
-
 /// Measures the table and reports it.
 pub fn execute(spec: ThrottleSpec) -> Result<Exit, Failure> {
     if let Some(service) = &spec.service {
-        spec.setup.output.note(&service.announcement());
+        spec.setup.output.note(&service.announcement);
     }
     match spec.table {
-        Table::Waits(table) => tables::measure_waits(spec.setup, table),
-        Table::Holds(table) => tables::measure_holds(spec.setup, table),
+        Table::Waits { rows, is_picky } => tables::measure_waits(spec.setup, rows, is_picky),
+        Table::Holds(rows) => tables::measure_holds(spec.setup, rows),
     }
 }
 
 impl RawThrottle {
     /// What is to be measured; the service is started if the operation needs one.
-    pub fn resolve(mut self) -> Result<ThrottleSpec, Failure> {
-        self.refuse_contradictions()?;
-        self.thresholds.refuse_all_but_invalid()?;
-        let mut table = match self.rate {
-            None => Table::Waits(self.waits()?),
-            Some(rate) => Table::Holds(self.holds(rate)?),
-        };
-        let seed = self.seed.seed();
-        let options = self.settle(&table, seed);
-        let output = self.output.resolve()?;
-        let service = match (self.op, self.to) {
-            (Some(kind), None) => Some(OperationService::start(kind)?),
-            _ => None,
-        };
-        let address = self.to.or(service.as_ref().map(OperationService::address));
-        let chore = self.op.zip(address).map(|(kind, to)| kind.chore(to));
-        match &mut table {
-            Table::Waits(table) => table.chore = chore,
-            Table::Holds(table) => {
-                table.base.seed = seed;
-                table.base.chore = chore.unwrap_or(tables::busy(self.op_time));
-            }
-        }
-        let setup = ReportSetup::new(Kind::Throttle, seed, options, self.thresholds, output);
-        Ok(ThrottleSpec { table, setup, service })
-    }
-
-    fn refuse_contradictions(&self) -> Result<(), Failure> {
+    pub fn resolve(self) -> Result<ThrottleSpec, Failure> {
         let is_free = self.rate.is_none();
         let needs_rate = "needs a rate to hold: give --rate, such as --rate 1000";
         refuse_first(&[
@@ -223,31 +189,24 @@ impl RawThrottle {
             (is_free && self.policy.is_some(), "--policy", needs_rate),
             (is_free && self.min_wait.is_some(), "--min-wait", needs_rate),
             (is_free && self.arrival.is_some(), "--arrival", needs_rate),
-        ])
-    }
-
-    /// Puts what the rows use in the place of defaults; the options that repeat them. The port of a
-    /// built-in service differs from run to run: it is left out.
-    fn settle(&mut self, table: &Table, seed: u64) -> ResolvedOptions {
-        self.seed.seed = Some(seed);
-        match table {
-            Table::Waits(table) => {
-                let name = |method: &WaitMethod| method.name().to_string();
-                self.methods = Some(tables::typed_list(&table.methods, &WaitMethod::ALL, name));
-                self.delays = Some(tables::typed_list(&table.delays, &[], |t| t.exactly()));
-                self.duration = Some(table.duration);
-                ResolvedOptions::of(self)
-            }
-            Table::Holds(HoldRows { methods, base }) => {
-                let name = |method: &HoldMethod| method.name().to_string();
-                self.methods = Some(tables::typed_list(methods, &HoldMethod::ALL, name));
-                self.policy = Some(base.catch_up);
-                self.min_wait = Some(base.wait_min);
-                self.duration = Some(base.duration);
-                let mut options = ResolvedOptions::of(self);
-                options.put("arrival", base.arrival.text(""));
-                options
-            }
-        }
+        ])?;
+        self.thresholds.refuse_all_but_invalid()?;
+        let service = match (self.op, self.to) {
+            (Some(kind), None) => Some(OperationService::start(kind)?),
+            _ => None,
+        };
+        // The port of a built-in service differs from run to run: it is no option of the report.
+        let address = self.to.or(service.as_ref().map(|service| service.address));
+        let chore = self.op.zip(address).map(|(kind, to)| kind.chore(to));
+        let seed = self.seed.seed();
+        let mut options = ResolvedOptions::of(&self);
+        options.put("seed", seed);
+        let table = match self.rate {
+            None => self.waits(chore, &mut options)?,
+            Some(rate) => self.holds(rate, seed, chore, &mut options)?,
+        };
+        let output = self.output.resolve()?;
+        let setup = ReportSetup::new(Kind::Throttle, seed, options, self.thresholds, output);
+        Ok(ThrottleSpec { table, setup, service })
     }
 }

@@ -7,181 +7,84 @@ use crate::failure::Failure;
 use crate::watch::{LiveKind, LiveTrial, UpcomingTrial};
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
-use knee_engine::experiment::throttle;
 use knee_engine::experiment::throttle::service::{QotdServer, QotdSpec, UdpSink, of_the_day};
-use knee_load::experiment::throttle::{Chore, WaitMethod, WaitSpec, WaitTrial};
-use knee_load::experiment::throttle::{HoldSpec, HoldTrial};
+use knee_load::experiment::throttle::Chore;
 use knee_load::measure::IntervalWatcher;
 use knee_load::spec::ParseError;
 use knee_load::time::Nanos;
 use serde::Serialize;
-use std::io;
+use std::any::Any;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
-/// The rows of a table, one after another. Nothing is shown during a row, as that would disturb it.
-#[derive(Debug)]
-pub(super) struct Rows {
-    /// How long each takes.
-    times: Vec<Nanos>,
-    begun: usize,
+/// Measures a row of a table. Returns what was measured, and whether the user ended it early.
+type MeasureRow<S, T> = fn(&S, &AtomicBool) -> Result<(T, bool), RunError>;
+
+/// Measures the rows of a table, one after another. Nothing is shown during a row, as that would
+/// disturb it.
+pub(super) struct RowRunner<S, T> {
+    /// How long each row takes, its operations apart, and its name.
+    pub rows: Vec<(Nanos, String)>,
+    pub measure: MeasureRow<S, T>,
+    /// A short row that shows whether the service of the operations is there.
+    pub probe: Option<S>,
+    /// What was measured.
+    pub trials: Vec<T>,
+    pub begun: usize,
 }
 
-impl Rows {
-    fn of(times: Vec<Nanos>) -> Rows {
-        Rows { times, begun: 0 }
+impl<S, T> RowRunner<S, T> {
+    pub fn total(&self) -> Nanos {
+        total(&self.rows)
+    }
+}
+
+fn total(rows: &[(Nanos, String)]) -> Nanos {
+    rows.iter().fold(Nanos::ZERO, |sum, (time, _)| sum + *time)
+}
+
+impl<S, T: Clone> TrialRunner for RowRunner<S, T> {
+    type Spec = S;
+    type Trial = T;
+
+    fn find(&mut self) -> Result<(), RunError> {
+        let measured = self.probe.take().map(|row| (self.measure)(&row, &AtomicBool::new(false)));
+        measured.transpose().map(drop)
     }
 
-    pub(super) fn total(&self) -> Nanos {
-        sum(&self.times)
-    }
-
-    /// The next row, of this name.
-    fn next(&mut self, label: String) -> UpcomingTrial {
-        let before = self.begun.min(self.times.len());
+    fn upcoming(&mut self, _: &S) -> UpcomingTrial {
+        let (time, label) = self.rows[self.begun].clone();
+        let before = total(&self.rows[..self.begun]);
         self.begun += 1;
         let live = LiveTrial {
             label,
             kind: LiveKind::Row {
                 number: self.begun,
-                of: self.times.len(),
-                before: sum(&self.times[..before]),
+                of: self.rows.len(),
+                before,
                 all: self.total(),
             },
             warmup: Nanos::ZERO,
-            total: self.times.get(before).copied(),
+            total: Some(time),
             interval: Nanos::ZERO,
             asked_per_s: None,
             names: Default::default(),
         };
         UpcomingTrial { live, level: None, http: None }
     }
-}
-
-fn sum(times: &[Nanos]) -> Nanos {
-    times.iter().fold(Nanos::ZERO, |sum, t| sum + *t)
-}
-
-/// Measures waits.
-#[derive(Debug)]
-pub struct WaitRunner {
-    pub(super) rows: Rows,
-    /// The fewest waits with the work that rows have, where they have any.
-    probe: Option<WaitSpec>,
-    trials: Vec<WaitTrial>,
-}
-
-impl WaitRunner {
-    /// For these rows.
-    pub fn new(rows: &[WaitSpec]) -> WaitRunner {
-        let with_work = rows.iter().find(|row| row.chore != Chore::None);
-        WaitRunner {
-            rows: Rows::of(rows.iter().map(wait_time).collect()),
-            probe: with_work.map(probe),
-            trials: Vec::new(),
-        }
-    }
-
-    /// What was measured; `None` where the user ended it early.
-    pub fn trials(&self) -> Option<&[WaitTrial]> {
-        let is_whole = !self.trials.iter().any(|t| t.waits.interrupted);
-        is_whole.then_some(&self.trials)
-    }
-}
-
-fn probe(row: &WaitSpec) -> WaitSpec {
-    WaitSpec {
-        method: WaitMethod::Spin,
-        delay: Nanos::from_micros(1),
-        duration: Nanos::ZERO,
-        ..row.clone()
-    }
-}
-
-/// How long a row takes, its operations apart.
-fn wait_time(row: &WaitSpec) -> Nanos {
-    let least = Nanos(row.delay.0.saturating_mul(WaitSpec::SAMPLES_MIN));
-    row.duration.max(least)
-}
-
-fn wait_label(row: &WaitSpec) -> String {
-    let waits = format!("{} {}", row.method.name(), row.delay);
-    match &row.chore {
-        Chore::None => waits,
-        chore => format!("{waits} with {}", chore.name()),
-    }
-}
-
-impl TrialRunner for WaitRunner {
-    type Spec = WaitSpec;
-    type Trial = WaitTrial;
-
-    /// The first row has no work: that nobody is there to do it should not come out only after it.
-    fn find(&mut self) -> Result<(), RunError> {
-        match self.probe.take() {
-            Some(probe) => throttle::wait(&probe, &AtomicBool::new(false)).map(drop),
-            None => Ok(()),
-        }
-    }
-
-    fn upcoming(&mut self, spec: &WaitSpec) -> UpcomingTrial {
-        self.rows.next(wait_label(spec))
-    }
 
     fn run(
         &mut self,
-        spec: &WaitSpec,
+        spec: &S,
         _: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
-    ) -> Result<TrialOutput<WaitTrial>, RunError> {
-        let waits = throttle::wait(spec, stop)?;
-        let interrupted = waits.interrupted;
-        let spec = spec.clone();
-        let trial = WaitTrial { spec, waits };
+    ) -> Result<TrialOutput<T>, RunError> {
+        let (trial, interrupted) = (self.measure)(spec, stop)?;
         self.trials.push(trial.clone());
         Ok(TrialOutput { trial, interrupted, backend: String::new() })
     }
 
-    fn report(_: &WaitTrial) -> Option<&TrialReport> {
-        None
-    }
-}
-
-/// Holds rates.
-#[derive(Debug)]
-pub struct HoldRunner {
-    pub(super) rows: Rows,
-}
-
-impl HoldRunner {
-    /// For these rows.
-    pub fn new(rows: &[HoldSpec]) -> HoldRunner {
-        HoldRunner { rows: Rows::of(rows.iter().map(|row| row.duration).collect()) }
-    }
-}
-
-impl TrialRunner for HoldRunner {
-    type Spec = HoldSpec;
-    type Trial = HoldTrial;
-
-    fn upcoming(&mut self, spec: &HoldSpec) -> UpcomingTrial {
-        self.rows.next(spec.method.name().to_owned())
-    }
-
-    fn run(
-        &mut self,
-        spec: &HoldSpec,
-        _: &mut dyn IntervalWatcher,
-        stop: &AtomicBool,
-    ) -> Result<TrialOutput<HoldTrial>, RunError> {
-        let holds = throttle::hold(spec, stop)?;
-        let interrupted = holds.interrupted;
-        let spec = spec.clone();
-        let trial = HoldTrial { spec, holds };
-        Ok(TrialOutput { trial, interrupted, backend: String::new() })
-    }
-
-    fn report(_: &HoldTrial) -> Option<&TrialReport> {
+    fn report(_: &T) -> Option<&TrialReport> {
         None
     }
 }
@@ -212,46 +115,34 @@ impl OperationKind {
 
 /// A built-in service on the loopback; it ends when it is dropped.
 #[derive(Debug)]
-pub enum OperationService {
-    /// Takes datagrams and does nothing with them.
-    Sink(UdpSink),
-    /// Answers with a quote.
-    Qotd(QotdServer),
+pub struct OperationService {
+    pub address: SocketAddr,
+    /// What a newcomer should know about it.
+    pub announcement: String,
+    _service: Box<dyn Any>,
 }
 
 impl OperationService {
     /// Starts one on a free port.
     pub fn start(kind: OperationKind) -> Result<OperationService, Failure> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let started: io::Result<OperationService> = match kind {
-            OperationKind::Udp => UdpSink::bind(address).map(OperationService::Sink),
-            OperationKind::Qotd => {
-                let spec = QotdSpec { listen: address, quote: of_the_day(), allow: Vec::new() };
-                QotdServer::start(spec).map(OperationService::Qotd)
-            }
-        };
-        started.map_err(|e| {
+        let failed = |e| {
             let line = format!("the service for --op cannot start: {e}; name one with --to");
             Failure::nothing_measured(line)
-        })
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        match self {
-            OperationService::Sink(sink) => sink.address(),
-            OperationService::Qotd(server) => server.address(),
-        }
-    }
-
-    /// What a newcomer should know about it.
-    pub fn announcement(&self) -> String {
-        let what = match self {
-            OperationService::Sink(_) => "UDP socket that discards datagrams",
-            OperationService::Qotd(_) => "quote-of-the-day service",
         };
-        let address = self.address();
-        format!("no --to given: sending to a built-in {what} on {address}")
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let (address, what, service): (_, _, Box<dyn Any>) = match kind {
+            OperationKind::Udp => {
+                let sink = UdpSink::bind(listen).map_err(failed)?;
+                (sink.address(), "UDP socket that discards datagrams", Box::new(sink))
+            }
+            OperationKind::Qotd => {
+                let spec = QotdSpec { listen, quote: of_the_day(), allow: Vec::new() };
+                let server = QotdServer::start(spec).map_err(failed)?;
+                (server.address(), "quote-of-the-day service", Box::new(server))
+            }
+        };
+        let announcement = format!("no --to given: sending to a built-in {what} on {address}");
+        Ok(OperationService { address, announcement, _service: service })
     }
 }
 

@@ -1,17 +1,19 @@
 //! The two tables: each way of waiting asked for each delay, and each way to hold a rate.
 
-use super::runner::{HoldRunner, WaitRunner};
-use super::{RawThrottle, laboratory};
+use super::RawThrottle;
+use super::runner::RowRunner;
 use crate::args::parse_positive;
-use crate::command::laboratory::ReportSetup;
+use crate::command::laboratory::{self, ReportSetup};
 use crate::failure::{Exit, Failure};
 use crate::margins;
-use crate::stdio::{Notes, about};
+use crate::resolved_options::ResolvedOptions;
+use crate::stdio::about;
 use knee_core::experiment::throttle::{self, RateTable, margins_of};
-use knee_engine::experiment::throttle::is_permitted;
+use knee_engine::experiment::throttle::{hold, is_permitted, wait};
 use knee_load::arrival::{either, shapes};
-use knee_load::experiment::throttle::{Chore, WaitMethod, WaitSpec};
-use knee_load::experiment::throttle::{HoldMethod, HoldSpec};
+use knee_load::experiment::throttle::{
+    Chore, HoldMethod, HoldSpec, HoldTrial, WaitMethod, WaitSpec, WaitTrial,
+};
 use knee_load::spec::{ArrivalLaw, Margins, ParseError, Rate};
 use knee_load::throttle::CatchUp;
 use knee_load::time::Nanos;
@@ -32,95 +34,178 @@ const DELAYS_US: [u64; 13] =
 /// A row of the longest delay takes five of them.
 const DELAY_MAX: Nanos = Nanos::from_secs(10);
 
-/// What the table has a row for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WaitRows {
-    pub methods: Vec<WaitMethod>,
-    /// The methods were named: one that this machine does not permit is an error, not a gap.
-    pub is_picky: bool,
-    pub delays: Vec<Nanos>,
-    pub duration: Nanos,
-    /// A row without and a row with it.
-    pub chore: Option<Chore>,
+/// What is measured.
+#[derive(Debug, PartialEq)]
+pub(super) enum Table {
+    Waits {
+        rows: Vec<WaitSpec>,
+        /// The methods were named: one that this machine does not permit is an error, not a gap.
+        is_picky: bool,
+    },
+    Holds(Vec<HoldSpec>),
 }
 
 impl RawThrottle {
-    /// The table of waits, but for the chore.
-    pub(super) fn waits(&self) -> Result<WaitRows, Failure> {
-        let methods = self.methods.as_deref();
-        let delays = self.delays.as_deref();
-        Ok(WaitRows {
-            methods: parse_list("--methods", methods, &WaitMethod::ALL, WaitMethod::parse)?,
-            is_picky: methods.is_some_and(|text| text != ALL),
-            delays: parse_list("--delays", delays, &DELAYS_US.map(Nanos::from_micros), delay)?,
-            duration: self.duration.unwrap_or(ROW_DURATION),
-            chore: None,
-        })
-    }
-}
-
-impl WaitRows {
-    /// The rows: delay by delay, so that the methods of each stand side by side.
-    pub fn rows(&self, margins: &Margins) -> Vec<WaitSpec> {
-        let chores: Vec<Chore> = [Chore::None].into_iter().chain(self.chore.clone()).collect();
+    /// The table of waits: delay by delay, so that the methods of each stand side by side, each
+    /// without and with the chore. `options` get what it uses in the place of defaults.
+    pub(super) fn waits(
+        &self,
+        chore: Option<Chore>,
+        options: &mut ResolvedOptions,
+    ) -> Result<Table, Failure> {
+        let methods = parse_list("--methods", &self.methods, &WaitMethod::ALL, WaitMethod::parse)?;
+        let delays =
+            parse_list("--delays", &self.delays, &DELAYS_US.map(Nanos::from_micros), delay)?;
+        let duration = self.duration.unwrap_or(ROW_DURATION);
+        let is_all = methods == WaitMethod::ALL;
+        options.put("methods", if is_all { ALL.into() } else { joined(&methods, |m| m.name()) });
+        options.put("delays", joined(&delays, |delay| delay.exactly()));
+        options.put("duration", duration.exactly());
         let mut rows = Vec::new();
-        for &delay in &self.delays {
-            for &method in &self.methods {
-                rows.extend(chores.iter().map(|chore| WaitSpec {
-                    method,
-                    delay,
-                    duration: self.duration,
-                    chore: chore.clone(),
-                    margins: *margins,
-                }));
+        for &delay in &delays {
+            for &method in &methods {
+                for chore in [Some(Chore::None), chore.clone()].into_iter().flatten() {
+                    let margins = Margins::UNKNOWN;
+                    rows.push(WaitSpec { method, delay, duration, chore, margins });
+                }
             }
         }
-        rows
+        let is_picky = self.methods.as_ref().is_some_and(|text| text != ALL);
+        Ok(Table::Waits { rows, is_picky })
     }
 
-    /// Takes out the methods that this machine does not permit; each with the reason. One that was
-    /// asked for by name is an error.
-    fn drop_unpermitted(&mut self) -> Result<Vec<(WaitMethod, String)>, Failure> {
-        let mut dropped = Vec::new();
-        for method in std::mem::take(&mut self.methods) {
-            match is_permitted(method) {
-                Ok(()) => self.methods.push(method),
-                Err(e) if self.is_picky => return Err(e.into()),
-                Err(e) => dropped.push((method, e.to_string())),
+    /// The table of rates. `options` get what it uses in the place of defaults.
+    pub(super) fn holds(
+        &self,
+        rate: Rate,
+        seed: u64,
+        chore: Option<Chore>,
+        options: &mut ResolvedOptions,
+    ) -> Result<Table, Failure> {
+        let methods = parse_list("--methods", &self.methods, &HoldMethod::ALL, HoldMethod::parse)?;
+        let duration = self.duration.unwrap_or(HOLD_DURATION);
+        let arrival = match &self.arrival {
+            None => ArrivalLaw::Constant,
+            Some(asked) if asked.carries_rate() => {
+                let wrong = format!(
+                    "'{}' carries its own rate, but --rate is held here: give {}",
+                    asked.text(),
+                    either(&shapes(Some(false)))
+                );
+                return Err(Failure::argument("--arrival", wrong));
             }
-        }
-        Ok(dropped)
+            Some(asked) => {
+                asked.law(duration, None).map_err(|e| Failure::argument("--arrival", e))?
+            }
+        };
+        let busy = self.op_time.filter(|time| *time > Nanos::ZERO).map(Chore::Busy);
+        let base = HoldSpec {
+            method: HoldMethod::Throttle,
+            rate,
+            arrival,
+            catch_up: self.policy.unwrap_or(CatchUp::ALL),
+            wait_min: self.min_wait.unwrap_or_default(),
+            duration,
+            chore: chore.or(busy).unwrap_or(Chore::None),
+            seed,
+            margins: Margins::UNKNOWN,
+        };
+        let is_all = methods == HoldMethod::ALL;
+        options.put("methods", if is_all { ALL.into() } else { joined(&methods, |m| m.name()) });
+        options.put("duration", duration.exactly());
+        options.put("policy", base.catch_up.to_string());
+        options.put("min-wait", base.wait_min.exactly());
+        options.put("arrival", base.arrival.text(""));
+        let rows = methods.into_iter().map(|method| HoldSpec { method, ..base.clone() });
+        Ok(Table::Holds(rows.collect()))
     }
 }
 
-/// Measures the table, reports it, and keeps the margins that it tells.
-pub fn measure_waits(setup: ReportSetup, mut table: WaitRows) -> Result<Exit, Failure> {
+/// Measures the table, reports it, and keeps the margins that it shows.
+pub(super) fn measure_waits(
+    setup: ReportSetup,
+    mut rows: Vec<WaitSpec>,
+    is_picky: bool,
+) -> Result<Exit, Failure> {
     let notes = setup.output.notes();
-    let dropped = table.drop_unpermitted()?;
-    let rows = table.rows(&margins::of_this_machine(notes));
-    let mut runner = WaitRunner::new(&rows);
-    notes.tell(&waits_announcement(rows.len(), &table, runner.rows.total()));
-    let mut experiment = throttle::WaitTable::new(rows);
-    for (method, reason) in dropped {
-        experiment = experiment.without(method, reason);
+    let mut left_out = Vec::new();
+    for method in WaitMethod::ALL {
+        if !rows.iter().any(|row| row.method == method) {
+            continue;
+        }
+        match is_permitted(method) {
+            Ok(()) => {}
+            Err(e) if is_picky => return Err(e.into()),
+            Err(e) => {
+                rows.retain(|row| row.method != method);
+                left_out.push((method, e.to_string()));
+            }
+        }
     }
+    let margins = margins::of_this_machine(notes);
+    rows.iter_mut().for_each(|row| row.margins = margins);
+    let of_row = |row: &WaitSpec| {
+        let least = Nanos(row.delay.0.saturating_mul(WaitSpec::SAMPLES_MIN));
+        let waits = format!("{} {}", row.method.name(), row.delay);
+        let label = match &row.chore {
+            Chore::None => waits,
+            chore => format!("{waits} with {}", chore.name()),
+        };
+        (row.duration.max(least), label)
+    };
+    // The first row has no chore: that nobody is there to do it should not come out only after it.
+    let probe = rows.iter().find(|row| row.chore != Chore::None).map(|row| WaitSpec {
+        method: WaitMethod::Spin,
+        delay: Nanos::from_micros(1),
+        duration: Nanos::ZERO,
+        ..row.clone()
+    });
+    let mut runner = RowRunner {
+        rows: rows.iter().map(of_row).collect(),
+        measure: |spec: &WaitSpec, stop| {
+            let waits = wait(spec, stop)?;
+            let is_interrupted = waits.interrupted;
+            Ok((WaitTrial { spec: spec.clone(), waits }, is_interrupted))
+        },
+        probe,
+        trials: Vec::new(),
+        begun: 0,
+    };
+    let (count, duration) = (rows.len(), rows.first().map_or(Nanos::ZERO, |row| row.duration));
+    let s = if count == 1 { "" } else { "s" };
+    notes.tell(&format!("{count} row{s} of {duration}: about {}", about(runner.total())));
+    let mut experiment = throttle::WaitTable::new(rows, left_out);
     let exit = laboratory::conduct(setup, &mut experiment, &mut runner)?;
-    if exit != Exit::Invalid {
-        keep_margins(&runner, notes);
+    let is_whole = !runner.trials.iter().any(|trial| trial.waits.interrupted);
+    if let Some(margins) = margins_of(&runner.trials).filter(|_| is_whole && exit != Exit::Invalid)
+    {
+        margins::keep(&margins, notes);
     }
     Ok(exit)
 }
 
-fn keep_margins(runner: &WaitRunner, notes: Notes) {
-    let trials = runner.trials();
-    if let Some(margins) = trials.and_then(margins_of) {
-        margins::keep(&margins, notes);
+/// Measures the table and reports it.
+pub(super) fn measure_holds(setup: ReportSetup, mut rows: Vec<HoldSpec>) -> Result<Exit, Failure> {
+    let notes = setup.output.notes();
+    let margins = margins::of_this_machine(notes);
+    rows.iter_mut().for_each(|row| row.margins = margins);
+    let mut runner = RowRunner {
+        rows: rows.iter().map(|row| (row.duration, row.method.name().to_owned())).collect(),
+        measure: |spec: &HoldSpec, stop| {
+            let holds = hold(spec, stop)?;
+            let is_interrupted = holds.interrupted;
+            Ok((HoldTrial { spec: spec.clone(), holds }, is_interrupted))
+        },
+        probe: None,
+        trials: Vec::new(),
+        begun: 0,
+    };
+    if let Some(row) = rows.first() {
+        let (count, rate, time) = (rows.len(), row.rate.exactly(), about(runner.total()));
+        let s = if count == 1 { "" } else { "s" };
+        notes.tell(&format!("{count} way{s} to hold {rate} for {}: about {time}", row.duration));
     }
-}
-
-fn waits_announcement(rows: usize, table: &WaitRows, total: Nanos) -> String {
-    let s = if rows == 1 { "" } else { "s" };
-    format!("{rows} row{s} of {}: about {}", table.duration, about(total))
+    laboratory::conduct(setup, &mut RateTable::new(rows), &mut runner)
 }
 
 fn delay(text: &str) -> Result<Nanos, ParseError> {
@@ -135,97 +220,14 @@ fn delay(text: &str) -> Result<Nanos, ParseError> {
     Ok(delay)
 }
 
-/// What the table has a row for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HoldRows {
-    pub methods: Vec<HoldMethod>,
-    /// What is asked of each method.
-    pub base: HoldSpec,
-}
-
-impl RawThrottle {
-    /// The table of rates, but for the chore and the seed.
-    pub(super) fn holds(&self, rate: Rate) -> Result<HoldRows, Failure> {
-        let methods = self.methods.as_deref();
-        let methods = parse_list("--methods", methods, &HoldMethod::ALL, HoldMethod::parse)?;
-        let base = HoldSpec {
-            method: HoldMethod::Throttle,
-            rate,
-            arrival: self.arrival()?,
-            catch_up: self.policy.unwrap_or(CatchUp::ALL),
-            wait_min: self.min_wait.unwrap_or_default(),
-            duration: self.duration.unwrap_or(HOLD_DURATION),
-            chore: Chore::None,
-            seed: 0,
-            margins: Margins::UNKNOWN,
-        };
-        Ok(HoldRows { methods, base })
-    }
-
-    fn arrival(&self) -> Result<ArrivalLaw, Failure> {
-        let Some(asked) = &self.arrival else {
-            return Ok(ArrivalLaw::Constant);
-        };
-        if asked.carries_rate() {
-            let wrong = format!(
-                "'{}' carries its own rate, but --rate is held here: give {}",
-                asked.text(),
-                either(&shapes(Some(false)))
-            );
-            return Err(Failure::argument("--arrival", wrong));
-        }
-        let length = self.duration.unwrap_or(HOLD_DURATION);
-        asked.law(length, None).map_err(|e| Failure::argument("--arrival", e))
-    }
-}
-
-/// The operation of `--op-time`.
-pub fn busy(time: Option<Nanos>) -> Chore {
-    match time {
-        None | Some(Nanos::ZERO) => Chore::None,
-        Some(time) => Chore::Busy(time),
-    }
-}
-
-impl HoldRows {
-    /// The rows.
-    pub fn rows(&self, margins: &Margins) -> Vec<HoldSpec> {
-        let row = |method: &HoldMethod| HoldSpec {
-            method: *method,
-            margins: *margins,
-            ..self.base.clone()
-        };
-        self.methods.iter().map(row).collect()
-    }
-}
-
-/// Measures the table and reports it.
-pub fn measure_holds(setup: ReportSetup, table: HoldRows) -> Result<Exit, Failure> {
-    let notes = setup.output.notes();
-    let rows = table.rows(&margins::of_this_machine(notes));
-    let mut runner = HoldRunner::new(&rows);
-    notes.tell(&holds_announcement(&table, runner.rows.total()));
-    laboratory::conduct(setup, &mut RateTable::new(rows), &mut runner)
-}
-
-fn holds_announcement(table: &HoldRows, total: Nanos) -> String {
-    let ways = match table.methods.len() {
-        1 => "1 way".to_string(),
-        n => format!("{n} ways"),
-    };
-    let rate = table.base.rate.exactly();
-    let each = table.base.duration;
-    format!("{ways} to hold {rate} for {each}: about {}", about(total))
-}
-
 /// The values of a list, none of them twice; `all` for that word, and where no list was given.
 fn parse_list<T: PartialEq + Clone>(
     option: &str,
-    text: Option<&str>,
+    text: &Option<String>,
     all: &[T],
     parse_one: impl Fn(&str) -> Result<T, ParseError>,
 ) -> Result<Vec<T>, Failure> {
-    let Some(text) = text.filter(|text| *text != ALL) else {
+    let Some(text) = text.as_ref().filter(|text| *text != ALL) else {
         return Ok(all.to_vec());
     };
     let mut values: Vec<T> = Vec::new();
@@ -241,9 +243,6 @@ fn parse_list<T: PartialEq + Clone>(
 }
 
 /// A list as it can be typed again.
-pub fn typed_list<T: PartialEq>(values: &[T], all: &[T], name: impl Fn(&T) -> String) -> String {
-    if values == all {
-        return ALL.to_string();
-    }
-    values.iter().map(name).collect::<Vec<_>>().join(",")
+fn joined<T, N: ToString>(values: &[T], name: impl Fn(&T) -> N) -> String {
+    values.iter().map(|value| name(value).to_string()).collect::<Vec<_>>().join(",")
 }

@@ -7,8 +7,8 @@ use crate::stdio::about;
 use knee_core::experiment::throttle::report::ThrottleConclusion;
 use knee_core::report::{Command, Conclusion, Host, Kind, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::Verdict;
-use knee_load::experiment::throttle::{Chore, HoldMethod, WaitMethod};
-use knee_load::spec::{ArrivalLaw, Margins};
+use knee_load::experiment::throttle::{Chore, HoldMethod, HoldSpec, WaitMethod, WaitSpec};
+use knee_load::spec::ArrivalLaw;
 
 fn resolve(arguments: &str) -> ThrottleSpec {
     match parse(&format!("throttle {arguments}")) {
@@ -17,23 +17,23 @@ fn resolve(arguments: &str) -> ThrottleSpec {
     }
 }
 
-fn waits(arguments: &str) -> WaitRows {
+fn waits(arguments: &str) -> Vec<WaitSpec> {
     match resolve(arguments).table {
-        Table::Waits(table) => table,
-        Table::Holds(table) => panic!("{arguments}: {table:?}"),
+        Table::Waits { rows, .. } => rows,
+        Table::Holds(rows) => panic!("{arguments}: {rows:?}"),
     }
 }
 
-fn holds(arguments: &str) -> HoldRows {
+fn holds(arguments: &str) -> Vec<HoldSpec> {
     match resolve(arguments).table {
-        Table::Holds(table) => table,
-        Table::Waits(table) => panic!("{arguments}: {table:?}"),
+        Table::Holds(rows) => rows,
+        Table::Waits { rows, .. } => panic!("{arguments}: {rows:?}"),
     }
 }
 
 #[test]
 fn without_options_each_method_waits_for_each_delay() {
-    let rows = waits("").rows(&Margins::UNKNOWN);
+    let rows = waits("");
     assert_eq!(rows.len(), 130);
     let first: Vec<_> = rows.iter().take(10).map(|row| row.method).collect();
     assert_eq!(first, WaitMethod::ALL);
@@ -45,9 +45,7 @@ fn without_options_each_method_waits_for_each_delay() {
 
 #[test]
 fn work_doubles_the_rows() {
-    let margins = Margins::of(Nanos(7));
-    let table = waits("--methods hybrid,sleep --delays 2ms,1ms -d 1s --op udp --to 127.0.0.1:9");
-    let rows = table.rows(&margins);
+    let rows = waits("--methods hybrid,sleep --delays 2ms,1ms -d 1s --op udp --to 127.0.0.1:9");
     let named: Vec<_> = rows
         .iter()
         .map(|row| (row.delay.0 / 1_000_000, row.method.name(), row.chore.name()))
@@ -64,15 +62,13 @@ fn work_doubles_the_rows() {
     ];
     assert_eq!(named, expected);
     assert_eq!(rows[1].chore, Chore::Udp("127.0.0.1:9".to_string()));
-    assert!(rows.iter().all(|row| row.margins == margins));
 }
 
 #[test]
 fn a_rate_is_held_by_each_method() {
-    let table = holds("-R 1000 --op-time 0.9ms --seed 5");
-    assert_eq!(table.methods, HoldMethod::ALL);
-    let rows = table.rows(&Margins::UNKNOWN);
-    assert_eq!(rows.len(), 7);
+    let rows = holds("-R 1000 --op-time 0.9ms --seed 5");
+    let methods: Vec<HoldMethod> = rows.iter().map(|row| row.method).collect();
+    assert_eq!(methods, HoldMethod::ALL);
     let row = &rows[6];
     assert_eq!(row.method, HoldMethod::Throttle);
     assert_eq!(row.rate.per_s(), 1000.0);
@@ -82,17 +78,18 @@ fn a_rate_is_held_by_each_method() {
     assert_eq!(row.duration, Nanos::from_secs(2));
     assert_eq!(row.chore, Chore::Busy(Nanos::from_micros(900)));
     assert_eq!(row.seed, 5);
-    let table = holds(
+    let rows = holds(
         "-R 90/m --methods throttle,tick --arrival poisson --policy spread(1.5) --min-wait 10ms \
          -d 10s --op qotd --to [::1]:17",
     );
-    assert_eq!(table.methods, [HoldMethod::Throttle, HoldMethod::Tick]);
-    assert_eq!(table.base.arrival, ArrivalLaw::Poisson);
-    assert_eq!(table.base.catch_up, CatchUp::Spread(1.5));
-    assert_eq!(table.base.wait_min, Nanos::from_millis(10));
-    assert_eq!(table.base.duration, Nanos::from_secs(10));
-    assert_eq!(table.base.chore, Chore::Qotd("[::1]:17".to_string()));
-    assert_eq!(holds("-R 1 --op-time 0").base.chore, Chore::None);
+    let methods: Vec<HoldMethod> = rows.iter().map(|row| row.method).collect();
+    assert_eq!(methods, [HoldMethod::Throttle, HoldMethod::Tick]);
+    assert_eq!(rows[0].arrival, ArrivalLaw::Poisson);
+    assert_eq!(rows[0].catch_up, CatchUp::Spread(1.5));
+    assert_eq!(rows[0].wait_min, Nanos::from_millis(10));
+    assert_eq!(rows[0].duration, Nanos::from_secs(10));
+    assert_eq!(rows[0].chore, Chore::Qotd("[::1]:17".to_string()));
+    assert_eq!(holds("-R 1 --op-time 0")[0].chore, Chore::None);
 }
 
 #[test]
@@ -100,14 +97,13 @@ fn without_an_address_a_service_of_its_own_is_asked() {
     for (op, name) in [("udp", "datagrams"), ("qotd", "quote")] {
         let spec = resolve(&format!("--op {op}"));
         let service = spec.service.expect("a service was started");
-        let told = service.announcement();
-        assert!(told.contains(name), "{told}");
-        let Table::Waits(table) = spec.table else {
+        assert!(service.announcement.contains(name), "{}", service.announcement);
+        let Table::Waits { rows, .. } = spec.table else {
             panic!("{op}");
         };
-        let to = service.address().to_string();
+        let to = service.address.to_string();
         let expected = [Chore::Udp(to.clone()), Chore::Qotd(to)];
-        assert!(expected.contains(&table.chore.unwrap()), "{op}");
+        assert!(expected.contains(&rows[1].chore), "{op}");
         assert!(!spec.setup.options.0.contains_key("to"), "the next one has another port");
     }
 }

@@ -17,7 +17,7 @@ use crate::resolved_options::typed;
 use crate::stdio::about;
 use crate::watch::{LiveKind, LiveTrial, UpcomingTrial};
 use clap::Args;
-use knee_core::experiment::udp::{AssessedUdpTrial, ExplainSpec, UdpCompare, UdpExplain, UdpRun};
+use knee_core::experiment::udp::{AssessedUdpTrial, ExplainSpec, UdpExplain, UdpLaws};
 use knee_core::trial::report::TrialReport;
 use knee_core::trial::statistics::{StatisticUnit, threshold_names};
 use knee_engine::error::RunError;
@@ -29,7 +29,9 @@ use knee_load::law::Law;
 use knee_load::measure::IntervalWatcher;
 use knee_load::spec::{AskedArrival, Rate, WaitPolicy, parse_law, parse_rate};
 use knee_load::time::Nanos;
-pub use options::{Cpus, MODES, parse_buffer, parse_cpu, parse_cpus};
+#[cfg(feature = "fleet")]
+pub use options::{Cpus, parse_cpus};
+pub use options::{MODES, parse_buffer, parse_cpu};
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
@@ -313,14 +315,16 @@ pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
 fn conduct(setup: ReportSetup, plan: Plan, mut runner: UdpRunner) -> Result<Exit, Failure> {
     let notes = setup.output.notes();
     match plan {
-        Plan::Run(spec) => laboratory::conduct(setup, &mut UdpRun::new(*spec), &mut runner),
+        Plan::Run(spec) => {
+            laboratory::conduct(setup, &mut UdpLaws::new(vec![*spec], 1), &mut runner)
+        }
         Plan::Compare(laws, repeats) => {
             let trials = laws.len() * repeats as usize;
             let each = laws.iter().map(|law| (law.duration + law.around()).0).max();
             let total = Nanos(each.unwrap_or(0).saturating_mul(trials as u64));
             notes.tell(&announcement(&laws, trials, total));
             runner.trials = Some(trials);
-            laboratory::conduct(setup, &mut UdpCompare::new(laws, repeats), &mut runner)
+            laboratory::conduct(setup, &mut UdpLaws::new(laws, repeats), &mut runner)
         }
         Plan::Explain(mut spec) => {
             spec.realtime = runner.may_be_realtime();

@@ -96,20 +96,15 @@ impl RawUdp {
     }
 
     fn plan(&self, mut trials: Vec<UdpTrialSpec>, seed: u64) -> Result<Plan, Failure> {
-        let repeats = self.repeats();
-        let (last, first) = (trials.pop(), trials.pop());
-        let plan = match (self.kind(), first, last) {
-            (UdpTask::Run, _, Some(only)) => Some(Plan::Run(Box::new(only))),
-            (UdpTask::Compare, Some(first), Some(last)) => {
-                trials.extend([first, last]);
-                Some(Plan::Compare(trials, repeats))
-            }
-            (UdpTask::Explain, Some(first), Some(second)) => {
-                let asked = ExplainRequest { duration: self.duration, repeats: self.repeats };
+        match self.kind() {
+            UdpTask::Run => Ok(Plan::Run(Box::new(trials.swap_remove(0)))),
+            UdpTask::Compare => Ok(Plan::Compare(trials, self.repeats.unwrap_or(REPEATS))),
+            UdpTask::Explain => {
+                let second = trials.swap_remove(1);
                 let spec = ExplainSpec {
-                    first,
+                    first: trials.swap_remove(0),
                     second,
-                    repeats,
+                    repeats: self.repeats.unwrap_or(REPEATS),
                     cpus: self.cpus(),
                     // Known once the service was asked; where it may not, it takes less time.
                     realtime: true,
@@ -117,13 +112,12 @@ impl RawUdp {
                     left_out: 0,
                     cut: None,
                 };
+                let asked = ExplainRequest { duration: self.duration, repeats: self.repeats };
                 let spec =
                     spec.fit(asked).map_err(|wrong| Failure::argument("--explain", wrong))?;
-                Some(Plan::Explain(Box::new(spec)))
+                Ok(Plan::Explain(Box::new(spec)))
             }
-            _ => None,
-        };
-        plan.ok_or_else(|| Failure::argument("--compare", "takes two kinds of clients or more"))
+        }
     }
 
     pub(super) fn carried_as(&self) -> ClientsAs {
@@ -144,11 +138,6 @@ impl RawUdp {
             host == "localhost" || address.is_ok_and(|a| a.to_canonical().is_loopback())
         });
         if is_here { knee_engine::sys::thread::affinity().unwrap_or_default() } else { Vec::new() }
-    }
-
-    /// Trials per kind of clients.
-    fn repeats(&self) -> u32 {
-        self.repeats.unwrap_or(REPEATS)
     }
 
     /// The time of a trial.

@@ -26,7 +26,7 @@ fn nobody_there() {
     };
     refused(&run_on(&nats.url()), 4, &["no agents", "knee agent --nats"]);
     refused(&run(&["fleet", "ls", "--nats", &nats.url()]), 4, &["no agents"]);
-    refused(&run(&["fleet", "stop", "--nats", &nats.url()]), 2, &["nothing runs"]);
+    refused(&run(&["fleet", "stop", "--nats", &nats.url()]), 2, &["no run is in progress"]);
     refused(&run(&["fleet", "collect", "--nats", &nats.url()]), 4, &["no run"]);
 }
 
@@ -94,7 +94,7 @@ fn an_agent_says_what_it_may_not() {
     let target = ground.server.url();
     refused(&fleet(&target, &["--agents", "zone=x"]), 2, &["--agents", "a1"]);
     let taken = run(&["agent", "--nats", &url, "--name", "a1"]);
-    refused(&taken, 2, &["a1 is there already", "--name"]);
+    refused(&taken, 2, &["'a1' is in use", "--name"]);
     // One that may have few descriptors, and one that may make few operations.
     let mut few = Command::new("sh");
     let line = "ulimit -n 80; exec \"$0\" agent --nats \"$1\" --name few";

@@ -95,7 +95,6 @@ fn trial(case: Case) -> Trial {
         window,
         interval: spec.interval,
         open_loop: false,
-        counts_whole: true,
         of_sessions: true,
         starts_max: 0,
         targets: case.steps,

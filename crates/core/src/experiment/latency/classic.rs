@@ -1,13 +1,13 @@
 //! The text form of 2011, as the `loadlatency` test printed it and `knee latency` still does.
 
 use super::conclusion;
-use crate::experiment::latency::analysis::{PathFigures, harmonic_mean, overall};
-use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
+use crate::experiment::latency::analysis::{PATH_FIGURES, PathFigure, overall};
+use crate::experiment::latency::report::{LatencyConclusion, PathFigures, ScenarioRow};
 use crate::finding::{Finding, Severity, codes};
 use crate::words::exact;
 use knee_load::spec::{ParseError, parse_duration};
 
-/// What such a text tells.
+/// The figures of a text in the form of 2011.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Classic {
     /// The smallest round trip on the idle path.
@@ -15,8 +15,8 @@ pub struct Classic {
     /// Its scenarios in the order of their lines, at least one. What a line does not state is
     /// `None`.
     pub scenarios: Vec<ScenarioRow>,
-    /// The block after `OVERALL:`, as it prints the figures.
-    pub overall: PathFigures<f64>,
+    /// The block after `OVERALL:`: what it prints of each of [`PATH_FIGURES`].
+    pub overall: [Option<f64>; 4],
 }
 
 /// The most flows that a scenario's line may name, in one direction.
@@ -24,10 +24,10 @@ const FLOWS_MAX: u32 = 1_000_000;
 /// Larger figures are no measurement.
 const FIGURE_MAX: f64 = 1e15;
 
-/// Reads such a text: `MinRTT: 0.0ms`, lines such as `Scenario 4: 1 uploads, 1 downloads... 50998
-/// KiB/s up, 85859 KiB/s down, 2.90 Hz smoothness`, and the block after `OVERALL:`. A line may lack
-/// a direction or the smoothness. Lines of any other form are skipped, and so is what a line has
-/// after its figures. Of figures that come twice the last one counts.
+/// Reads a text in the form of 2011: `MinRTT: 0.0ms`, lines such as `Scenario 4: 1 uploads, 1
+/// downloads... 50998 KiB/s up, 85859 KiB/s down, 2.90 Hz smoothness`, and the block after
+/// `OVERALL:`. A line may lack a direction or the smoothness. Lines of any other form are skipped,
+/// and so is what a line has after its figures. Of figures that come twice the last one counts.
 ///
 /// # Errors
 /// One line that names the text's line, what is wrong and what would be right. A scenario or a
@@ -60,22 +60,21 @@ fn read_line(line: &str, classic: &mut Classic) -> Result<(), String> {
     let Some((name, value)) = line.split_once(':') else {
         return Ok(());
     };
-    let overall = &mut classic.overall;
-    let (figure, unit) = match name.trim() {
-        "MinRTT" => {
-            classic.min_rtt_ns = Some(min_rtt(value)?);
-            return Ok(());
-        }
-        "Upload Capacity" => (&mut overall.upload_capacity, "KiB/s"),
-        "Download Capacity" => (&mut overall.download_capacity, "KiB/s"),
-        "Link Responsiveness" => (&mut overall.responsiveness_hz, "Hz"),
-        "Flow Smoothness" => (&mut overall.smoothness_hz, "Hz"),
-        _ => return Ok(()),
+    let name = name.trim();
+    if name == "MinRTT" {
+        let time =
+            parse_duration(value.trim()).map_err(|ParseError(why)| format!("MinRTT: {why}"))?;
+        classic.min_rtt_ns = Some(time.0);
+        return Ok(());
+    }
+    let Some(index) = PATH_FIGURES.iter().position(|figure| figure.title() == name) else {
+        return Ok(());
     };
+    let unit = PATH_FIGURES[index].unit;
     let number = value.trim().strip_suffix(unit).and_then(number);
-    *figure = Some(number.ok_or_else(|| {
+    classic.overall[index] = Some(number.ok_or_else(|| {
         let value = quoted(value.trim());
-        format!("{value} is no {}: give such as `50450 {unit}`", name.trim())
+        format!("{value} is no {name}: give such as `50450 {unit}`")
     })?);
     Ok(())
 }
@@ -86,18 +85,13 @@ fn is_scenario(line: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-fn min_rtt(value: &str) -> Result<u64, String> {
-    let time = parse_duration(value.trim()).map_err(|ParseError(why)| format!("MinRTT: {why}"))?;
-    Ok(time.0)
-}
-
 fn scenario(line: &str) -> Result<ScenarioRow, String> {
-    let wrong = |what: &str| format!("{what}: give such as `{EXAMPLE}`");
+    let error = |what: &str| format!("{what}: give such as `{EXAMPLE}`");
     let (_, rest) =
-        line.split_once(':').ok_or_else(|| wrong("a scenario without a colon after its number"))?;
+        line.split_once(':').ok_or_else(|| error("a scenario without a colon after its number"))?;
     let (flows, figures) = rest
         .split_once("...")
-        .ok_or_else(|| wrong("a scenario without `...` before its figures"))?;
+        .ok_or_else(|| error("a scenario without `...` before its figures"))?;
     let count = |flows: &str, word: &str| {
         let words: Vec<&str> = flows.split_whitespace().collect();
         let number = match words.as_slice() {
@@ -110,22 +104,22 @@ fn scenario(line: &str) -> Result<ScenarioRow, String> {
         .split_once(',')
         .and_then(|(up, down)| Some((count(up, "upload")?, count(down, "download")?)))
         .filter(|(up, down)| up + down > 0)
-        .ok_or_else(|| wrong(&format!("{} are no flows", quoted(flows.trim()))))?;
+        .ok_or_else(|| error(&format!("{} are no flows", quoted(flows.trim()))))?;
     let mut scenario = ScenarioRow { up, down, ..ScenarioRow::default() };
     for part in figures.split(',') {
-        figure(part.trim(), &mut scenario).map_err(|what| wrong(&what))?;
+        figure(part.trim(), &mut scenario).map_err(|what| error(&what))?;
     }
     for (flows, figure, way) in
         [(up, scenario.up_kib_per_s, "up"), (down, scenario.down_kib_per_s, "down")]
     {
         if flows == 0 && figure.is_some() {
-            return Err(wrong(&format!("a capacity {way} without a flow {way}")));
+            return Err(error(&format!("a capacity {way} without a flow {way}")));
         }
     }
     Ok(scenario)
 }
 
-/// One figure of a scenario's line; what is none is skipped.
+/// Reads one figure of a scenario's line; other words are skipped.
 fn figure(part: &str, scenario: &mut ScenarioRow) -> Result<(), String> {
     let words: Vec<&str> = part.split_whitespace().collect();
     let (value, unit, figure) = match words.as_slice() {
@@ -138,8 +132,8 @@ fn figure(part: &str, scenario: &mut ScenarioRow) -> Result<(), String> {
         [_, "KiB/s" | "Hz", ..] => return Err(format!("{} is no figure", quoted(part))),
         _ => return Ok(()),
     };
-    let read = number(value);
-    *figure = Some(read.ok_or_else(|| format!("{} is no number of {unit}", quoted(value)))?);
+    let value = number(value).ok_or_else(|| format!("{} is no number of {unit}", quoted(value)))?;
+    *figure = Some(value);
     Ok(())
 }
 
@@ -166,72 +160,50 @@ codes! {
                 whether the text is complete.";
 }
 
-/// What such a text says: its scenarios, and the overall figures as they give them. Where it prints
-/// others, a finding says so. What no scenario tells, as responsiveness in the old form, is as
-/// printed.
+/// The scenarios of such a text, and the overall figures computed from them. Where it prints
+/// others, a finding says so. A figure that no scenario has, as responsiveness in the old form, is
+/// as printed.
 pub fn conclude_classic(classic: &Classic) -> (Vec<Finding>, LatencyConclusion) {
     let rows = classic.scenarios.clone();
-    let figures = overall(&rows.iter().collect::<Vec<_>>());
-    let printed = &classic.overall;
-    let or_printed = |own: Option<u64>, printed: Option<f64>| own.or(printed.map(|hz| hz as u64));
+    let recomputed = overall(&rows.iter().collect::<Vec<_>>());
+    let [up, down, responsiveness, smoothness] = std::array::from_fn(|index| {
+        let printed = classic.overall[index].map(|figure| figure as u64);
+        (PATH_FIGURES[index].of_path)(&recomputed).or(printed)
+    });
     let conclusion = LatencyConclusion {
         min_rtt_ns: classic.min_rtt_ns,
-        upload_capacity_kib_per_s: or_printed(figures.upload_capacity, printed.upload_capacity),
-        download_capacity_kib_per_s: or_printed(
-            figures.download_capacity,
-            printed.download_capacity,
-        ),
-        responsiveness_hz: or_printed(figures.responsiveness_hz, printed.responsiveness_hz),
-        smoothness_hz: or_printed(figures.smoothness_hz, printed.smoothness_hz),
+        path: PathFigures {
+            upload_capacity_kib_per_s: up,
+            download_capacity_kib_per_s: down,
+            responsiveness_hz: responsiveness,
+            smoothness_hz: smoothness,
+            ..recomputed
+        },
         scenarios: rows,
         ..LatencyConclusion::default()
     };
     let conclusion = LatencyConclusion { answer: conclusion::in_words(&conclusion), ..conclusion };
-    (differences(classic), conclusion)
-}
-
-fn differences(classic: &Classic) -> Vec<Finding> {
-    let (printed, rows) = (&classic.overall, &classic.scenarios);
-    let mean = |shifted: Vec<f64>| harmonic_mean(&shifted);
-    let worst = |shifted: Vec<f64>| shifted.into_iter().reduce(f64::min);
-    let (capacity, hertz) = ([-ROUNDED_KIB, 0.0, 1.0], [-0.01, 0.0, 0.01]);
-    let recomputed =
-        |figure: RowFigure, shifts: [f64; 3], join: &dyn Fn(Vec<f64>) -> Option<f64>| {
-            shifts.map(|shift| join(rows.iter().filter_map(figure).map(|x| x + shift).collect()))
-        };
-    let up = recomputed(|row| row.up_kib_per_s, capacity, &mean);
-    let down = recomputed(|row| row.down_kib_per_s, capacity, &mean);
-    let responsiveness = recomputed(|row| row.responsiveness_hz, hertz, &worst);
-    let smoothness = recomputed(|row| row.smoothness_hz, hertz, &worst);
-    let figures = [
-        ("upload capacity", "KiB/s", printed.upload_capacity, up),
-        ("download capacity", "KiB/s", printed.download_capacity, down),
-        ("link responsiveness", "Hz", printed.responsiveness_hz, responsiveness),
-        ("flow smoothness", "Hz", printed.smoothness_hz, smoothness),
-    ];
-    let differing = figures.into_iter().filter_map(|(figure, unit, printed, recomputed)| {
-        difference(figure, unit, printed?, recomputed)
+    let findings = PATH_FIGURES.iter().zip(classic.overall).filter_map(|(figure, printed)| {
+        let shifts = if figure.is_capacity { [-ROUNDED_KIB, 0.0, 1.0] } else { [-0.01, 0.0, 0.01] };
+        let recomputed = shifts.map(|shift| {
+            let rows = classic.scenarios.iter();
+            figure.overall(&rows.filter_map(figure.of_row).map(|x| x + shift).collect::<Vec<_>>())
+        });
+        difference(figure, printed?, recomputed)
     });
-    differing.collect()
+    (findings.collect(), conclusion)
 }
 
-/// A figure of a scenario.
-pub(super) type RowFigure = fn(&ScenarioRow) -> Option<f64>;
-
-/// Of a scenario's capacity, so much may have been added by rounding, or up to 1 been cut off.
+/// Maximum that rounding may have added to a scenario's capacity; up to 1 may have been cut off.
 const ROUNDED_KIB: f64 = 0.5;
 
 /// `recomputed`: the least, the likely and the most that the scenarios' figures give, however they
 /// were rounded.
-fn difference(
-    figure: &str,
-    unit: &str,
-    printed: f64,
-    recomputed: [Option<f64>; 3],
-) -> Option<Finding> {
+fn difference(figure: &PathFigure, printed: f64, recomputed: [Option<f64>; 3]) -> Option<Finding> {
     let [Some(least), Some(recomputed), Some(most)] = recomputed else {
         return None;
     };
+    let unit = figure.unit;
     let differs = printed != recomputed.floor();
     let is_rounding = least.floor() <= printed && printed <= most;
     let (severity, why) = if is_rounding {
@@ -243,8 +215,9 @@ fn difference(
         RECOMPUTED_DIFFERS.finding(
             severity,
             format!(
-                "the text prints {} {unit} as {figure}, its scenarios give {} {unit}: {why}",
+                "the text prints {} {unit} as {}, its scenarios give {} {unit}: {why}",
                 exact(printed),
+                figure.name,
                 tenths(recomputed)
             ),
             [("printed", printed), ("recomputed", recomputed)],

@@ -1,12 +1,11 @@
-//! What a report asks of the conclusion of `knee latency`: its sentences, and whether it agrees
-//! with all else.
+//! The conclusion of `knee latency` as a report sees it: its sentences, and its checks for
+//! contradictions.
 
-use super::analysis::grade;
-use super::classic::RowFigure;
+use super::analysis::{PATH_FIGURES, PathFigure, grade};
 use super::distorted;
 use super::findings::codes;
-use super::report::{LatencyConclusion, ScenarioRow};
-use crate::consistency::{self, Contradictions, Said};
+use super::report::{LatencyConclusion, PathFigures, ScenarioRow};
+use crate::consistency::{self, CheckedReport, ConsistencyCheck};
 use crate::experiment::{Answer, values};
 use crate::finding::Code;
 use crate::trial::report::{TrialReport, Verdict};
@@ -40,64 +39,64 @@ impl Answer for LatencyConclusion {
         "ping"
     }
 
-    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
-        check(said, self, found);
+    fn check(&self, report: CheckedReport<'_>, check: &mut ConsistencyCheck) {
+        check_all(report, self, check);
     }
 }
 
-fn check(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
-    let is_valid = said.verdict == Verdict::Valid;
-    found.unless(!is_valid || of.distorted.is_empty(), || {
-        format!("VALID, and distorted are {:?}", of.distorted)
+fn check_all(report: CheckedReport<'_>, latency: &LatencyConclusion, check: &mut ConsistencyCheck) {
+    let is_valid = report.verdict == Verdict::Valid;
+    check.require(!is_valid || latency.distorted.is_empty(), || {
+        format!("VALID, and distorted are {:?}", latency.distorted)
     });
-    if let Some(ns) = of.added_latency_ns {
-        found.unless(of.grade == grade(Nanos(ns)), || {
-            format!("grade {} of {ns} ns added", of.grade)
+    if let Some(ns) = latency.path.added_latency_ns {
+        check.require(latency.path.grade == grade(Nanos(ns)), || {
+            format!("grade {} of {ns} ns added", latency.path.grade)
         });
     }
-    if let Some(idle) = &of.idle_ns {
-        consistency::times("idle path", idle, found);
+    if let Some(idle) = &latency.idle_ns {
+        consistency::times("idle path", idle, check);
     }
     // Overall figures are of the first congestion control, and scenarios of all of them.
-    let first = of.scenarios.first().map(|s| s.congestion_control.as_str());
+    let first = latency.scenarios.first().map(|s| s.congestion_control.as_str());
     let rows: Vec<&ScenarioRow> =
-        of.scenarios.iter().filter(|s| Some(s.congestion_control.as_str()) == first).collect();
-    let worst_of: [(&str, Option<u64>, RowFigure); 2] = [
-        ("responsiveness", of.responsiveness_hz, |s| s.responsiveness_hz),
-        ("smoothness", of.smoothness_hz, |s| s.smoothness_hz),
-    ];
-    for (what, overall, figure) in worst_of {
-        worst(what, overall, rows.iter().filter_map(|row| figure(row)), found);
+        latency.scenarios.iter().filter(|s| Some(s.congestion_control.as_str()) == first).collect();
+    for figure in &PATH_FIGURES {
+        let known = || rows.iter().filter_map(|row| (figure.of_row)(row));
+        let (least, most) = (known().reduce(f64::min), known().reduce(f64::max));
+        if let (Some(overall), Some(least), Some(most)) =
+            ((figure.of_path)(&latency.path), least, most)
+        {
+            let most = if figure.is_capacity { most } else { least };
+            let is_within = overall >= least.floor() as u64 && overall <= most.floor() as u64;
+            check.require(is_within, || {
+                let (name, unit) = (figure.name, figure.unit);
+                format!("{name} {overall} {unit} of scenarios with {least} to {most}")
+            });
+        }
     }
-    let capacities: [(&str, Option<u64>, RowFigure); 2] = [
-        ("upload", of.upload_capacity_kib_per_s, |s| s.up_kib_per_s),
-        ("download", of.download_capacity_kib_per_s, |s| s.down_kib_per_s),
-    ];
-    for (what, overall, figure) in capacities {
-        capacity(what, overall, rows.iter().filter_map(|row| figure(row)), found);
-    }
-    found.unless(of.grade.is_empty() || of.added_latency_ns.is_some(), || {
-        format!("grade {} of a latency that is not known", of.grade)
+    check.require(latency.path.grade.is_empty() || latency.path.added_latency_ns.is_some(), || {
+        format!("grade {} of a latency that is not known", latency.path.grade)
     });
-    for row in &of.scenarios {
-        found.within(&format!("{}/{}", row.up, row.down), |found| {
-            check_row(said, row, found);
+    for row in &latency.scenarios {
+        check.within(&format!("{}/{}", row.up, row.down), |check| {
+            check_row(report, row, check);
         });
     }
-    statements(said, of, found);
+    statements(report, latency, check);
 }
 
 /// A row is that of its trial, and no figure is absent of a scenario that began.
-fn check_row(said: Said<'_>, row: &ScenarioRow, found: &mut Contradictions) {
+fn check_row(report: CheckedReport<'_>, row: &ScenarioRow, check: &mut ConsistencyCheck) {
     let lost = row.flows.iter().filter(|f| !f.lost.is_empty()).count();
-    found.unless(lost == 0 || row.smoothness_hz == Some(0.0), || {
+    check.require(lost == 0 || row.smoothness_hz == Some(0.0), || {
         format!("{lost} flows lost, smoothness {:?}", row.smoothness_hz)
     });
-    let trial = row.trial.and_then(|trial| said.trials.get(trial));
+    let trial = row.trial.and_then(|trial| report.trials.get(trial));
     let Some((trial, flows)) = trial.and_then(|trial| Some((trial, trial.flows()?))) else {
         return;
     };
-    found.unless(row.state == flows.state && row.reason == flows.reason, || {
+    check.require(row.state == flows.state && row.reason == flows.reason, || {
         format!("{} ({}) of a trial that is {}", row.state, row.reason, flows.state)
     });
     let begun = flows.has_begun();
@@ -105,7 +104,7 @@ fn check_row(said: Said<'_>, row: &ScenarioRow, found: &mut Contradictions) {
     for (n, capacity, direction) in ways {
         let own = direction.as_ref().map(|d| d.capacity_kib_per_s);
         let expected = own.filter(|_| begun);
-        found.unless(capacity == expected && (n > 0) == own.is_some(), || {
+        check.require(capacity == expected && (n > 0) == own.is_some(), || {
             format!("{n} flows with {capacity:?} KiB/s of a trial with {own:?}")
         });
     }
@@ -114,84 +113,52 @@ fn check_row(said: Said<'_>, row: &ScenarioRow, found: &mut Contradictions) {
         ("smoothness", row.smoothness_hz, begun),
     ];
     for (what, figure, is_known) in figures {
-        found.unless(figure.is_some() == is_known, || {
+        check.require(figure.is_some() == is_known, || {
             format!("{what} {figure:?} of {}, {} pings", trial.label, flows.tcp.sent)
         });
     }
 }
 
-/// What the answer and the findings say is in the table.
-fn statements(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
-    let mut words: Vec<String> = figures(of)
-        .into_iter()
-        .filter_map(|(name, figure, unit)| {
-            Some(format!("{name} is {} {unit}", exact(figure? as f64)))
-        })
-        .collect();
-    if let Some(ns) = of.added_latency_ns {
-        words.push(format!("Bufferbloat {}: load adds {}", of.grade, time(ns as f64)));
+/// The answer and the findings agree with the table.
+fn statements(
+    report: CheckedReport<'_>,
+    latency: &LatencyConclusion,
+    check: &mut ConsistencyCheck,
+) {
+    let known = PATH_FIGURES.iter().filter_map(|figure| figure_in_words(figure, &latency.path));
+    let mut words: Vec<String> = known.collect();
+    if let Some(ns) = latency.path.added_latency_ns {
+        words.push(format!("Bufferbloat {}: load adds {}", latency.path.grade, time(ns as f64)));
     }
-    for words in words.iter().filter(|_| !of.scenarios.is_empty()) {
-        found.unless(of.answer.contains(words), || {
-            format!("{words}, and the answer is: {}", of.answer)
+    for words in words.iter().filter(|_| !latency.scenarios.is_empty()) {
+        check.require(latency.answer.contains(words), || {
+            format!("{words}, and the answer is: {}", latency.answer)
         });
     }
-    let forced = of.scenarios.iter().filter(|row| row.state == "forced").count() as f64;
-    let worst = of.scenarios.iter().filter_map(|row| row.added_latency_ns).max();
-    for finding in said.findings {
+    let forced = latency.scenarios.iter().filter(|row| row.state == "forced").count() as f64;
+    let worst = latency.scenarios.iter().filter_map(|row| row.added_latency_ns).max();
+    for finding in report.findings {
         let evidence = |name: &str| finding.evidence.get(name).copied();
-        let (told, table) = match finding.code.as_str() {
+        let (stated, table) = match finding.code.as_str() {
             "not_settled" => (evidence("not_settled"), Some(forced)),
             "bloated" => (evidence("added_latency_ns"), worst.map(|ns| ns as f64)),
             _ => continue,
         };
-        found.unless(told == table, || {
-            format!("`{}` tells of {told:?}, the table of {table:?}", finding.code)
+        check.require(stated == table, || {
+            format!("`{}` states {stated:?}, the table {table:?}", finding.code)
         });
     }
-    let says = said.findings.iter().any(|f| f.code == "not_settled");
-    found.unless(says == (forced > 0.0) || said.trials.is_empty(), || {
+    let says = report.findings.iter().any(|f| f.code == "not_settled");
+    check.require(says == (forced > 0.0) || report.trials.is_empty(), || {
         format!("{forced} scenarios have not settled, and a finding says so: {says}")
     });
-}
-
-/// An overall figure is the least of its scenarios, rounded down.
-fn worst(
-    what: &str,
-    overall: Option<u64>,
-    of: impl Iterator<Item = f64>,
-    found: &mut Contradictions,
-) {
-    let least = of.reduce(f64::min);
-    if let (Some(overall), Some(least)) = (overall, least) {
-        found.unless(overall == least.floor() as u64, || {
-            format!("{what} {overall} Hz, and {least} Hz in the worst scenario")
-        });
-    }
-}
-
-/// An overall capacity is not above its best scenario and not below its worst.
-fn capacity(
-    what: &str,
-    overall: Option<u64>,
-    of: impl Iterator<Item = f64>,
-    found: &mut Contradictions,
-) {
-    let all: Vec<f64> = of.collect();
-    let (least, most) =
-        (all.iter().copied().reduce(f64::min), all.iter().copied().reduce(f64::max));
-    if let (Some(overall), Some(least), Some(most)) = (overall, least, most) {
-        found.unless(overall <= most.floor() as u64 && overall >= least.floor() as u64, || {
-            format!("{what} capacity {overall} KiB/s of scenarios with {least} to {most}")
-        });
-    }
 }
 
 /// What the path is like, and where it bends.
 pub(super) fn in_words(conclusion: &LatencyConclusion) -> String {
     let name = conclusion.scenarios.first().map_or("", |row| &row.congestion_control);
-    let own = conclusion.scenarios.iter();
-    let rows: Vec<&ScenarioRow> = own.filter(|r| r.congestion_control == name).collect();
+    let rows: Vec<&ScenarioRow> =
+        conclusion.scenarios.iter().filter(|r| r.congestion_control == name).collect();
     if rows.is_empty() {
         return match conclusion.min_rtt_ns {
             Some(ns) => format!(
@@ -208,20 +175,13 @@ pub(super) fn in_words(conclusion: &LatencyConclusion) -> String {
         congestion(conclusion),
         stands(conclusion),
     ];
-    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
-    sentences.join(" ")
+    sentences.into_iter().flatten().collect::<Vec<String>>().join(" ")
 }
 
-const RESPONSIVENESS: &str = "link responsiveness";
-
-/// The overall figures by their names, with their units.
-pub(super) fn figures(of: &LatencyConclusion) -> [(&'static str, Option<u64>, &'static str); 4] {
-    [
-        (RESPONSIVENESS, of.responsiveness_hz, "Hz"),
-        ("flow smoothness", of.smoothness_hz, "Hz"),
-        ("upload capacity", of.upload_capacity_kib_per_s, "KiB/s"),
-        ("download capacity", of.download_capacity_kib_per_s, "KiB/s"),
-    ]
+/// `link responsiveness is 12 Hz`; nothing where it is not known.
+fn figure_in_words(figure: &PathFigure, path: &PathFigures) -> Option<String> {
+    let value = (figure.of_path)(path)?;
+    Some(format!("{} is {} {}", figure.name, exact(value as f64), figure.unit))
 }
 
 /// Responsiveness, smoothness, capacity.
@@ -237,9 +197,10 @@ fn under_load(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<S
             format!(" (with {} a ping took up to {longest})", row.flows_in_words())
         })
         .unwrap_or_default();
-    let known = figures(conclusion).into_iter().filter_map(|(name, value, unit)| {
-        let with = if name == RESPONSIVENESS { with.as_str() } else { "" };
-        Some(format!("{name} is {} {unit}{with}", exact(value? as f64)))
+    let (capacities, frequencies) = PATH_FIGURES.split_at(2);
+    let known = frequencies.iter().chain(capacities).filter_map(|figure| {
+        let with = if figure.key == "responsiveness_hz" { with.as_str() } else { "" };
+        Some(figure_in_words(figure, &conclusion.path)? + with)
     });
     let known: Vec<String> = known.collect();
     (!known.is_empty()).then(|| format!("Under load {}.", list(&known)))
@@ -247,15 +208,14 @@ fn under_load(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<S
 
 /// The grade, and the fewest flows from which on latency is felt.
 fn bends(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<String> {
-    let added = conclusion.added_latency_ns?;
+    let added = conclusion.path.added_latency_ns?;
     let felt = |row: &&&ScenarioRow| row.added_latency_ns.is_some_and(|ns| ns >= FELT_NS);
-    let bend = rows.iter().filter(felt).min_by_key(|row| row.up + row.down);
-    let where_ = match bend {
+    let bend = match rows.iter().filter(felt).min_by_key(|row| row.up + row.down) {
         Some(row) => format!("it bends with {}", row.flows_in_words()),
         None => "no scenario bends it".to_owned(),
     };
     Some(format!(
-        "Bufferbloat {}: load adds {} to the median ping; {where_}.",
+        "Bufferbloat {}: load adds {} to the median ping; {bend}.",
         grade(Nanos(added)),
         time(added as f64)
     ))
@@ -267,7 +227,8 @@ const FELT_NS: i64 = 30_000_000;
 /// Where probes over UDP give another grade.
 fn by_probe(conclusion: &LatencyConclusion) -> Option<String> {
     let added = conclusion.udp_added_latency_ns?;
-    let differs = !conclusion.grade.is_empty() && conclusion.udp_grade != conclusion.grade;
+    let differs =
+        !conclusion.path.grade.is_empty() && conclusion.udp_grade != conclusion.path.grade;
     differs.then(|| {
         format!(
             "That is of pings over TCP; by probes over UDP it is {}, {} added.",
@@ -293,8 +254,8 @@ fn stands(conclusion: &LatencyConclusion) -> Option<String> {
 }
 
 fn congestion(conclusion: &LatencyConclusion) -> Option<String> {
-    let known = conclusion.by_congestion_control.iter().filter(|row| !row.grade.is_empty());
-    let each = known.map(|row| format!("{} with {}", row.grade, row.congestion_control));
-    let each: Vec<String> = each.collect();
-    (each.len() > 1).then(|| format!("By congestion control the grade is {}.", list(&each)))
+    let known = conclusion.by_congestion_control.iter().filter(|row| !row.path.grade.is_empty());
+    let grades: Vec<String> =
+        known.map(|row| format!("{} with {}", row.path.grade, row.congestion_control)).collect();
+    (grades.len() > 1).then(|| format!("By congestion control the grade is {}.", list(&grades)))
 }

@@ -1,6 +1,6 @@
 //! Which figures stand where the generator distorted some of the trials.
 
-use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall};
+use crate::experiment::latency::analysis::{PATH_FIGURES, overall};
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::finding::{Finding, codes};
 use crate::trial::report::{TrialReport, Verdict};
@@ -21,21 +21,16 @@ codes! {
 }
 
 /// The overall figures by their keys, in words, and whether they are known.
-fn figures(of: &LatencyConclusion) -> [(&'static str, &'static str, bool); 7] {
+fn figures(conclusion: &LatencyConclusion) -> Vec<(&'static str, &'static str, bool)> {
     let others = "the figures of other congestion controls";
-    [
-        ("min_rtt_ns", "the minimum round trip", of.min_rtt_ns.is_some()),
-        ("upload_capacity_kib_per_s", "upload capacity", of.upload_capacity_kib_per_s.is_some()),
-        (
-            "download_capacity_kib_per_s",
-            "download capacity",
-            of.download_capacity_kib_per_s.is_some(),
-        ),
-        ("responsiveness_hz", "link responsiveness", of.responsiveness_hz.is_some()),
-        ("smoothness_hz", "flow smoothness", of.smoothness_hz.is_some()),
-        ("grade", "the bufferbloat grade", !of.grade.is_empty()),
-        ("by_congestion_control", others, !of.by_congestion_control.is_empty()),
-    ]
+    let path = &conclusion.path;
+    let mut figures =
+        vec![("min_rtt_ns", "the minimum round trip", conclusion.min_rtt_ns.is_some())];
+    figures.extend(PATH_FIGURES.map(|f| (f.key, f.name, (f.of_path)(path).is_some())));
+    figures.push(("grade", "the bufferbloat grade", !path.grade.is_empty()));
+    let has_others = !conclusion.by_congestion_control.is_empty();
+    figures.push(("by_congestion_control", others, has_others));
+    figures
 }
 
 /// Fills in which figures of a conclusion are distorted. A mean is where any of its scenarios is; a
@@ -46,40 +41,37 @@ pub(super) fn mark_distorted(
     idle: Option<&TrialReport>,
     first: &str,
 ) {
-    let of_first = |row: &&ScenarioRow| row.congestion_control == first;
-    let rows: Vec<&ScenarioRow> = conclusion.scenarios.iter().filter(of_first).collect();
+    let has_first = |row: &&ScenarioRow| row.congestion_control == first;
+    let rows: Vec<&ScenarioRow> = conclusion.scenarios.iter().filter(has_first).collect();
     let sound: Vec<&ScenarioRow> = rows.iter().filter(|r| !r.distorted).copied().collect();
-    let is_any = |of: fn(&ScenarioRow) -> Option<f64>| {
-        rows.iter().any(|row| row.distorted && of(row).is_some())
-    };
     let idle_distorted = idle.is_some_and(|t| t.verdict == Verdict::Invalid);
-    let (all, own) = (overall(&rows), overall(&sound));
-    let by = ScenarioRow::by_ping;
-    let same_grade = grade_of(&rows, by) == grade_of(&sound, by)
-        && added_latency_ns(&rows, by) == added_latency_ns(&sound, by);
-    let has_grade = !conclusion.grade.is_empty();
-    let others = conclusion.scenarios.iter().filter(|row| !of_first(row));
-    let distorted = [
-        idle_distorted && conclusion.min_rtt_ns.is_some(),
-        is_any(|row| row.up_kib_per_s),
-        is_any(|row| row.down_kib_per_s),
-        all.responsiveness_hz != own.responsiveness_hz,
-        all.smoothness_hz != own.smoothness_hz,
-        has_grade && (idle_distorted || !same_grade),
-        others.into_iter().any(|row| row.distorted),
-    ];
+    let (all, sound) = (overall(&rows), overall(&sound));
+    let is_same_grade =
+        (&all.grade, all.added_latency_ns) == (&sound.grade, sound.added_latency_ns);
+    let has_grade = !conclusion.path.grade.is_empty();
+    let mut others = conclusion.scenarios.iter().filter(|row| !has_first(row));
+    let mut distorted = vec![idle_distorted && conclusion.min_rtt_ns.is_some()];
+    distorted.extend(PATH_FIGURES.map(|figure| {
+        if figure.is_capacity {
+            rows.iter().any(|row| row.distorted && (figure.of_row)(row).is_some())
+        } else {
+            (figure.of_path)(&all) != (figure.of_path)(&sound)
+        }
+    }));
+    distorted.push(has_grade && (idle_distorted || !is_same_grade));
+    distorted.push(others.any(|row| row.distorted));
     let keys = figures(conclusion).into_iter().zip(distorted);
     let keys = keys.filter(|(_, is_distorted)| *is_distorted);
     conclusion.distorted = keys.map(|((key, ..), _)| key.to_owned()).collect();
 }
 
-/// What stands and what does not, where something does not.
+/// Names the figures that can be trusted and those that cannot, if there are distorted trials.
 pub(super) fn rests_on_distorted(
     conclusion: &LatencyConclusion,
     counting: &[&TrialReport],
 ) -> Option<Finding> {
     let invalid = counting.iter().filter(|t| t.verdict == Verdict::Invalid);
-    let (trials, of_all) = (invalid.count() as f64, counting.len() as f64);
+    let (distorted_count, trial_count) = (invalid.count() as f64, counting.len() as f64);
     let (resting, standing) = distorted_and_sound(conclusion);
     let affected = match resting.len() {
         0 => "no overall figure rests on them".to_owned(),
@@ -90,12 +82,16 @@ pub(super) fn rests_on_distorted(
         1 => format!("; {} is not affected", list(&standing)),
         _ => format!("; {} are not affected", list(&standing)),
     };
-    (trials > 0.0).then(|| {
+    (distorted_count > 0.0).then(|| {
         RESTS_ON_DISTORTED.warning(
-            format!("{} of {} trials are INVALID: {affected}{rest}", exact(trials), exact(of_all)),
+            format!(
+                "{} of {} trials are INVALID: {affected}{rest}",
+                exact(distorted_count),
+                exact(trial_count)
+            ),
             [
-                ("distorted_trials", trials),
-                ("trials", of_all),
+                ("distorted_trials", distorted_count),
+                ("trials", trial_count),
                 ("distorted_figures", resting.len() as f64),
                 ("standing_figures", standing.len() as f64),
             ],
@@ -119,7 +115,7 @@ pub(super) fn distorted_and_sound(conclusion: &LatencyConclusion) -> (Vec<String
 /// and a host that distorts everything is found out soon.
 pub(super) const REPEATS_MAX: usize = 3;
 
-/// What each trial so far was: a step, or a step again.
+/// The trials so far by step, with the steps that were run again.
 pub(super) struct ScenarioAttempts {
     /// For each step that was begun the trial that counts: the last one.
     pub(super) counting: Vec<usize>,
@@ -149,7 +145,7 @@ impl ScenarioAttempts {
         let again = || self.repeated.iter().map(|&step| &past[self.counting[step]]);
         let at: Vec<Level> = again().map(|t| t.level).collect();
         let in_vain = again().filter(|t| t.verdict == Verdict::Invalid).count() as f64;
-        let of = at.len() as f64;
+        let repeated_count = at.len() as f64;
         (!at.is_empty()).then(|| {
             RUN_AGAIN.info(
                 format!(
@@ -160,11 +156,11 @@ impl ScenarioAttempts {
                         n => format!(
                             "the second run of each counts; {} of {} are INVALID too",
                             exact(n),
-                            exact(of)
+                            exact(repeated_count)
                         ),
                     }
                 ),
-                [("run_again", of), ("in_vain", in_vain)],
+                [("run_again", repeated_count), ("in_vain", in_vain)],
                 "",
             )
         })

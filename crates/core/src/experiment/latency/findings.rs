@@ -41,33 +41,33 @@ pub(super) fn latency_findings(
     idle: Option<&TrialReport>,
     scenarios: &[MeasuredScenario<'_>],
 ) -> Vec<Finding> {
-    let view = LatencyDiagnosis { idle, scenarios };
-    let mut found = distorted(past);
-    found.extend(view.killed());
-    found.extend(view.bloated());
-    found.extend(view.probes_disagree());
-    found.extend(view.hides_bloat());
-    found.extend(view.may_hide_bloat());
-    found.extend(view.starved());
-    found.extend(view.unfair());
-    found.extend(view.asymmetric());
-    found.extend(view.not_settled());
-    found
+    let diagnosis = LatencyDiagnosis { idle, scenarios };
+    let mut findings = distorted(past);
+    findings.extend(diagnosis.killed());
+    findings.extend(diagnosis.bloated());
+    findings.extend(diagnosis.probes_disagree());
+    findings.extend(diagnosis.hides_bloat());
+    findings.extend(diagnosis.may_hide_bloat());
+    findings.extend(diagnosis.starved());
+    findings.extend(diagnosis.unfair());
+    findings.extend(diagnosis.asymmetric());
+    findings.extend(diagnosis.not_settled());
+    findings
 }
 
-/// Of what holds for any trial, that which is about the pinger, with the options that matter to it.
-/// A ping that does not come back is no failure here: it is a long latency.
+/// The findings of any trial that are about the pinger, with the options that matter to it. A ping
+/// that does not come back is no failure here: it is a long latency.
 fn distorted(past: &[&TrialReport]) -> Vec<Finding> {
-    let asked = FindingContext {
+    let context = FindingContext {
         lighter: ", or with fewer flows: --scenarios 1/1,4/4",
         ..FindingContext::default()
     };
-    let mut found = findings_at_levels(past, asked);
-    found.retain(|f| f.is(GENERATOR_DISTORTED));
-    found
+    let mut findings = findings_at_levels(past, context);
+    findings.retain(|f| f.is(GENERATOR_DISTORTED));
+    findings
 }
 
-/// All that the findings are made of.
+/// Input of the findings.
 struct LatencyDiagnosis<'a> {
     idle: Option<&'a TrialReport>,
     scenarios: &'a [MeasuredScenario<'a>],
@@ -77,9 +77,9 @@ impl LatencyDiagnosis<'_> {
     /// `1 upload and 31 downloads (cubic)`: the congestion control where there are several.
     fn name(&self, row: &ScenarioRow) -> String {
         let flows = row.flows_in_words();
-        let asked = &row.congestion_control;
-        let several = || self.scenarios.iter().any(|s| s.row.congestion_control != *asked);
-        if !asked.is_empty() && several() { format!("{flows} ({asked})") } else { flows }
+        let congestion = &row.congestion_control;
+        let several = || self.scenarios.iter().any(|s| s.row.congestion_control != *congestion);
+        if !congestion.is_empty() && several() { format!("{flows} ({congestion})") } else { flows }
     }
 }
 
@@ -192,9 +192,10 @@ impl LatencyDiagnosis<'_> {
             let share = move |f: &FlowReport| {
                 if fair > 0.0 { f.goodput_kib_per_s / fair } else { 0.0 }
             };
-            let low = flows.iter();
-            let low = low.filter(move |f| f.lost_at_ns.is_none() && share(f) < STARVED_SHARE);
-            low.map(move |f| (*row, *f, fair, share(f)))
+            flows
+                .iter()
+                .filter(move |f| f.lost_at_ns.is_none() && share(f) < STARVED_SHARE)
+                .map(move |f| (*row, *f, fair, share(f)))
         });
         let (row, flow, fair, share) = starved.min_by(|a, b| a.3.total_cmp(&b.3))?;
         let goodput = flow.goodput_kib_per_s;
@@ -228,15 +229,14 @@ impl LatencyDiagnosis<'_> {
     }
 
     fn unfair(&self) -> Option<Finding> {
-        let of_row = |row: &ScenarioRow, direction| match direction {
-            Direction::Up => row.up_jain_index,
-            Direction::Down => row.down_jain_index,
-        };
         let directions = self.directions();
         let unfair = directions.iter().filter_map(|(row, flows)| {
             // What a lost flow does to the index is no unfairness.
             let whole = flows.len() > 1 && flows.iter().all(|f| f.lost_at_ns.is_none());
-            let index = of_row(row, flows.first()?.direction)?;
+            let index = match flows.first()?.direction {
+                Direction::Up => row.up_jain_index,
+                Direction::Down => row.down_jain_index,
+            }?;
             (whole && index < UNFAIR_INDEX).then_some((row, flows, index))
         });
         let (row, flows, jain_index) = unfair.min_by(|a, b| a.2.total_cmp(&b.2))?;
@@ -270,10 +270,10 @@ impl LatencyDiagnosis<'_> {
                 continue;
             };
             for direction in [Direction::Up, Direction::Down] {
-                let own = report.flows.iter().filter(|f| f.direction == direction);
-                let own: Vec<&FlowReport> = own.collect();
-                if !own.is_empty() {
-                    directions.push((&scenario.row, own));
+                let flows: Vec<&FlowReport> =
+                    report.flows.iter().filter(|f| f.direction == direction).collect();
+                if !flows.is_empty() {
+                    directions.push((&scenario.row, flows));
                 }
             }
         }
@@ -320,19 +320,23 @@ impl LatencyDiagnosis<'_> {
         let longest_ns = forced().map(|row| row.duration_ns).max()? as f64;
         let flows = |row: &ScenarioRow| Level::Flows { up: row.up, down: row.down };
         let at: Vec<Level> = forced().map(flows).collect();
-        let first = forced().take(4);
-        let first: Vec<String> = first.map(|row| format!("{}/{}", row.up, row.down)).collect();
-        let of = self.scenarios.len() as f64;
+        let first: Vec<String> =
+            forced().take(4).map(|row| format!("{}/{}", row.up, row.down)).collect();
+        let scenario_count = self.scenarios.len() as f64;
         Some(NOT_SETTLED.warning(
             format!(
                 "{} of {} scenarios had not settled when their time was over (the longest took \
                  {}): {}; the figures of a longer run may differ",
                 exact(at.len() as f64),
-                exact(of),
+                exact(scenario_count),
                 time(longest_ns),
                 levels(&at)
             ),
-            [("not_settled", at.len() as f64), ("scenarios", of), ("longest_ns", longest_ns)],
+            [
+                ("not_settled", at.len() as f64),
+                ("scenarios", scenario_count),
+                ("longest_ns", longest_ns),
+            ],
             format!(
                 "give them time to settle, without --duration: --scenarios {} --scenario-limit {}s",
                 first.join(","),

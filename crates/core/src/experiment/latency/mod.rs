@@ -1,4 +1,28 @@
 //! `knee latency`: capacity, responsiveness and smoothness of a path under flows.
+//!
+//! # Words
+//!
+//! - **Level**: a number of flows of each direction at once, until they have **settled**. Then each
+//!   flow's mean payload rate is steady, no ping takes longer than all before, and the mean ping is
+//!   shown to be level over the later half. One that ends before is **forced**. Options, reports
+//!   and this code name it *scenario*.
+//! - **Payload rate** (of a flow): payload received over its lifetime; 0 where it was lost before
+//!   the end. Options, reports and this code name it *goodput*. **Capacity**: n times the harmonic
+//!   mean of the payload rates of n flows, so that unfairness lowers it and a zero carries.
+//! - **Smoothness**: 1 / the longest time in which any flow received nothing. **Responsiveness**:
+//!   1 / the longest ping. Both in Hz.
+//! - **Inside** (a flow): latency from the sender's write to the receiver's read. **Beside** the
+//!   flows: latency of pings and probes with connections of their own.
+//! - **Held back** (a ping): due and not sent, as this host still held earlier pings of the
+//!   connection. It would have measured their wait too. An answer waits likewise at the service,
+//!   which reports for how long. The pings around it stand for it: quantiles and mean of pings
+//!   count each as often as pings were due nearer to it than to another. So they are of the
+//!   measured time, as those of UDP probes are.
+//! - **Bufferbloat**: latency added by queues that load fills. It is graded by what the worst
+//!   level adds to the median ping of the idle path. (Gettys and Nichols, 2011; steps:
+//!   DSLReports)
+//! - **Jain's index**: fairness of the payload rates of n flows, from 1/n (one has all) to 1.
+//!   (Jain, Chiu, Hawe, 1984)
 
 pub mod analysis;
 mod classic;
@@ -15,7 +39,7 @@ pub use knee_load::experiment::latency::{
 };
 
 use super::{Concluded, Experiment, NextTrial};
-use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, row};
+use crate::experiment::latency::analysis::{added_latency_ns, overall, path_grade, row};
 use crate::experiment::latency::distorted::ScenarioAttempts;
 use crate::experiment::latency::findings::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
@@ -71,9 +95,9 @@ impl Latency {
     /// Flows and congestion control of a step that is a scenario.
     fn scenario(&self, step: usize) -> Option<((u32, u32), Option<&str>)> {
         let index = step.checked_sub(self.idle_trials())?;
-        let of_one = self.plan.scenarios.len();
-        let congestion = self.plan.congestion.get(index.checked_div(of_one)?)?;
-        Some((self.plan.scenarios[index % of_one], congestion.as_deref()))
+        let per_congestion = self.plan.scenarios.len();
+        let congestion = self.plan.congestion.get(index.checked_div(per_congestion)?)?;
+        Some((self.plan.scenarios[index % per_congestion], congestion.as_deref()))
     }
 
     fn spec(&self, past: &[TrialReport]) -> Option<LatencyTrialSpec> {
@@ -84,12 +108,12 @@ impl Latency {
         let ((up, down), congestion) =
             if idle { ((0, 0), self.plan.congestion[0].as_deref()) } else { self.scenario(step)? };
         let several = self.plan.congestion.len() > 1;
-        let of = match congestion.filter(|_| several) {
+        let suffix = match congestion.filter(|_| several) {
             Some(name) => format!(", {name}"),
             None => String::new(),
         };
         let mut spec = LatencyTrialSpec {
-            label: if idle { "idle".to_owned() } else { format!("{up} up, {down} down{of}") },
+            label: if idle { "idle".to_owned() } else { format!("{up} up, {down} down{suffix}") },
             level: Level::Flows { up, down },
             up,
             down,
@@ -110,12 +134,15 @@ impl Latency {
         counting: &[usize],
         idle: Option<&TrialReport>,
     ) -> Vec<MeasuredScenario<'a>> {
-        let scenario = |(step, &number): (usize, &usize)| {
-            let trial = &past[number];
-            let row = row(trial, idle, self.scenario(step)?.1)?;
-            Some(MeasuredScenario { row: ScenarioRow { trial: Some(number), ..row }, trial })
-        };
-        counting.iter().enumerate().filter_map(scenario).collect()
+        counting
+            .iter()
+            .enumerate()
+            .filter_map(|(step, &number)| {
+                let trial = &past[number];
+                let row = row(trial, idle, self.scenario(step)?.1)?;
+                Some(MeasuredScenario { row: ScenarioRow { trial: Some(number), ..row }, trial })
+            })
+            .collect()
     }
 }
 
@@ -152,11 +179,10 @@ impl Experiment for Latency {
         findings.extend(distorted::rests_on_distorted(&conclusion, &counting));
         findings.extend(attempts.run_again(past));
         conclusion.answer = conclusion::in_words(&conclusion);
-        let is_invalid = |t: &&TrialReport| t.verdict == Verdict::Invalid;
         Concluded {
             // Every scenario is part of a mean, or may be the worst. Findings say which figures are
             // not affected.
-            verdict: if counting.iter().any(is_invalid) {
+            verdict: if counting.iter().any(|t| t.verdict == Verdict::Invalid) {
                 Verdict::Invalid
             } else {
                 Verdict::Valid
@@ -188,45 +214,31 @@ pub fn gone(trial: &TrialReport) -> Option<String> {
 fn min_rtt_ns(idle: &TrialReport) -> Option<u64> {
     let flows = idle.flows()?;
     let kinds = [Some(&flows.tcp), flows.udp.as_ref()];
-    let some_back =
-        kinds.into_iter().flatten().filter(|probes| probes.round_trip_ns.count > probes.lost);
-    some_back.filter_map(|probes| probes.round_trip_ns.min).min()
+    kinds
+        .into_iter()
+        .flatten()
+        .filter(|probes| probes.round_trip_ns.count > probes.lost)
+        .filter_map(|probes| probes.round_trip_ns.min)
+        .min()
 }
 
 /// The figures of these scenarios; those of the first congestion control, where there are several.
 fn conclusion(rows: Vec<ScenarioRow>, congestion: &[Option<String>]) -> LatencyConclusion {
-    let of = |name: &Option<String>| -> Vec<&ScenarioRow> {
+    let rows_with = |name: &Option<String>| -> Vec<&ScenarioRow> {
         let name = name.as_deref().unwrap_or_default();
         rows.iter().filter(|row| row.congestion_control == name).collect()
     };
-    let first = of(congestion.first().unwrap_or(&None));
-    let figures = overall(&first);
-    let several = congestion.len() > 1;
-    let each = congestion.iter().filter(|_| several);
+    let first = rows_with(congestion.first().unwrap_or(&None));
+    let compared = congestion.iter().filter(|_| congestion.len() > 1).map(|name| CongestionRow {
+        congestion_control: name.clone().unwrap_or_else(|| "default".to_owned()),
+        path: overall(&rows_with(name)),
+    });
     LatencyConclusion {
-        upload_capacity_kib_per_s: figures.upload_capacity,
-        download_capacity_kib_per_s: figures.download_capacity,
-        responsiveness_hz: figures.responsiveness_hz,
-        smoothness_hz: figures.smoothness_hz,
-        grade: grade_of(&first, ScenarioRow::by_ping).to_owned(),
-        added_latency_ns: added_latency_ns(&first, ScenarioRow::by_ping),
-        udp_grade: grade_of(&first, ScenarioRow::by_probe).to_owned(),
+        path: overall(&first),
+        udp_grade: path_grade(&first, ScenarioRow::by_probe).to_owned(),
         udp_added_latency_ns: added_latency_ns(&first, ScenarioRow::by_probe),
-        by_congestion_control: each.map(|name| congestion_row(name, &of(name))).collect(),
+        by_congestion_control: compared.collect(),
         scenarios: rows.clone(),
         ..LatencyConclusion::default()
-    }
-}
-
-fn congestion_row(name: &Option<String>, rows: &[&ScenarioRow]) -> CongestionRow {
-    let figures = overall(rows);
-    CongestionRow {
-        congestion_control: name.clone().unwrap_or_else(|| "default".to_owned()),
-        upload_capacity_kib_per_s: figures.upload_capacity,
-        download_capacity_kib_per_s: figures.download_capacity,
-        responsiveness_hz: figures.responsiveness_hz,
-        smoothness_hz: figures.smoothness_hz,
-        grade: grade_of(rows, ScenarioRow::by_ping).to_owned(),
-        added_latency_ns: added_latency_ns(rows, ScenarioRow::by_ping),
     }
 }

@@ -9,6 +9,33 @@ use serde::{Deserialize, Serialize};
 pub struct LatencyConclusion {
     /// The smallest round trip on the idle path; `None` where it was not measured.
     pub min_rtt_ns: Option<u64>,
+    /// The overall figures; of the first congestion control where several were asked for.
+    #[serde(flatten)]
+    pub path: PathFigures,
+    /// The same by UDP probes; `None` where not known.
+    pub udp_added_latency_ns: Option<u64>,
+    /// The grade of that; empty where not known.
+    #[serde(default)]
+    pub udp_grade: String,
+    /// The keys of those figures here that rest on trials which the generator distorted; the others
+    /// stand.
+    #[serde(default)]
+    pub distorted: Vec<String>,
+    /// Latency of the idle path over TCP.
+    pub idle_ns: Option<TimesReport>,
+    /// The scenarios in the order in which they were run.
+    pub scenarios: Vec<ScenarioRow>,
+    /// The same figures for each congestion control that was asked for, where several were.
+    #[serde(default)]
+    pub by_congestion_control: Vec<CongestionRow>,
+    /// The conclusion in one or two sentences for a person.
+    #[serde(default)]
+    pub answer: String,
+}
+
+/// The overall figures of a path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathFigures {
     /// Harmonic mean of the scenarios' upload capacities, rounded down; `None` where no scenario
     /// uploads.
     pub upload_capacity_kib_per_s: Option<u64>,
@@ -23,26 +50,6 @@ pub struct LatencyConclusion {
     pub grade: String,
     /// What the grade is of: by how much the loaded path's latency exceeds the idle one's.
     pub added_latency_ns: Option<u64>,
-    /// The same by UDP probes; `None` where not known.
-    pub udp_added_latency_ns: Option<u64>,
-    /// The grade of that; empty where not known.
-    #[serde(default)]
-    pub udp_grade: String,
-    /// The keys of those figures here that rest on trials which the generator distorted; the others
-    /// stand.
-    #[serde(default)]
-    pub distorted: Vec<String>,
-    /// Latency of the idle path over TCP.
-    pub idle_ns: Option<TimesReport>,
-    /// The scenarios in the order in which they were run.
-    pub scenarios: Vec<ScenarioRow>,
-    /// The same figures for each congestion control that was asked for, where several were; the
-    /// figures above are then of the first.
-    #[serde(default)]
-    pub by_congestion_control: Vec<CongestionRow>,
-    /// The conclusion in one or two sentences for a person.
-    #[serde(default)]
-    pub answer: String,
 }
 
 /// One scenario.
@@ -104,16 +111,7 @@ pub struct ScenarioFlow {
 pub struct CongestionRow {
     /// Its name.
     pub congestion_control: String,
-    /// As in [`LatencyConclusion`].
-    pub upload_capacity_kib_per_s: Option<u64>,
-    /// As in [`LatencyConclusion`].
-    pub download_capacity_kib_per_s: Option<u64>,
-    /// As in [`LatencyConclusion`].
-    pub responsiveness_hz: Option<u64>,
-    /// As in [`LatencyConclusion`].
-    pub smoothness_hz: Option<u64>,
-    /// As in [`LatencyConclusion`].
-    pub grade: String,
-    /// As in [`LatencyConclusion`].
-    pub added_latency_ns: Option<u64>,
+    /// The overall figures with it.
+    #[serde(flatten)]
+    pub path: PathFigures,
 }

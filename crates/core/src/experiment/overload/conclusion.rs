@@ -1,5 +1,5 @@
-//! What a report asks of the conclusion of `knee overload`: its sentences, and whether it agrees
-//! with all else.
+//! The conclusion of `knee overload` as a report sees it: its sentences, and its checks for
+//! contradictions.
 //!
 //! Each sentence says no more than the figures beside it: what throughput does beyond the capacity
 //! is described as in the finding about it.
@@ -7,7 +7,7 @@
 use super::findings::codes;
 use super::preflight;
 use super::report::{CameBack, LevelRow, OverloadConclusion, parted};
-use crate::consistency::{Contradictions, Said, at_most};
+use crate::consistency::{CheckedReport, ConsistencyCheck, at_most};
 use crate::experiment::overload::analysis::{
     BeyondCapacity, OverloadPoint, OverloadSummary, ServerStop, end, times,
 };
@@ -47,21 +47,20 @@ impl Answer for OverloadConclusion {
         most_responses(parted(trials).0).into_iter().collect()
     }
 
-    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
-        check(said, self, found);
+    fn check(&self, report: CheckedReport<'_>, check: &mut ConsistencyCheck) {
+        check_all(report, self, check);
     }
 }
 
 /// The rows of the levels.
-fn level_rows(of: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
-    let simple = of.simple.iter().map(|r| &r.row);
-    simple.chain(of.sclients.iter().map(|r| &r.row))
+fn level_rows(overload: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
+    overload.simple.iter().map(|r| &r.row).chain(overload.sclients.iter().map(|r| &r.row))
 }
 
 /// The rows of the levels and of the base load offered again.
-fn rows(of: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
-    let again = of.recovery.iter().filter_map(|r| r.again.as_ref());
-    level_rows(of).chain(again)
+fn rows(overload: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
+    let again = overload.recovery.iter().filter_map(|r| r.again.as_ref());
+    level_rows(overload).chain(again)
 }
 
 /// Figures of findings by their name, and the column that each is from.
@@ -78,102 +77,107 @@ const COLUMNS: &[(&str, RowColumn)] = &[
 ];
 
 /// The numbers that findings rest on are those of the table.
-fn check_evidence(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
+fn check_evidence(
+    report: CheckedReport<'_>,
+    overload: &OverloadConclusion,
+    check: &mut ConsistencyCheck,
+) {
     let is_near = |a: f64, b: f64| at_most(a, b) && at_most(b, a);
     // What is foretold before the load rests on other figures.
     let is_foretold = |f: &&Finding| preflight::CODES.iter().any(|&code| f.is(code));
-    for finding in said.findings.iter().filter(|f| !is_foretold(f)) {
+    for finding in report.findings.iter().filter(|f| !is_foretold(f)) {
         for &(name, cell) in COLUMNS {
             let Some(value) = finding.evidence.get(name) else {
                 continue;
             };
-            let is_there = rows(of).filter_map(cell).any(|cell| is_near(cell, *value));
-            found.unless(is_there, || format!("{}: {name} {value} is in no row", finding.code));
+            let is_there = rows(overload).filter_map(cell).any(|cell| is_near(cell, *value));
+            check.require(is_there, || format!("{}: {name} {value} is in no row", finding.code));
         }
         let capacity = finding.evidence.get("capacity_per_s");
-        found.unless(capacity.is_none_or(|c| *c == of.capacity_per_s), || {
-            let (code, is) = (&finding.code, of.capacity_per_s);
-            format!("{code}: capacity {capacity:?}, {is}")
+        check.require(capacity.is_none_or(|c| *c == overload.capacity_per_s), || {
+            format!("{}: capacity {capacity:?}, {}", finding.code, overload.capacity_per_s)
         });
     }
 }
 
 /// One row agrees with itself: what is served, and how attempts end, are of the same level.
-fn check_row(trials: &[TrialReport], row: &LevelRow, found: &mut Contradictions) {
+fn check_row(trials: &[TrialReport], row: &LevelRow, check: &mut ConsistencyCheck) {
     let (first, all, served) = (row.first_syn_per_s, row.syn_per_s, row.served_per_s);
-    found.unless(at_most(first, all), || format!("{first} first SYNs per second of {all}"));
-    found.interval("served", Some(served), row.served_ci95_per_s.map(widened));
+    check.require(at_most(first, all), || format!("{first} first SYNs per second of {all}"));
+    // Rounding, and slots that a batch leaves out, may change the ends of an interval.
+    let wider = row.served_ci95_per_s.map(|[low, high]| [0.999 * low, 1.001 * high]);
+    check.interval("served", Some(served), wider);
     let range = row.served_range_per_s.as_ref();
     let is_range = range.is_none_or(|r| !r.because.is_empty() && r.at_least <= served);
-    found.unless(is_range, || format!("served {served}/s, and the range {range:?}"));
-    let fine = [Outcome::Ok, Outcome::Served];
-    let count: u64 = fine.map(|how| row.outcomes.count(how)).iter().sum();
+    check.require(is_range, || format!("served {served}/s, and the range {range:?}"));
+    let count: u64 = [Outcome::Ok, Outcome::Served].map(|how| row.outcomes.count(how)).iter().sum();
     // All responses to attempts of the level may come after it.
     let came_late = |t: &TrialReport| {
         *t.attempts() == row.outcomes && t.intervals.iter().all(|i| i.completed == 0)
     };
     let is_absent = served == 0.0 && range.is_none() && !trials.iter().any(came_late);
-    found.unless(count <= FEW || !is_absent, || {
+    check.require(count <= FEW || !is_absent, || {
         format!("{count} attempts served at 0/s, and no reason")
     });
 }
 
-/// What rounding, and slots that a batch leaves out, may change.
-fn widened([low, high]: [f64; 2]) -> [f64; 2] {
-    [0.999 * low, 1.001 * high]
-}
-
 /// The base load before and after, and the answer's sentence about it.
-fn recovery(of: &OverloadConclusion, found: &mut Contradictions) {
-    let Some(recovery) = &of.recovery else { return };
+fn recovery(overload: &OverloadConclusion, check: &mut ConsistencyCheck) {
+    let Some(recovery) = &overload.recovery else { return };
     let is_judged = recovery.came_back != CameBack::NotJudged;
-    found.unless(is_judged == recovery.because.is_empty(), || {
+    check.require(is_judged == recovery.because.is_empty(), || {
         format!("{:?}, because {:?}", recovery.came_back, recovery.because)
     });
     let both = recovery.before.as_ref().zip(recovery.again.as_ref());
-    found.unless(both.is_some() || !is_judged, || {
+    check.require(both.is_some() || !is_judged, || {
         format!("{:?}, and nothing was measured", recovery.came_back)
     });
     let before = recovery.before.as_ref();
-    found.unless(before.is_none_or(|b| level_rows(of).any(|row| row == b)), || {
+    check.require(before.is_none_or(|b| level_rows(overload).any(|row| row == b)), || {
         "the base load at first is in no row".to_owned()
     });
-    let says = |words: &str| of.answer.contains(words);
+    let says = |words: &str| overload.answer.contains(words);
     let is_said = match recovery.came_back {
         CameBack::No => says("Service did not come back"),
         CameBack::Yes | CameBack::Late => says("Service came back"),
         CameBack::NotJudged => !says("Service "),
     };
-    found.unless(is_said, || format!("{:?}, and the answer: {}", recovery.came_back, of.answer));
+    check.require(is_said, || {
+        format!("{:?}, and the answer: {}", recovery.came_back, overload.answer)
+    });
 }
 
-fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
-    let most = level_rows(of).map(|r| r.served_per_s).reduce(f64::max);
+fn check_all(
+    report: CheckedReport<'_>,
+    overload: &OverloadConclusion,
+    check: &mut ConsistencyCheck,
+) {
+    let most = level_rows(overload).map(|r| r.served_per_s).reduce(f64::max);
     if let Some(most) = most {
-        let capacity = of.capacity_per_s;
-        found.unless(at_most(capacity, most * FITTED), || {
+        let capacity = overload.capacity_per_s;
+        check.require(at_most(capacity, most * FITTED), || {
             format!("capacity {capacity}/s, at most {most}/s served")
         });
-        found.unless((capacity > 0.0) == (most > 0.0), || {
+        check.require((capacity > 0.0) == (most > 0.0), || {
             format!("capacity {capacity}/s, and {most}/s served")
         });
     }
-    for row in level_rows(of) {
-        let (first, most) = (row.first_syn_per_s, of.max_syn_per_s);
-        found.unless(at_most(first, most), || format!("{first} SYNs per second, at most {most}"));
+    for row in level_rows(overload) {
+        let (first, most) = (row.first_syn_per_s, overload.max_syn_per_s);
+        check.require(at_most(first, most), || format!("{first} SYNs per second, at most {most}"));
     }
-    rows(of).for_each(|row| check_row(said.trials, row, found));
-    recovery(of, found);
-    check_evidence(said, of, found);
-    if let Some(r_squared) = of.r_squared {
-        found.unless((0.0..=1.0).contains(&r_squared), || format!("R² {r_squared}"));
+    rows(overload).for_each(|row| check_row(report.trials, row, check));
+    recovery(overload, check);
+    check_evidence(report, overload, check);
+    if let Some(r_squared) = overload.r_squared {
+        check.require((0.0..=1.0).contains(&r_squared), || format!("R² {r_squared}"));
     }
-    if said.trials.is_empty() {
+    if report.trials.is_empty() {
         return;
     }
-    let trials: u64 = said.trials.iter().map(|t| t.attempts().total()).sum();
-    let listed: u64 = rows(of).map(|r| r.outcomes.total()).sum();
-    found.unless(listed <= trials, || {
+    let trials: u64 = report.trials.iter().map(|t| t.attempts().total()).sum();
+    let listed: u64 = rows(overload).map(|r| r.outcomes.total()).sum();
+    check.require(listed <= trials, || {
         format!("{listed} attempts in the rows, {trials} in the trials")
     });
 }
@@ -183,7 +187,7 @@ const FOLLOWS_PERCENT: f64 = 3.0;
 /// The line through them must account for this share of their variance.
 const FOLLOWS_R_SQUARED: f64 = 0.99;
 
-/// What simple clients and S-Clients found together.
+/// The answer in sentences.
 pub(super) fn in_words(summary: &OverloadSummary, conclusion: &OverloadConclusion) -> String {
     if summary.points.is_empty() {
         return "Nothing was measured.".to_owned();
@@ -192,7 +196,10 @@ pub(super) fn in_words(summary: &OverloadSummary, conclusion: &OverloadConclusio
         return nothing_served(summary);
     }
     if summary.capacity_per_s <= 0.0 {
-        return none_in_time(summary);
+        let has_sessions = summary.points.iter().any(|p| p.of_sessions);
+        let what =
+            if has_sessions { "No session came to its end" } else { "No attempt was served" };
+        return format!("{what} within a level: the levels are too short.");
     }
     let mut sentences: Vec<String> = summary.stops.first().map(stopped).into_iter().collect();
     if summary.points.iter().any(OverloadPoint::counts) || summary.stops.is_empty() {
@@ -206,34 +213,26 @@ pub(super) fn in_words(summary: &OverloadSummary, conclusion: &OverloadConclusio
     sentences.join(" ")
 }
 
-/// The server answers, and no attempt was served before its level was over.
-fn none_in_time(summary: &OverloadSummary) -> String {
-    let what = if summary.points.iter().any(|p| p.of_sessions) {
-        "No session came to its end"
-    } else {
-        "No attempt was served"
-    };
-    format!("{what} within a level: the levels are too short.")
-}
-
 fn nothing_served(summary: &OverloadSummary) -> String {
-    let mut all = Outcomes::default();
-    summary.points.iter().for_each(|p| all.merge(&p.outcomes));
+    let mut outcomes = Outcomes::default();
+    summary.points.iter().for_each(|p| outcomes.merge(&p.row.outcomes));
     let established: u64 = summary.points.iter().map(OverloadPoint::established).sum();
-    let attempts = match all.total() {
+    let attempts = match outcomes.total() {
         1 => "The one attempt was not served".to_owned(),
         n => format!("None of {} attempts was served", exact(n as f64)),
     };
-    let most = all.iter().max_by_key(|&(_, n)| n);
+    let most = outcomes.iter().max_by_key(|&(_, n)| n);
     match most.filter(|&(_, n)| n > 0) {
-        Some((how, n)) => format!("{attempts}: {}.", unserved(how, n, all.total(), established)),
+        Some((how, n)) => {
+            format!("{attempts}: {}.", unserved(how, n, outcomes.total(), established))
+        }
         None => "Nothing was served.".to_owned(),
     }
 }
 
 /// How most of the attempts ended, where none was served.
-fn unserved(how: Outcome, count: u64, of: u64, established: u64) -> String {
-    let count = if count == of { "all".to_owned() } else { exact(count as f64) };
+fn unserved(how: Outcome, count: u64, total: u64, established: u64) -> String {
+    let count = if count == total { "all".to_owned() } else { exact(count as f64) };
     // What is established stays in the accept queue, and then no more is.
     if how == Outcome::ConnectTimeout && established > 0 {
         return format!(
@@ -285,9 +284,9 @@ fn served(summary: &OverloadSummary) -> String {
         BeyondCapacity::Flat(_) => format!("The server serves {capacity}/s whatever is offered"),
         BeyondCapacity::Falls(least) => format!(
             "The server serves about {capacity}/s at best and as little as {}/s under overload",
-            number(least.served_per_s)
+            number(least.row.served_per_s)
         ),
-        BeyondCapacity::Untold => format!("The server serves about {capacity}/s at best"),
+        BeyondCapacity::Unknown => format!("The server serves about {capacity}/s at best"),
     }
 }
 
@@ -328,17 +327,11 @@ fn relation(summary: &OverloadSummary, conclusion: &OverloadConclusion) -> Optio
         return Some(format!("The {rate} rate is up to {} off {taken} + D/T.", percent(deviation)));
     }
     let rate = if summary.is_of_datagrams { "Request" } else { "SYN" };
+    // All of its nines are shown, and it is never rounded up.
+    let r_squared = format!("{:.6}", (r_squared * 1e6).floor() / 1e6);
     Some(format!(
         "{rate} rate = {taken} + D/T to within {}, R² {}.",
         percent(deviation.max(0.01)),
-        r_squared_text(r_squared)
+        r_squared.trim_end_matches('0').trim_end_matches('.')
     ))
-}
-
-/// With all of its nines: `0.99998`.
-fn r_squared_text(r_squared: f64) -> String {
-    // Never rounded up to a perfection that it lacks.
-    let shown = (r_squared * 1e6).floor() / 1e6;
-    let text = format!("{shown:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -1,4 +1,26 @@
 //! `knee overload`: what a server does when more connections are offered than it serves.
+//!
+//! # Words
+//!
+//! - **Simple client**: connects, asks, waits for the answer, closes, and begins again. Any
+//!   number of them starts no more connections than the server serves. (Banga and Druschel,
+//!   *Measuring the Capacity of a Web Server*, USITS 1997)
+//! - **S-Client**: keeps a number of connects in flight, their starts spread evenly over T. A
+//!   connect that is established within **T** is handed to the response side and replaced at
+//!   once. One that is not is closed after T and replaced. So what is offered is what is served
+//!   plus **descriptors**/T, whatever the server does. Descriptors are connects in flight, of all
+//!   S-Clients together. (Same source)
+//! - **Late**: established, but only after it was to be closed.
+//! - **Accept queue**: connections that the kernel completed and the server has not accepted yet.
+//!   Beyond the backlog further attempts are dropped. (listen(2))
+//! - **Ghost**: a connection that was established for the client and never for the server, as its
+//!   accept queue was full when the last segment of the handshake came. Nothing sent over it is
+//!   ever acknowledged.
+//! - **First SYN**: a connection attempt as it arrives at the server, by its 4-tuple and initial
+//!   sequence number. A **repeated SYN** is the same attempt sent again, as its client had no
+//!   answer. (RFC 9293)
+//! - **Vantage**: the host at the server's side from which a trial is observed: this host, or
+//!   that of an observer (`knee observe`).
 
 pub mod analysis;
 mod conclusion;
@@ -14,6 +36,7 @@ use crate::experiment::overload::analysis::{
 };
 use crate::experiment::overload::findings::overload_findings;
 use crate::experiment::overload::report::{OverloadConclusion, is_base_again, parted};
+use crate::finding::Finding;
 use crate::trial::report::{TrialReport, Verdict};
 pub use knee_load::experiment::{PreflightFacts, ServerFacts};
 use knee_load::rng;
@@ -31,12 +54,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug)]
 pub struct Overload {
     spec: OverloadSpec,
+    foreseen: Vec<Finding>,
 }
 
 impl Overload {
     /// The overload that does what `spec` asks for.
     pub fn new(spec: OverloadSpec) -> Overload {
-        Overload { spec }
+        Overload { spec, foreseen: Vec::new() }
+    }
+
+    /// The same with what was [predicted](predict) of it among its findings.
+    pub fn with_foreseen(self, foreseen: Vec<Finding>) -> Overload {
+        Overload { foreseen, ..self }
     }
 
     /// The number of descriptors to try after these trials; `None` where all were tried.
@@ -45,18 +74,30 @@ impl Overload {
         match &self.spec.descriptors {
             Descriptors::List(list) => list.get(past.len() - simple).copied(),
             Descriptors::Auto => {
-                // With no simple client before it, the first trial is there for the capacity.
-                let known = simple.max(1);
+                // Without simple clients, the first trial measures the capacity.
+                let first = simple.max(1);
                 let probe = PROBE.min(self.spec.descriptors_max.max(1));
-                let Some(known_by) = past.get(..known) else {
+                let Some(capacity_trials) = past.get(..first) else {
                     return Some(probe);
                 };
-                let levels = automatic_descriptors(&self.spec, most_served_per_s(known_by));
-                // That of the first trial is not tried again.
-                let is_new = |d: &u32| simple > 0 || *d != probe;
-                let mut levels = levels.into_iter().filter(is_new);
-                levels.nth(past.len() - known)
+                let levels = automatic_descriptors(&self.spec, most_served_per_s(capacity_trials));
+                // The level of the first trial is not tried again.
+                let mut levels = levels.into_iter().filter(|d| simple > 0 || *d != probe);
+                levels.nth(past.len() - first)
             }
+        }
+    }
+
+    /// Settings of the analysis that the trials do not have.
+    fn setting(&self) -> OverloadSetting {
+        let spec = &self.spec;
+        let automatic = spec.descriptors == Descriptors::Auto && spec.scheduled.is_none();
+        OverloadSetting {
+            patience: spec.base.connect_timeout.max(Nanos(1)),
+            scheduled_descriptors: spec.scheduled.as_ref().map_or(0, |(_, _, d)| *d),
+            close: (!spec.base.target.protocol.is_in_datagrams()).then(|| spec.close()),
+            warmup: spec.base.warmup,
+            wanted_factor: automatic.then_some(spec.offered_factor_max),
         }
     }
 }
@@ -75,11 +116,9 @@ impl Experiment for Overload {
         let wanted = if let Some(&clients) = spec.simple.get(trial) {
             Some(spec.simple_trial(clients, trial))
         } else if spec.scheduled.is_some() {
-            let first = trial == spec.simple.len();
-            first.then(|| spec.scheduled_trial(trial)).flatten()
+            spec.scheduled_trial(trial).filter(|_| trial == spec.simple.len())
         } else {
-            let descriptors = self.next_descriptors(past);
-            descriptors.map(|d| spec.sclient_trial(d, trial))
+            self.next_descriptors(past).map(|d| spec.sclient_trial(d, trial))
         };
         let again = || {
             let points = OverloadPoint::all(past, &self.setting());
@@ -96,14 +135,17 @@ impl Experiment for Overload {
         let summary = OverloadSummary::of(past, &setting);
         let (past, _) = parted(past);
         let conclusion = summary.conclusion(&setting);
-        let verdict = if is_load_missing(&summary, &setting) {
-            Verdict::Invalid
-        } else {
-            overload_verdict(past)
-        };
+        // An automatic choice of levels that overloads nothing is not the load that was asked for.
+        let is_load_missing = setting.wanted_factor.is_some()
+            && summary.pressing().count() > 1
+            && summary.capacity_per_s > 0.0
+            && !summary.is_overloaded();
+        let verdict = if is_load_missing { Verdict::Invalid } else { overload_verdict(past) };
+        let mut findings = overload_findings(past, &summary, &setting, verdict);
+        findings.extend(self.foreseen.iter().cloned());
         Concluded {
             verdict,
-            findings: overload_findings(past, &summary, &setting, verdict),
+            findings,
             conclusion: OverloadConclusion {
                 answer: conclusion::in_words(&summary, &conclusion),
                 ..conclusion
@@ -112,29 +154,7 @@ impl Experiment for Overload {
     }
 }
 
-impl Overload {
-    /// What the analysis has to know beside the trials.
-    fn setting(&self) -> OverloadSetting {
-        let spec = &self.spec;
-        let automatic = spec.descriptors == Descriptors::Auto && spec.scheduled.is_none();
-        OverloadSetting {
-            patience: spec.base.connect_timeout.max(Nanos(1)),
-            scheduled_descriptors: spec.scheduled.as_ref().map_or(0, |(_, _, d)| *d),
-            close: (!spec.base.target.protocol.is_in_datagrams()).then(|| spec.close()),
-            warmup: spec.base.warmup,
-            wanted_factor: automatic.then_some(spec.offered_factor_max),
-        }
-    }
-}
-
-/// Whether an overload was asked for, of some times the capacity, and none was made.
-fn is_load_missing(summary: &OverloadSummary, setting: &OverloadSetting) -> bool {
-    let is_asked = setting.wanted_factor.is_some() && summary.pressing().count() > 1;
-    is_asked && summary.capacity_per_s > 0.0 && !summary.is_overloaded()
-}
-
-/// Beside what holds for every experiment: where S-Clients ran and no trial of theirs counts,
-/// nothing is known of an overload.
+/// The verdict of every experiment; also invalid if S-Clients ran and none of their trials counts.
 fn overload_verdict(past: &[TrialReport]) -> Verdict {
     let pressing = |t: &&TrialReport| !matches!(t.level, Level::Clients(_));
     let mut pressed = past.iter().filter(pressing).peekable();
@@ -249,9 +269,9 @@ impl OverloadSpec {
 const LOWEST: f64 = 0.25;
 /// Number of automatic levels, each the same factor above the one before it.
 const LEVELS: usize = 9;
-/// Where nothing is known of the capacity, or nothing is served, these.
+/// The levels where the capacity is unknown or nothing is served.
 const UNKNOWN: [u32; 5] = [64, 128, 256, 512, 1_024];
-/// Where no simple client goes before, the capacity is found with this many descriptors.
+/// Descriptors that find the capacity where no simple clients go before.
 const PROBE: u32 = 16;
 
 /// Numbers of descriptors D, ascending. The rate offered, served + D/T, goes from a quarter above

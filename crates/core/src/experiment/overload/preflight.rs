@@ -1,4 +1,4 @@
-//! What would fail, said before any load is sent.
+//! Findings about what would fail, made before any load is sent.
 
 use super::{Descriptors, OverloadSpec, automatic_descriptors};
 use crate::experiment::overload::analysis::{SYN_AGAIN, times};
@@ -56,11 +56,11 @@ const UNKNOWN_SERVED_PER_S: f64 = 20_000.0;
 /// Descriptors that an automatic choice seldom exceeds.
 const AUTOMATIC_DESCRIPTORS: u32 = 4_096;
 
-/// What would fail or mislead, with its remedy, the gravest first; nothing where all is well. An
-/// error is certain; a warning holds if the server is as fast as it may be.
+/// Predicts what would fail or mislead, with its remedy, the gravest first. An error is certain; a
+/// warning holds if the server is as fast as it may be.
 pub fn predict(facts: &PreflightFacts, spec: &OverloadSpec) -> Vec<Finding> {
     let in_flight = in_flight_max(facts, spec);
-    let mut found: Vec<Finding> = [
+    let mut findings: Vec<Finding> = [
         too_few_files(facts, &in_flight),
         too_few_ports(facts, &in_flight),
         ports_run_out(facts, spec, &in_flight),
@@ -69,9 +69,9 @@ pub fn predict(facts: &PreflightFacts, spec: &OverloadSpec) -> Vec<Finding> {
     .into_iter()
     .flatten()
     .collect();
-    found.extend(facts.server.iter().flat_map(of_server));
-    gravest_first(&mut found);
-    found
+    findings.extend(facts.server.iter().flat_map(server_findings));
+    gravest_first(&mut findings);
+    findings
 }
 
 /// The level with the most connections in flight.
@@ -226,10 +226,10 @@ fn patience_too_long(facts: &PreflightFacts, spec: &OverloadSpec) -> Option<Find
     })
 }
 
-fn of_server(server: &ServerFacts) -> Vec<Finding> {
-    let mut found = Vec::new();
+fn server_findings(server: &ServerFacts) -> Vec<Finding> {
+    let mut findings = Vec::new();
     if let Some(backlog) = server.backlog.filter(|&b| b > server.somaxconn) {
-        found.push(BACKLOG_CUT.warning(
+        findings.push(BACKLOG_CUT.warning(
             format!(
                 "the accept queue is to hold {} and will hold {}: net.core.somaxconn cuts it",
                 exact(f64::from(backlog)),
@@ -240,15 +240,15 @@ fn of_server(server: &ServerFacts) -> Vec<Finding> {
         ));
     }
     if server.abort_on_overflow {
-        found.push(ABORTS_ON_OVERFLOW.warning(
+        findings.push(ABORTS_ON_OVERFLOW.warning(
             "net.ipv4.tcp_abort_on_overflow is set: connections that find the accept queue full \
              as their handshake ends are reset",
             [],
             "as most servers have it: sysctl -w net.ipv4.tcp_abort_on_overflow=0",
         ));
     }
-    found.extend(request_queue(server));
-    found
+    findings.extend(request_queue(server));
+    findings
 }
 
 /// The queue of requests holds handshakes that have begun. Without cookies its last quarter is

@@ -1,14 +1,13 @@
 //! Whether a service is back, from its series of intervals, and whether it serves on steps down
 //! what it served on steps up.
 
-use super::RecoverSpec;
-use super::plan::PhasesAsked;
 use super::report::{HysteresisStep, RecoverPhase, RecoverQueue, RecoveryVerdict};
+use super::{RecoverPhases, RecoverSpec};
 use crate::trial::attempts::AttemptsInterval;
 use crate::trial::report::TrialReport;
 use knee_load::measure::{Outcome, SentinelSample};
 use knee_load::sentinel::QueueTrend;
-use knee_load::spec::Rate;
+use knee_load::spec::{Rate, SentinelSpec};
 use knee_load::stats::sample::{mean, variance};
 use knee_load::time::Nanos;
 
@@ -28,6 +27,13 @@ const BACK_MIN: usize = 3;
 const SLOW_SHARE: f64 = 0.2;
 /// Below this share of the goodput of the time before, a service still fails.
 const STUCK_SHARE: f64 = 0.9;
+
+/// Phases and sentinels of a trial with a trigger.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TriggerPlan {
+    pub(super) phases: RecoverPhases,
+    pub(super) sentinel: SentinelSpec,
+}
 
 /// What a trial shows of recovery.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,22 +69,22 @@ struct Sample {
     p99_ns: Option<u64>,
 }
 
-/// What the trial shows; `None` where it has no requests or no interval before the trigger.
+/// Analyses a trial; `None` where it has no requests or no interval before the trigger.
 /// `rise`: how many times the base load is offered after the trigger.
 pub(super) fn analyse(
     trial: &TrialReport,
-    asked: &PhasesAsked,
+    plan: &TriggerPlan,
     rise: f64,
 ) -> Option<RecoveryAnalysis> {
     let samples = samples(trial)?;
-    let PhasesAsked { phases, sentinel } = *asked;
+    let TriggerPlan { phases, sentinel } = *plan;
     let trigger_ends = phases.before + phases.trigger;
     let before: Vec<Sample> = samples.iter().filter(|s| s.end <= phases.before).copied().collect();
     let after: Vec<Sample> = samples.iter().filter(|s| s.start >= trigger_ends).copied().collect();
     if before.is_empty() {
         return None;
     }
-    let sum = |of: &[Sample], count: fn(&Sample) -> u64| of.iter().map(count).sum::<u64>();
+    let sum = |part: &[Sample], count: fn(&Sample) -> u64| part.iter().map(count).sum::<u64>();
     let offered = sum(&before, |s| s.offered).max(1) as f64;
     let carried = sum(&before, |s| s.good) as f64 / offered;
     let is_carried = carried >= CARRIED_SHARE;
@@ -96,17 +102,20 @@ pub(super) fn analyse(
     } else if sum(tail, |s| s.good) == 0 && refuses(trial) {
         (Some(RecoveryVerdict::Crashed), None)
     } else {
-        let why = if is_served_beside_queue(sentinels, asked, &after) {
-            Some(NOT_IN_ORDER)
-        } else {
-            goodput_decides(trend)
+        // Why goodput decides where a wait is not the length of a queue.
+        let why = match trend {
+            _ if is_served_beside_queue(sentinels, plan, &after) => Some(NOT_IN_ORDER),
+            QueueTrend::Unseen => Some("its queue was not measured"),
+            QueueTrend::OutOfOrder => Some(NOT_IN_ORDER),
+            QueueTrend::Calm { .. } => Some("new connections wait in no queue"),
+            QueueTrend::Falls(_) | QueueTrend::Stays { .. } | QueueTrend::Unknown { .. } => None,
         };
         let verdict = match (why, trend) {
             (None, QueueTrend::Falls(_)) => Some(RecoveryVerdict::Recovering),
             _ if is_served => Some(RecoveryVerdict::Degraded),
             (None, QueueTrend::Stays { .. }) => Some(RecoveryVerdict::Stuck),
             (None, _) => None,
-            (Some(_), _) => by_goodput(&after, sentinel.from, base.goodput_per_s),
+            (Some(_), _) => verdict_by_goodput(&after, sentinel.from, base.goodput_per_s),
         };
         (verdict, why.filter(|_| !is_served))
     };
@@ -123,7 +132,7 @@ pub(super) fn analyse(
         measured_for: Nanos(trial.duration_ns) - trigger_ends,
         base,
         after: ended,
-        queue: queue_of(trend).filter(|_| back.is_none() && why_goodput.is_none()),
+        queue: queue_report(trend).filter(|_| back.is_none() && why_goodput.is_none()),
         by_goodput: why_goodput.map(str::to_owned),
         goodput_at_least_per_s: bounds.goodput_per_s,
         p99_at_most_ns: bounds.p99_ns,
@@ -134,19 +143,9 @@ pub(super) fn analyse(
     })
 }
 
-/// Why goodput decides where a wait is not the length of a queue.
 const NOT_IN_ORDER: &str = "requests are not served first come, first served";
 
-fn goodput_decides(trend: QueueTrend) -> Option<&'static str> {
-    match trend {
-        QueueTrend::Unseen => Some("its queue was not measured"),
-        QueueTrend::OutOfOrder => Some(NOT_IN_ORDER),
-        QueueTrend::Calm { .. } => Some("new connections wait in no queue"),
-        QueueTrend::Falls(_) | QueueTrend::Stays { .. } | QueueTrend::Unknown { .. } => None,
-    }
-}
-
-fn queue_of(trend: QueueTrend) -> Option<RecoverQueue> {
+fn queue_report(trend: QueueTrend) -> Option<RecoverQueue> {
     match trend {
         QueueTrend::Unseen | QueueTrend::OutOfOrder | QueueTrend::Calm { .. } => None,
         QueueTrend::Falls(queue) => Some(RecoverQueue {
@@ -168,10 +167,10 @@ const BESIDE_SHARE: f64 = 0.3;
 /// server that serves each connection by itself.
 fn is_served_beside_queue(
     sentinels: &[SentinelSample],
-    asked: &PhasesAsked,
+    plan: &TriggerPlan,
     after: &[Sample],
 ) -> bool {
-    let PhasesAsked { phases, sentinel } = asked;
+    let TriggerPlan { phases, sentinel } = plan;
     let too_long = Nanos(2 * (sentinel.from - phases.before - phases.trigger).0);
     let waited = sentinels.iter().filter(|s| s.wait() >= too_long);
     let during = waited.filter_map(|s| {
@@ -186,9 +185,9 @@ fn is_served_beside_queue(
 /// Time without a rise of goodput after which a service is stuck.
 const STUCK_FOR: Nanos = Nanos::from_secs(10);
 
-/// What goodput says of a service that is not back: whether it rises between the halves of the
+/// Verdict on a service that is not back, from whether its goodput rises between the halves of the
 /// time since `from`.
-fn by_goodput(after: &[Sample], from: Nanos, base_per_s: f64) -> Option<RecoveryVerdict> {
+fn verdict_by_goodput(after: &[Sample], from: Nanos, base_per_s: f64) -> Option<RecoveryVerdict> {
     let since: Vec<f64> = after.iter().filter(|s| s.start >= from).map(|s| s.good_per_s).collect();
     let (early, late) = since.split_at(since.len() / 2);
     let seen_for = after.last().map_or(Nanos::ZERO, |last| last.end - from);
@@ -311,9 +310,11 @@ fn phase(samples: &[Sample]) -> RecoverPhase {
 
 /// Whether connections are refused rather than requests left unanswered.
 fn refuses(trial: &TrialReport) -> bool {
-    let ends = |all: &[Outcome]| all.iter().map(|&end| trial.outcomes.count(end)).sum::<u64>();
-    let refused = ends(&[Outcome::Refused, Outcome::Unreachable, Outcome::ConnectTimeout]);
-    refused > 0 && refused >= ends(&[Outcome::Timeout, Outcome::ResponseTimeout])
+    let count = |outcomes: &[Outcome]| -> u64 {
+        outcomes.iter().map(|&outcome| trial.outcomes.count(outcome)).sum()
+    };
+    let refused = count(&[Outcome::Refused, Outcome::Unreachable, Outcome::ConnectTimeout]);
+    refused > 0 && refused >= count(&[Outcome::Timeout, Outcome::ResponseTimeout])
 }
 
 /// Steps on the way up.
@@ -324,7 +325,7 @@ const LOWEST_SERVED_SHARE: f64 = 0.9;
 const LOWEST_SHARE: f64 = 0.5;
 
 /// The rates, up to the trigger and down again.
-pub(super) fn steps_of(spec: &RecoverSpec) -> Vec<Rate> {
+pub(super) fn hysteresis_rates(spec: &RecoverSpec) -> Vec<Rate> {
     let (low, high) = (LOWEST_SHARE * spec.rate.per_s(), spec.trigger.rate().per_s());
     let part = |index: usize| low + (high - low) * index as f64 / (STEPS_UP - 1) as f64;
     let up = (0..STEPS_UP).filter_map(|index| Rate::from_f64(part(index)));
@@ -338,7 +339,7 @@ pub(super) fn measured_steps(spec: &RecoverSpec, trial: &TrialReport) -> Vec<Hys
     let (Some(requests), Some(length)) = (trial.requests(), spec.hysteresis) else {
         return Vec::new();
     };
-    let rates = steps_of(spec);
+    let rates = hysteresis_rates(spec);
     let goodput = |step: usize| {
         let begin = length.0 * step as u64;
         let (from, to) = (begin + length.0 / 2, begin + length.0);

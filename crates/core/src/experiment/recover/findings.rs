@@ -34,23 +34,23 @@ codes! {
     STILL_OVERLOADED = "still_overloaded":
         cause "The load rose to stay, and at the end the service does not serve it as it served \
                the base load.",
-        remedy "Give the service what the load needs, or more time to grow: a longer --after shows \
-                whether it gets there.";
+        remedy "Give the service more time, with a longer --after, or more capacity.";
 }
 
-/// What a person should know.
-pub(super) fn all(past: &[TrialReport], c: &RecoverConclusion, verdict: Verdict) -> Vec<Finding> {
+/// Findings about the generator and about a service that stays overloaded.
+pub(super) fn list(past: &[TrialReport], c: &RecoverConclusion, verdict: Verdict) -> Vec<Finding> {
     let Some(first) = past.get(c.decisive_trial) else {
         return Vec::new();
     };
-    // That an overload overloads is no finding.
-    let of_generator = [GENERATOR_DISTORTED, GENERATOR_LIMITED, RATE_MAX_REACHED, FLEET_INCOMPLETE];
-    let mut found = trial_findings(first);
-    found.retain(|finding| of_generator.iter().any(|&code| finding.is(code)));
+    // The overload is intended: of the findings about it only those about the generator count.
+    let generator_codes =
+        [GENERATOR_DISTORTED, GENERATOR_LIMITED, RATE_MAX_REACHED, FLEET_INCOMPLETE];
+    let mut findings = trial_findings(first);
+    findings.retain(|finding| generator_codes.iter().any(|&code| finding.is(code)));
     if verdict == Verdict::Valid {
-        found.extend(stays_overloaded(c));
+        findings.extend(stays_overloaded(c));
     }
-    found
+    findings
 }
 
 fn stays_overloaded(c: &RecoverConclusion) -> Option<Finding> {
@@ -85,7 +85,7 @@ fn stays_overloaded(c: &RecoverConclusion) -> Option<Finding> {
         _ if c.trigger_stays => Some(STILL_OVERLOADED.warning(
             format!("At the end {} of the load is served", percent(share)),
             evidence,
-            "Give the service more time, with a longer --after, or more capacity",
+            STILL_OVERLOADED.step(),
         )),
         RecoveryVerdict::Stuck | RecoveryVerdict::Crashed => {
             let sustained = c.amplified().map_or(String::new(), |times| {
@@ -137,16 +137,16 @@ fn next_step(c: &RecoverConclusion) -> String {
     let helps = c.counterfactuals.iter().filter(|row| row.helps());
     let helps: Vec<&str> = helps.map(|row| row.change.as_str()).collect();
     if helps.is_empty() {
-        return "Bound the queue of the service: no change of the clients' that was tried helps"
+        return "Bound the queue of the service: none of the changes tried at the clients helps"
             .to_owned();
     }
-    format!("Make it so: it recovers {}", helps.join(", or "))
+    format!("Make that change: the service recovers {}", helps.join(", or "))
 }
 
 /// The answer: what became of the service, then what was found beside it.
-pub(super) fn answer(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {
-    let mut sentences: Vec<String> = searched(c).into_iter().collect();
-    sentences.push(outcome(c, shown));
+pub(super) fn answer(c: &RecoverConclusion, analysis: &RecoveryAnalysis) -> String {
+    let mut sentences: Vec<String> = search_result(c).into_iter().collect();
+    sentences.push(outcome(c, analysis));
     let remedy = c.counterfactuals.iter().filter(|row| row.helps());
     if let Some(row) = remedy.min_by_key(|row| (row.recovery_ns.is_none(), row.recovery_ns)) {
         let within = match row.recovery_ns {
@@ -160,7 +160,7 @@ pub(super) fn answer(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String 
 }
 
 /// What the search for the smallest trigger found.
-fn searched(c: &RecoverConclusion) -> Option<String> {
+fn search_result(c: &RecoverConclusion) -> Option<String> {
     let words = |load: &SmallestTrigger| {
         let times = load.rate_per_s / c.rate_per_s.max(f64::MIN_POSITIVE);
         let length = time(load.duration_ns as f64);
@@ -175,7 +175,7 @@ fn searched(c: &RecoverConclusion) -> Option<String> {
     Some(format!("No trigger up to {} keeps the service down", words(&tried.load())))
 }
 
-fn outcome(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {
+fn outcome(c: &RecoverConclusion, analysis: &RecoveryAnalysis) -> String {
     let share = percent(c.goodput_percent());
     let load = if c.trigger_stays { "the load" } else { "the goodput of before" };
     match c.verdict {
@@ -189,7 +189,7 @@ fn outcome(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {
             format!("Recovered {after}; {failed} requests failed meanwhile")
         }
         Some(RecoveryVerdict::Recovering) => {
-            format!("Not back within {}; {}", time(shown.measured_for.0 as f64), recovering(c))
+            format!("Not back within {}; {}", time(analysis.measured_for.0 as f64), recovering(c))
         }
         Some(RecoveryVerdict::Degraded) => {
             let p99 = |ns: Option<u64>| ns.map_or("unknown".to_owned(), |ns| time(ns as f64));
@@ -214,14 +214,14 @@ fn outcome(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {
         Some(RecoveryVerdict::Crashed) => {
             "Crashed: connections are refused, and nothing is served".to_owned()
         }
-        None if !shown.is_carried => format!(
+        None if !analysis.is_carried => format!(
             "The service does not carry the base load: {} served in time",
-            percent(shown.carried_percent)
+            percent(analysis.carried_percent)
         ),
         None => match c.queue {
             Some(queue) => format!(
                 "Not back within {}; requests wait {} or more, and whether that falls is not known",
-                time(shown.measured_for.0 as f64),
+                time(analysis.measured_for.0 as f64),
                 time(queue.wait_ns as f64)
             ),
             None => "The time after the trigger is too short for an answer".to_owned(),

@@ -12,7 +12,7 @@ pub mod report;
 mod tests;
 
 use super::{Answer, Concluded, Experiment, NextTrial};
-use crate::consistency::{Contradictions, Said, at_most};
+use crate::consistency::{CheckedReport, ConsistencyCheck, at_most};
 use crate::finding::Code;
 use crate::trial::report::TrialReport;
 use crate::words::percent;
@@ -105,7 +105,7 @@ impl Recover {
             answer: "Nothing was measured".to_owned(),
             ..RecoverConclusion::default()
         };
-        let Some((trial, load, shown)) = progress.decisive() else {
+        let Some((trial, load, analysis)) = progress.decisive() else {
             return known;
         };
         let triggers = match trigger {
@@ -118,16 +118,16 @@ impl Recover {
         };
         let steps = progress.hysteresis(&self.spec);
         let mut conclusion = RecoverConclusion {
-            verdict: shown.verdict,
-            recovery_ns: shown.recovery.map(|t| t.0),
-            base: shown.base,
-            after: shown.after,
-            queue: shown.queue,
-            by_goodput: shown.by_goodput.clone(),
-            goodput_at_least_per_s: shown.goodput_at_least_per_s,
-            p99_at_most_ns: shown.p99_at_most_ns,
-            amplification: shown.amplification,
-            failed_requests: shown.failed_requests,
+            verdict: analysis.verdict,
+            recovery_ns: analysis.recovery.map(|t| t.0),
+            base: analysis.base,
+            after: analysis.after,
+            queue: analysis.queue,
+            by_goodput: analysis.by_goodput.clone(),
+            goodput_at_least_per_s: analysis.goodput_at_least_per_s,
+            p99_at_most_ns: analysis.p99_at_most_ns,
+            amplification: analysis.amplification,
+            failed_requests: analysis.failed_requests,
             decisive_trial: trial,
             trigger_per_s: load.rate.per_s(),
             trigger_ns: phases.before.0,
@@ -140,7 +140,7 @@ impl Recover {
             hysteresis: steps,
             ..known
         };
-        conclusion.answer = findings::answer(&conclusion, shown);
+        conclusion.answer = findings::answer(&conclusion, analysis);
         if progress.has_doubtful_steps() {
             conclusion.answer += ". What is served on the way up and down is not known: that load \
                                   was not kept";
@@ -176,15 +176,17 @@ impl Experiment for Recover {
         let progress = progress(&self.spec, past);
         let conclusion = self.conclusion(&progress);
         let verdict = progress.verdict();
-        let findings = findings::all(past, &conclusion, verdict);
+        let findings = findings::list(past, &conclusion, verdict);
         Concluded { verdict, findings, conclusion }
     }
 
     /// The time until the service was back belongs to each trial, for thresholds.
     fn reported(&self, past: &[TrialReport]) -> Option<Vec<TrialReport>> {
-        let made = progress(&self.spec, past).made;
-        let recoveries = made.iter().map(|made| made.shown.as_ref().and_then(|s| s.recovery));
-        let recoveries = recoveries.chain(iter::repeat(None));
+        let trials = progress(&self.spec, past).trials;
+        let recoveries = trials
+            .iter()
+            .map(|trial| trial.analysis.as_ref().and_then(|analysis| analysis.recovery))
+            .chain(iter::repeat(None));
         let with_recovery = |(trial, recovery): (&TrialReport, Option<Nanos>)| {
             let mut trial = trial.clone();
             if let Some(requests) = trial.requests_mut() {
@@ -215,24 +217,24 @@ impl Answer for RecoverConclusion {
         true
     }
 
-    /// What is said of the service follows from the figures beside it.
-    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
+    /// The verdict follows from the figures beside it.
+    fn check(&self, report: CheckedReport<'_>, check: &mut ConsistencyCheck) {
         let Some(verdict) = self.verdict else { return };
         let is_back = verdict == RecoveryVerdict::Recovered;
-        found.unless(is_back == self.recovery_ns.is_some(), || {
+        check.require(is_back == self.recovery_ns.is_some(), || {
             format!("{}, after {:?} ns", verdict.word(), self.recovery_ns)
         });
         let (served, least) = (self.after.goodput_per_s, self.goodput_at_least_per_s);
         let is_quick = self.p99_at_most_ns.is_none_or(|most| self.after.p99_ns <= Some(most));
-        found.unless(!is_back || at_most(least, served) && is_quick, || {
+        check.require(!is_back || at_most(least, served) && is_quick, || {
             format!("recovered, and at the end {served}/s with a p99 of {:?} ns", self.after.p99_ns)
         });
         let drains = self.queue.and_then(|queue| queue.back_in_ns).is_some();
-        found.unless(!drains || verdict == RecoveryVerdict::Recovering, || {
+        check.require(!drains || verdict == RecoveryVerdict::Recovering, || {
             format!("{}, and its queue drains", verdict.word())
         });
-        let is_metastable = said.findings.iter().any(|finding| finding.is(findings::METASTABLE));
-        found.unless(!is_metastable || verdict.is_down(), || {
+        let is_metastable = report.findings.iter().any(|finding| finding.is(findings::METASTABLE));
+        check.require(!is_metastable || verdict.is_down(), || {
             format!("{}, and a metastable failure", verdict.word())
         });
     }

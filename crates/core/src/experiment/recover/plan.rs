@@ -1,6 +1,6 @@
-//! Which trial comes next, from those that were made.
+//! Which trial comes next, from those that were run.
 
-use super::analysis::{self, RecoveryAnalysis, analyse, steps_of};
+use super::analysis::{self, RecoveryAnalysis, TriggerPlan, analyse, hysteresis_rates};
 use super::report::{Counterfactual, HysteresisStep, RecoveryVerdict, TriggerTried};
 use super::{RecoverPhases, RecoverSpec, Trigger};
 use crate::trial::report::{TrialReport, Verdict};
@@ -57,7 +57,7 @@ const REST_SHARE: f64 = 0.01;
 /// The search ends where the rate that keeps the service down is less than this above one that
 /// does not.
 const RATE_PRECISION: f64 = 1.1;
-/// The same of lengths.
+/// [`RATE_PRECISION`] of lengths.
 const LENGTH_PRECISION: f64 = 1.2;
 /// Trials in a row before which the service had not rested, after which no longer rest is tried.
 const UNRESTED_MAX: usize = 3;
@@ -90,8 +90,8 @@ impl Change {
         }
     }
 
-    /// Those that change anything of this spec.
-    fn of(spec: &RecoverSpec) -> Vec<Change> {
+    /// The changes that make a difference to this spec.
+    fn applicable(spec: &RecoverSpec) -> Vec<Change> {
         let retry = spec.base.retry.as_ref().filter(|policy| policy.retries_max > 0);
         let is_above = retry.is_some_and(|p| p.budget.is_none_or(|share| share > BUDGET));
         let rows = [
@@ -110,44 +110,37 @@ impl Change {
             Change::NoRetries => retry.into_iter().for_each(|p| p.retries_max = 0),
             Change::RetryBudget => retry.into_iter().for_each(|p| p.budget = Some(BUDGET)),
             Change::HalfTimeout => spec.base.timeout = Nanos(spec.base.timeout.0 / 2),
-            Change::LowerLoad => spec.rate = times(spec.rate, LOWER_SHARE),
+            Change::LowerLoad => spec.rate = scaled(spec.rate, LOWER_SHARE),
         }
     }
 }
 
-fn times(rate: Rate, factor: f64) -> Rate {
+fn scaled(rate: Rate, factor: f64) -> Rate {
     Rate::from_f64(rate.per_s() * factor).unwrap_or(rate)
 }
 
-/// What a trial with a trigger was to do.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PhasesAsked {
-    pub(super) phases: RecoverPhases,
-    pub(super) sentinel: SentinelSpec,
-}
-
-/// A trial that was made.
-pub(super) struct Made {
+/// A trial that was run.
+pub(super) struct RecoverTrial {
     /// What it was for.
     pub(super) part: RecoverPart,
     /// Whether it can be trusted.
     trial_verdict: Verdict,
     /// What it shows; `None` of one in steps.
-    pub(super) shown: Option<RecoveryAnalysis>,
+    pub(super) analysis: Option<RecoveryAnalysis>,
     /// Whether it counts: the service had rested before it, or does not come to rest.
     counts: bool,
 }
 
-impl Made {
+impl RecoverTrial {
     /// Whether the service did not come back; `None` where that is not known.
     fn stays_down(&self) -> Option<bool> {
-        Some(self.shown.as_ref()?.verdict?.is_down())
+        Some(self.analysis.as_ref()?.verdict?.is_down())
     }
 
-    /// The same for the search: where the queue is so long that its trend is not known, smaller
-    /// triggers are tried.
+    /// Whether the service stays down, for the search: a queue so long that its trend is not known
+    /// counts as that, so that smaller triggers are tried.
     fn is_not_back(&self) -> Option<bool> {
-        let is_long = self.shown.as_ref()?.queue.is_some();
+        let is_long = self.analysis.as_ref()?.queue.is_some();
         self.stays_down().or(is_long.then_some(true))
     }
 }
@@ -155,81 +148,86 @@ impl Made {
 /// What is known so far, and what comes next.
 pub(super) struct RecoverProgress<'a> {
     past: &'a [TrialReport],
-    pub(super) made: Vec<Made>,
+    pub(super) trials: Vec<RecoverTrial>,
     pub(super) next: Option<RecoverPart>,
 }
 
 impl RecoverProgress<'_> {
     /// The trials that count.
-    fn counted(&self) -> impl Iterator<Item = &Made> + Clone {
-        self.made.iter().filter(|made| made.counts)
+    fn counted(&self) -> impl Iterator<Item = &RecoverTrial> + Clone {
+        self.trials.iter().filter(|trial| trial.counts)
     }
 
     /// The rest before the next trial, which is longer after each before which it was too short.
     fn rest(&self, first: Nanos) -> Nanos {
-        let short = self.made.iter().filter(|made| !made.counts).count();
+        let short = self.trials.iter().filter(|trial| !trial.counts).count();
         Nanos(first.0 * REST_MOST.min(1 << short.min(60)))
     }
 
     /// The trial that the answer is about: of those with nothing changed the mildest after which
     /// the service stayed down, else the first. Its number, its trigger and what it shows.
     pub(super) fn decisive(&self) -> Option<(usize, TriggerLoad, &RecoveryAnalysis)> {
-        let shown = |(index, made): (usize, &'_ Made)| Some((index, made.part.trigger()?));
+        let trigger =
+            |(index, trial): (usize, &'_ RecoverTrial)| Some((index, trial.part.trigger()?));
         let triggers: Vec<(usize, TriggerLoad)> =
-            self.made.iter().enumerate().filter_map(shown).collect();
-        let down = triggers.iter().filter(|(i, _)| self.made[*i].stays_down() == Some(true));
+            self.trials.iter().enumerate().filter_map(trigger).collect();
+        let down = triggers.iter().filter(|(i, _)| self.trials[*i].stays_down() == Some(true));
         let mildest = down.min_by(|(_, a), (_, b)| {
             a.rate.per_s().total_cmp(&b.rate.per_s()).then(a.lasting.cmp(&b.lasting))
         });
         let (index, load) = *mildest.or(triggers.first())?;
-        Some((index, load, self.made[index].shown.as_ref()?))
+        Some((index, load, self.trials[index].analysis.as_ref()?))
     }
 
     /// Whether the answer can be trusted: a trigger whose load was not kept makes it doubtful.
     pub(super) fn verdict(&self) -> Verdict {
-        let triggers = self.made.iter().filter(|made| made.part.trigger().is_some());
-        let mut verdicts = triggers.map(|made| made.trial_verdict);
+        let triggers = self.trials.iter().filter(|trial| trial.part.trigger().is_some());
+        let mut verdicts = triggers.map(|trial| trial.trial_verdict);
         verdicts.find(|verdict| *verdict != Verdict::Valid).unwrap_or(Verdict::Valid)
     }
 
     /// The first trigger before which the base load was not carried, with the share that was, in
     /// percent.
     pub(super) fn not_carried(&self) -> Option<(usize, f64)> {
-        let triggers = self.made.iter().enumerate();
-        let triggers = triggers.filter(|(_, made)| {
-            made.counts && made.part.trigger().is_some() && made.trial_verdict == Verdict::Valid
+        let triggers = self.trials.iter().enumerate();
+        let triggers = triggers.filter(|(_, trial)| {
+            trial.counts && trial.part.trigger().is_some() && trial.trial_verdict == Verdict::Valid
         });
-        let mut shown = triggers.filter_map(|(index, made)| Some((index, made.shown.as_ref()?)));
-        let (index, shown) = shown.find(|(_, shown)| !shown.is_carried)?;
-        Some((index, shown.carried_percent))
+        let mut analyses =
+            triggers.filter_map(|(index, trial)| Some((index, trial.analysis.as_ref()?)));
+        let (index, analysis) = analyses.find(|(_, analysis)| !analysis.is_carried)?;
+        Some((index, analysis.carried_percent))
     }
 
     /// The triggers that were tried, in the order in which they were.
     pub(super) fn triggers(&self) -> Vec<TriggerTried> {
-        let rows = self.counted().filter_map(|made| {
-            let (load, shown) = (made.part.trigger()?, made.shown.as_ref()?);
+        let rows = self.counted().filter_map(|trial| {
+            let (load, analysis) = (trial.part.trigger()?, trial.analysis.as_ref()?);
             Some(TriggerTried {
                 rate_per_s: load.rate.per_s(),
                 duration_ns: load.lasting.0,
-                verdict: shown.verdict,
-                recovery_ns: shown.recovery.map(|t| t.0),
+                verdict: analysis.verdict,
+                recovery_ns: analysis.recovery.map(|t| t.0),
             })
         });
         rows.collect()
     }
 
-    /// What became of the service with one thing changed, where that can be trusted.
+    /// The valid trials with one thing changed.
     pub(super) fn counterfactuals(&self) -> Vec<Counterfactual> {
-        let rows = self.counted().filter(|made| made.trial_verdict == Verdict::Valid);
-        let rows = rows.filter_map(|made| {
-            let (RecoverPart::Changed(change, _), Some(shown)) = (made.part, &made.shown) else {
+        let rows = self.counted().filter(|trial| trial.trial_verdict == Verdict::Valid);
+        let rows = rows.filter_map(|trial| {
+            let (RecoverPart::Changed(change, _), Some(analysis)) = (trial.part, &trial.analysis)
+            else {
                 return None;
             };
             Some(Counterfactual {
                 change: change.words().to_owned(),
-                verdict: shown.verdict,
-                recovery_ns: shown.recovery.map(|t| t.0),
-                queue: shown.queue.filter(|_| shown.verdict == Some(RecoveryVerdict::Recovering)),
+                verdict: analysis.verdict,
+                recovery_ns: analysis.recovery.map(|t| t.0),
+                queue: analysis
+                    .queue
+                    .filter(|_| analysis.verdict == Some(RecoveryVerdict::Recovering)),
             })
         });
         rows.collect()
@@ -237,66 +235,67 @@ impl RecoverProgress<'_> {
 
     /// Whether steps up and down were made whose load was not kept.
     pub(super) fn has_doubtful_steps(&self) -> bool {
-        let mut steps = self.made.iter().filter(|made| made.part == RecoverPart::Hysteresis);
-        steps.any(|made| made.trial_verdict != Verdict::Valid)
+        let mut steps = self.trials.iter().filter(|trial| trial.part == RecoverPart::Hysteresis);
+        steps.any(|trial| trial.trial_verdict != Verdict::Valid)
     }
 
     /// Goodput on both ways, where the load went up and down in steps.
     pub(super) fn hysteresis(&self, spec: &RecoverSpec) -> Vec<HysteresisStep> {
-        let is_steps = |made: &Made| {
-            made.part == RecoverPart::Hysteresis
-                && made.counts
-                && made.trial_verdict == Verdict::Valid
+        let is_steps = |trial: &RecoverTrial| {
+            trial.part == RecoverPart::Hysteresis
+                && trial.counts
+                && trial.trial_verdict == Verdict::Valid
         };
-        let index = self.made.iter().position(is_steps);
+        let index = self.trials.iter().position(is_steps);
         index.map_or(Vec::new(), |index| analysis::measured_steps(spec, &self.past[index]))
     }
 }
 
 /// The part that each trial was, and the next one.
 pub(super) fn progress<'a>(spec: &RecoverSpec, past: &'a [TrialReport]) -> RecoverProgress<'a> {
-    let mut progress = RecoverProgress { past, made: Vec::with_capacity(past.len()), next: None };
+    let mut progress = RecoverProgress { past, trials: Vec::with_capacity(past.len()), next: None };
     for trial in past {
         let Some(part) = next_part(spec, &progress) else {
             break;
         };
-        let shown = spec.asked(part).and_then(|asked| analyse(trial, &asked, spec.rise_after()));
+        let analysis =
+            spec.trigger_plan(part).and_then(|plan| analyse(trial, &plan, spec.rise_after()));
         let trial_verdict = trial.verdict;
-        let is_carried = match &shown {
-            Some(shown) => shown.is_carried,
+        let is_carried = match &analysis {
+            Some(analysis) => analysis.is_carried,
             None => analysis::is_first_carried(&analysis::measured_steps(spec, trial)),
         };
         let is_unrested =
-            trial_verdict == Verdict::Valid && !progress.made.is_empty() && !is_carried;
-        let before = progress.made.iter().rev().take_while(|made| !made.counts).count();
+            trial_verdict == Verdict::Valid && !progress.trials.is_empty() && !is_carried;
+        let before = progress.trials.iter().rev().take_while(|trial| !trial.counts).count();
         let counts = !is_unrested || before + 1 >= UNRESTED_MAX;
-        progress.made.push(Made { part, trial_verdict, shown, counts });
+        progress.trials.push(RecoverTrial { part, trial_verdict, analysis, counts });
     }
     progress.next = next_part(spec, &progress);
     progress
 }
 
 fn next_part(spec: &RecoverSpec, progress: &RecoverProgress<'_>) -> Option<RecoverPart> {
-    // What cannot be trusted answers nothing that follows from it.
+    // Nothing follows from a trial that cannot be trusted.
     if progress.verdict() != Verdict::Valid {
         return None;
     }
     let counted = progress.counted();
-    let of_changes =
-        counted.clone().filter(|made| matches!(made.part, RecoverPart::Changed(..))).count();
-    let has_steps = counted.clone().any(|made| made.part == RecoverPart::Hysteresis);
-    if of_changes == 0
+    let changes_tried =
+        counted.clone().filter(|trial| matches!(trial.part, RecoverPart::Changed(..))).count();
+    let has_steps = counted.clone().any(|trial| trial.part == RecoverPart::Hysteresis);
+    if changes_tried == 0
         && !has_steps
         && let Some(load) = next_trigger(spec, counted)
     {
         return Some(RecoverPart::Trigger(load));
     }
-    let (_, load, shown) = progress.decisive()?;
-    let verdict = shown.verdict?;
-    // No change of the clients' revives what refuses them.
+    let (_, load, analysis) = progress.decisive()?;
+    let verdict = analysis.verdict?;
+    // No change of the clients helps if the service refuses connections.
     let can_change = verdict.is_down() && verdict != RecoveryVerdict::Crashed;
-    let changes = if spec.explains && can_change { Change::of(spec) } else { Vec::new() };
-    if let Some(change) = changes.get(of_changes) {
+    let changes = if spec.explains && can_change { Change::applicable(spec) } else { Vec::new() };
+    if let Some(change) = changes.get(changes_tried) {
         return Some(RecoverPart::Changed(*change, load));
     }
     (spec.hysteresis.is_some() && !has_steps).then_some(RecoverPart::Hysteresis)
@@ -305,7 +304,7 @@ fn next_part(spec: &RecoverSpec, progress: &RecoverProgress<'_>) -> Option<Recov
 /// The next trigger to try; `None` where those made are enough.
 fn next_trigger<'a>(
     spec: &RecoverSpec,
-    mut made: impl Iterator<Item = &'a Made> + Clone,
+    mut counted: impl Iterator<Item = &'a RecoverTrial> + Clone,
 ) -> Option<TriggerLoad> {
     let lasting = match spec.trigger {
         Trigger::Stays(_) => Nanos::ZERO,
@@ -313,10 +312,10 @@ fn next_trigger<'a>(
     };
     let first = TriggerLoad { rate: spec.trigger.rate(), lasting };
     let Trigger::Search(most) = spec.trigger else {
-        return made.next().is_none().then_some(first);
+        return counted.next().is_none().then_some(first);
     };
-    let number = made.clone().count();
-    let tried = made.filter_map(|made| Some((made.part.trigger()?, made.is_not_back()?)));
+    let number = counted.clone().count();
+    let tried = counted.filter_map(|trial| Some((trial.part.trigger()?, trial.is_not_back()?)));
     let tried: Vec<(TriggerLoad, bool)> = tried.collect();
     if tried.len() < number {
         return None;
@@ -355,7 +354,7 @@ fn middle(
 }
 
 impl RecoverSpec {
-    /// The same with what this part changes.
+    /// The spec with the change of this part applied.
     fn changed_for(&self, part: RecoverPart) -> RecoverSpec {
         let mut spec = self.clone();
         if let RecoverPart::Changed(change, _) = part {
@@ -365,7 +364,7 @@ impl RecoverSpec {
     }
 
     /// The phases of the trial for this part and its sentinels; `None` where it has steps.
-    fn asked(&self, part: RecoverPart) -> Option<PhasesAsked> {
+    fn trigger_plan(&self, part: RecoverPart) -> Option<TriggerPlan> {
         let (RecoverPart::Trigger(load) | RecoverPart::Changed(_, load)) = part else {
             return None;
         };
@@ -383,7 +382,7 @@ impl RecoverSpec {
             follows_fall: self.follows_fall,
             calm: Nanos(CALM_INTERVALS * base.interval.0).max(SENTINEL_EVERY),
         };
-        Some(PhasesAsked { phases, sentinel })
+        Some(TriggerPlan { phases, sentinel })
     }
 
     /// How many times the base load is offered after the trigger.
@@ -396,14 +395,14 @@ impl RecoverSpec {
 
     /// The trial that follows, for this part.
     pub(super) fn trial(&self, progress: &RecoverProgress<'_>, part: RecoverPart) -> TrialSpec {
-        let number = progress.made.len();
+        let number = progress.trials.len();
         let RecoverSpec { base, phases, rate, .. } = self.changed_for(part);
-        let asked = self.asked(part);
+        let plan = self.trigger_plan(part);
         let rest = progress.rest(self.rest);
         let step = |rate, length| StepOfRate { rate, length };
         let (mut steps, mut warmup) = (Vec::new(), base.warmup);
         if number > 0 && rest > Nanos::ZERO {
-            steps.push(step(times(rate, REST_SHARE), rest));
+            steps.push(step(scaled(rate, REST_SHARE), rest));
             warmup += rest;
         }
         let (label, duration) = match part {
@@ -419,7 +418,7 @@ impl RecoverSpec {
                 (self.label(part, load), phases.before + load.lasting + after)
             }
             RecoverPart::Hysteresis => {
-                let rates = steps_of(self);
+                let rates = hysteresis_rates(self);
                 let lasting = self.hysteresis.unwrap_or_default();
                 let warm = rates.first().map(|&first| step(first, base.warmup));
                 steps.extend(warm.filter(|step| step.length > Nanos::ZERO));
@@ -438,7 +437,7 @@ impl RecoverSpec {
             warmup,
             duration,
             retry: base.retry.clone().or(Some(RetryPolicy::ONCE)),
-            sentinel: asked.map(|asked| asked.sentinel),
+            sentinel: plan.map(|plan| plan.sentinel),
             seed: if number == 0 { base.seed } else { rng::of_trial(base.seed, number) },
             ..base
         }

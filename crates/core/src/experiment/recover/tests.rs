@@ -102,13 +102,13 @@ fn budget_bound_and_patience_let_it_recover() {
 fn explanation_finds_that_a_budget_helps() {
     let found = conducted(RecoverSpec { explains: true, ..spec(200, 3, None) }, &world(None));
     let c = &found.conclusion;
-    let of = |change: Change| {
+    let verdict = |change: Change| {
         let row = c.counterfactuals.iter().find(|row| row.change == change.words());
         row.and_then(|row| row.verdict)
     };
-    assert_eq!(of(Change::NoRetries), Some(Recovered), "{c:?}");
-    assert_eq!(of(Change::RetryBudget), Some(Recovered), "{c:?}");
-    assert_eq!(of(Change::LowerLoad), Some(Stuck), "{c:?}");
+    assert_eq!(verdict(Change::NoRetries), Some(Recovered), "{c:?}");
+    assert_eq!(verdict(Change::RetryBudget), Some(Recovered), "{c:?}");
+    assert_eq!(verdict(Change::LowerLoad), Some(Stuck), "{c:?}");
     assert!(c.answer.contains("it recovers in"), "{}", c.answer);
 }
 

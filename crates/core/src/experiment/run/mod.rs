@@ -35,7 +35,7 @@ impl SingleRun {
 }
 
 /// The intended rate, unless the target kept up with it but for chance.
-fn asked_in_vain(trial: &TrialReport) -> Option<f64> {
+fn missed_rate(trial: &TrialReport) -> Option<f64> {
     let asked_per_s = trial.offered.asked_per_s?;
     let chance = CHANCE_SIGMAS / (trial.attempted.max(1) as f64).sqrt();
     let kept_up = trial.responses_per_s() >= asked_per_s * (KEPT_UP_SHARE - chance);
@@ -66,35 +66,34 @@ impl Experiment for SingleRun {
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<RunConclusion> {
         let conclusion = past.last().map(|last| {
-            let repeats = repeated(past);
+            let repeats = repeated_figures(past);
             let figure = |name: &str| repeats.iter().find(|f| f.metric == name).map(|f| f.value);
-            let time = |name: &str, of_last: Option<u64>| {
-                let repeated = figure(name).map(|ns| ns.round() as u64);
-                repeated.or(of_last)
+            let time = |name: &str, last_ns: Option<u64>| {
+                figure(name).map(|ns| ns.round() as u64).or(last_ns)
             };
             let times = &last.response_time_ns;
             let ended: u64 = past.iter().map(|t| t.attempted).sum();
-            let failed = past.iter();
-            let failed = failed.map(|t| error_share(&t.outcomes) * t.attempted as f64);
+            let failed: f64 =
+                past.iter().map(|t| error_share(&t.outcomes) * t.attempted as f64).sum();
             RunConclusion {
                 throughput_per_s: figure("throughput_per_s").or(last.throughput_per_s),
                 throughput_is: past.iter().map(|t| t.throughput_is).max().unwrap_or_default(),
-                asked_per_s: past.iter().find_map(asked_in_vain),
+                asked_per_s: past.iter().find_map(missed_rate),
                 p50_ns: time("p50_ns", times.p50),
                 p95_ns: time("p95_ns", times.p95),
                 p99_ns: time("p99_ns", times.p99),
                 error_percent: match past.len() {
                     1 => 100.0 * error_share(&last.outcomes),
-                    _ => 100.0 * failed.sum::<f64>() / ended.max(1) as f64,
+                    _ => 100.0 * failed / ended.max(1) as f64,
                 },
                 repeats,
             }
         });
-        let all: Vec<&TrialReport> = past.iter().collect();
+        let trials: Vec<&TrialReport> = past.iter().collect();
         let findings = match past {
             [] => Vec::new(),
             [only] => trial_findings(only),
-            _ => with_agents(&all, findings_at_levels(&all, FindingContext::default())),
+            _ => with_agents(&trials, findings_at_levels(&trials, FindingContext::default())),
         };
         Concluded { verdict: verdict(past), findings, conclusion: conclusion.unwrap_or_default() }
     }
@@ -102,7 +101,7 @@ impl Experiment for SingleRun {
 
 /// Figures of repeats of the same load, with intervals from the spread between repeats. Empty below
 /// two VALID repeats.
-fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
+fn repeated_figures(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
     let valid = || trials.iter().filter(|t| t.verdict == Verdict::Valid);
     let figure = |row: &TrialStatistic| {
         // A rate without an upper bound was achieved.
@@ -110,9 +109,10 @@ fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
             Figure::Exactly(value) | Figure::Within(value, None) => Some(value),
             Figure::Within(_, Some(_)) | Figure::Absent => None,
         });
-        let logs = exact.filter(|v| *v > 0.0).map(f64::ln);
-        let cells: Vec<BlockCell> =
-            logs.map(|value| BlockCell { level: 0, round: 0, value }).collect();
+        let cells: Vec<BlockCell> = exact
+            .filter(|v| *v > 0.0)
+            .map(|v| BlockCell { level: 0, round: 0, value: v.ln() })
+            .collect();
         let fit = fit(&cells, 1, 1)?;
         let estimate = fit.level(0)?;
         Some(RepeatedFigure {
@@ -123,9 +123,10 @@ fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
             spread_percent: 100.0 * fit.spread,
         })
     };
-    let rows = compared_in(Compared::Load);
-    let figures = rows.filter(|row| row.unit != StatisticUnit::Percent);
-    figures.filter_map(figure).collect()
+    compared_in(Compared::Load)
+        .filter(|row| row.unit != StatisticUnit::Percent)
+        .filter_map(figure)
+        .collect()
 }
 
 impl Answer for RunConclusion {

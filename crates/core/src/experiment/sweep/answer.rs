@@ -37,7 +37,7 @@ const TIMES_LONGER: f64 = 10.0;
 
 /// Share of the maximum that a level's interval has to reach to be as good.
 pub(super) const NEARLY_MOST: f64 = 0.98;
-/// The same of a level without an interval.
+/// Share of the maximum that the throughput of a level without an interval has to reach.
 pub(super) const NEARLY_MOST_OF_TABLE: f64 = 0.95;
 
 /// A lasting change, in a sentence without its begin: `changed for good …`, `improved for good …`.
@@ -45,36 +45,39 @@ pub(super) fn changed(change: &RegimeChange) -> String {
     let way = if change.after_per_s > change.before_per_s { "improved" } else { "changed" };
     format!(
         "{way} for good {}, during or after {}: {}/s before, {}/s after",
-        at(change.at_ns, change.round),
+        time_or_round(change.at_ns, change.round),
         levels(&[change.after_level]),
         number(change.before_per_s),
         number(change.after_per_s)
     )
 }
 
-/// A time of the sweep; its round if a table does not tell the time.
-pub(super) fn at(at_ns: Option<u64>, round: u32) -> String {
+/// A time of the sweep; its round if a table does not state the time.
+pub(super) fn time_or_round(at_ns: Option<u64>, round: u32) -> String {
     match at_ns {
         Some(ns) => format!("{} into the sweep", time(ns as f64)),
         None => format!("in round {round}"),
     }
 }
 
-/// An interval whose ends differ by this factor is left out: of two rounds it may span anything.
-const UNTOLD_FACTOR: f64 = 10.0;
+/// An interval whose ends differ by this factor is left out: that of two rounds may be any width.
+const USELESS_FACTOR: f64 = 10.0;
 
 /// Answer of a sweep over users.
 pub(super) fn users(
     analysis: &KneeAnalysis,
     bounds: &[Bound],
-    all: &[LevelPoint],
+    table: &[LevelPoint],
     conclusion: &SweepConclusion,
 ) -> String {
-    let told = conclusion.max_throughput_ci95_per_s.filter(|[lo, hi]| *hi < UNTOLD_FACTOR * lo);
-    let between = conclusion.max_between_pauses_per_s.filter(|_| has_pauses(conclusion));
-    let between =
-        between.map_or(String::new(), |x| format!("; {}/s between its pauses", number(x)));
-    let most = match told {
+    let ci95 = conclusion.max_throughput_ci95_per_s.filter(|[lo, hi]| *hi < USELESS_FACTOR * lo);
+    // One pause alone is not worth a word beside the throughput.
+    let has_pauses = conclusion.pauses.as_ref().is_some_and(|pauses| pauses.count > 1);
+    let between = conclusion
+        .max_between_pauses_per_s
+        .filter(|_| has_pauses)
+        .map_or(String::new(), |x| format!("; {}/s between its pauses", number(x)));
+    let most = match ci95 {
         Some([lo, hi]) => {
             let most = number(analysis.x_max_per_s);
             format!("{most}/s ({}–{}{between})", number(lo), number(hi))
@@ -109,29 +112,23 @@ pub(super) fn users(
             "About {most}; the knee is at {} or below, under the levels measured.",
             n_users(at_most.round())
         ),
-        CurveShape::OneLevel => one_level(&most, analysis, all),
+        CurveShape::OneLevel => one_level(&most, analysis, table),
     });
     sentences.extend(falls(analysis));
-    sentences.extend(failing(all));
+    sentences.extend(failing(table));
     sentences.extend(same_for_less(analysis));
-    sentences.extend(within_bound(bounds, conclusion.best_within_bound.as_ref(), all));
+    sentences.extend(within_bound(bounds, conclusion.best_within_bound.as_ref(), table));
     sentences.join(" ")
 }
 
-/// Whether several pauses are worth a word beside the throughput.
-fn has_pauses(conclusion: &SweepConclusion) -> bool {
-    conclusion.pauses.as_ref().is_some_and(|pauses| pauses.count > 1)
-}
-
 /// A single level counts; at others operations fail or nothing is served.
-fn one_level(most: &str, analysis: &KneeAnalysis, all: &[LevelPoint]) -> String {
+fn one_level(most: &str, analysis: &KneeAnalysis, table: &[LevelPoint]) -> String {
     let level = analysis.rows.first().map_or(0.0, |p| p.level);
-    let others = all.iter().any(|p| p.level != level);
-    let at = n_users(level);
-    if others {
-        format!("{most} at {at}, the one level that is served whole; that shows no knee.")
+    let users = n_users(level);
+    if table.iter().any(|p| p.level != level) {
+        format!("{most} at {users}, the one level that is served whole; that shows no knee.")
     } else {
-        format!("{most} at the one level measured, {at}; that shows no knee.")
+        format!("{most} at the one level measured, {users}; that shows no knee.")
     }
 }
 
@@ -183,10 +180,10 @@ const MORE: f64 = 1.5;
 /// Answer of a sweep over rates.
 pub(super) fn rate(
     kept: &[LevelPoint],
-    of_goals: &[(Goal, GoalLimit)],
+    goal_limits: &[(Goal, GoalLimit)],
     table: &[LevelPoint],
 ) -> String {
-    let limit = &of_goals[0].1;
+    let limit = &goal_limits[0].1;
     let most = table.iter().filter(|p| p.valid);
     let most = most.map(|p| p.throughput_per_s).fold(0.0, f64::max);
     let at = |level: f64| table.iter().find(|p| p.level == level);
@@ -226,7 +223,7 @@ pub(super) fn rate(
     if limit.within.is_some() && !limit.unknown.is_empty() {
         sentences.push(format!("Whether {} can be served was not decided.", rates(&limit.unknown)));
     }
-    sentences.extend(of_goals.iter().filter_map(|(goal, limit)| match goal {
+    sentences.extend(goal_limits.iter().filter_map(|(goal, limit)| match goal {
         Goal::NoLoss => None,
         Goal::Within(bound) => Some(within(&bound.to_string(), limit, table)),
     }));
@@ -235,8 +232,7 @@ pub(super) fn rate(
 
 /// `100/s, 400/s and 1,600/s`
 fn rates(per_s: &[f64]) -> String {
-    let all: Vec<String> = per_s.iter().map(|r| format!("{}/s", exact(*r))).collect();
-    list(&all)
+    list(&per_s.iter().map(|r| format!("{}/s", exact(*r))).collect::<Vec<String>>())
 }
 
 /// The rate up to which a bound is kept.
@@ -294,9 +290,9 @@ fn bent(most: &str, knee: &Knee, rows: &[LevelPoint]) -> String {
         );
     }
     let is_level = exact(below) == estimate(knee.level);
-    let there = if is_level { "there".to_owned() } else { format!("at {}", n_users(below)) };
+    let place = if is_level { "there".to_owned() } else { format!("at {}", n_users(below)) };
     format!(
-        "About {most}; the knee is at {}{range}, with {}/s {there}{}.",
+        "About {most}; the knee is at {}{range}, with {}/s {place}{}.",
         n_users(knee.level),
         number(knee.throughput_per_s),
         at_p90(knee.p90_ns)

@@ -1,7 +1,7 @@
 //! The most throughput within limits on response time, approached from both sides.
 
 use super::{Bound, BoundedFigures};
-use crate::experiment::sweep::findings::AxisKind;
+use crate::experiment::sweep::axis::AxisKind;
 use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
 use crate::experiment::sweep::report::BestWithinBound;
 use crate::experiment::sweep::table::LevelPoint;
@@ -56,10 +56,9 @@ codes! {
 
 /// A finding for each bound that no level keeps, with the lowest level whose figure is known.
 pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Vec<Finding> {
-    let missed = |b: &&Bound| table.iter().all(|p| !keeps(&[**b], p));
     bounds
         .iter()
-        .filter(missed)
+        .filter(|b| table.iter().all(|p| !keeps(&[**b], p)))
         .filter_map(|b| {
             let figure = |p: &LevelPoint| b.figure(measured(p)?).0;
             let (level, ns) = table.iter().find_map(|p| Some((p.level, figure(p)?)))?;

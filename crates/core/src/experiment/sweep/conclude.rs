@@ -4,7 +4,8 @@ use super::inference::Inference;
 use super::progress::SweepProgress;
 use super::silences::SweepSilences;
 use super::{Bound, LevelPlan, SweepSpec, answer, bound, goals, open_loop, rows};
-use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
+use crate::experiment::sweep::axis::AxisKind;
+use crate::experiment::sweep::findings::{self, ERRORS_RISE};
 use crate::experiment::sweep::goals::{Goal, GoalLimit};
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis};
@@ -29,24 +30,24 @@ pub fn conclude_table(slices: &[SweepSlice]) -> (Vec<Finding>, SweepConclusion) 
     let table = inference.table(&[]);
     let has_rounds = inference.last_round() > 0;
     let rounds = has_rounds.then_some(&inference);
-    let mut found: Vec<Finding> = findings::idle_users(&table).into_iter().collect();
+    let mut findings: Vec<Finding> = findings::idle_users(&table).into_iter().collect();
     let input = ConclusionInput { table: &table, rounds, ..ConclusionInput::default() };
-    let mut conclusion = of_users(&input, &mut found);
+    let mut conclusion = conclude_users(&input, &mut findings);
     if has_rounds {
-        in_time(&inference, &mut conclusion, false, &mut found);
+        add_changes_over_time(&inference, &mut conclusion, false, &mut findings);
     } else {
-        found.extend(findings::time_not_separated(table.len()));
+        findings.extend(findings::time_not_separated(table.len()));
     }
-    (once_gravest_first(found), conclusion)
+    (once_gravest_first(findings), conclusion)
 }
 
-/// The same of rows without rounds that have intervals of their own.
+/// Findings and conclusion of rows without rounds that have intervals of their own.
 #[cfg(test)]
 pub(super) fn conclude_points(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
     let input = ConclusionInput { table, ..ConclusionInput::default() };
-    let mut found = Vec::new();
-    let conclusion = of_users(&input, &mut found);
-    (once_gravest_first(found), conclusion)
+    let mut findings = Vec::new();
+    let conclusion = conclude_users(&input, &mut findings);
+    (once_gravest_first(findings), conclusion)
 }
 
 /// Conclusion of a sweep over users from its slices, and its trials as reported: one for each
@@ -57,19 +58,19 @@ pub(super) fn users(
     past: &[TrialReport],
 ) -> (Concluded<SweepConclusion>, Vec<TrialReport>) {
     let (closed, open) = open_loop::split(past);
-    let course = SweepProgress::of(spec, plan, closed);
-    let mut inference = Inference::of(spec, closed, &course.rounds);
+    let progress = SweepProgress::of(spec, plan, closed);
+    let mut inference = Inference::of(spec, closed, &progress.rounds);
     inference.silences.pauses = SweepSilences::of_trials(past).pauses;
     let merged = inference.trials();
     let table = inference.table(&merged);
-    let asked = FindingContext {
+    let context = FindingContext {
         is_open_loop_known: open_loop::usable(past).is_some(),
         ..FindingContext::default()
     };
     let relevant: Vec<&TrialReport> = merged.iter().chain(failing(&inference)).collect();
-    let all: Vec<&TrialReport> = merged.iter().chain(closed).collect();
-    let mut found = with_agents(&all, findings_at_levels(&relevant, asked));
-    found.retain(|f| !OF_ONE_TRIAL.contains(&f.code.as_str()));
+    let measured: Vec<&TrialReport> = merged.iter().chain(closed).collect();
+    let mut findings = with_agents(&measured, findings_at_levels(&relevant, context));
+    findings.retain(|f| !OF_ONE_TRIAL.contains(&f.code.as_str()));
     let input = ConclusionInput {
         table: &table,
         merged: &merged,
@@ -78,12 +79,12 @@ pub(super) fn users(
         pause_s: spec.pause_s(),
         failure: failure_kind(&relevant),
     };
-    let mut conclusion = of_users(&input, &mut found);
-    in_time(&inference, &mut conclusion, !asked.is_open_loop_known, &mut found);
-    let mut conclusion = with_open_loop(open, past, conclusion, &mut found);
+    let mut conclusion = conclude_users(&input, &mut findings);
+    add_changes_over_time(&inference, &mut conclusion, !context.is_open_loop_known, &mut findings);
+    let mut conclusion = with_open_loop(open, past, conclusion, &mut findings);
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
     let concluded =
-        Concluded { verdict: verdict(&merged), findings: once_gravest_first(found), conclusion };
+        Concluded { verdict: verdict(&merged), findings: once_gravest_first(findings), conclusion };
     (concluded, merged.into_iter().chain(open.iter().cloned()).collect())
 }
 
@@ -94,8 +95,7 @@ const OF_ONE_TRIAL: [&str; 3] = ["server_stalled", "pauses", "periodic_pauses"];
 fn failing<'a>(inference: &Inference<'a>) -> impl Iterator<Item = &'a TrialReport> {
     let used: Vec<usize> = inference.rows.iter().flat_map(|r| r.used.clone()).collect();
     let past = inference.past.iter().enumerate();
-    let is_left_out = move |i: usize| !used.contains(&i);
-    past.filter(move |(i, t)| is_left_out(*i) && error_share(&t.outcomes) > FAILED_SHARE)
+    past.filter(move |(i, t)| !used.contains(i) && error_share(&t.outcomes) > FAILED_SHARE)
         .map(|(_, t)| t)
 }
 
@@ -108,11 +108,11 @@ const STILL_KNOWN: f64 = 0.05;
 
 /// Adds what changed with time: outages, pauses, a lasting change, drift, a cycle and the host's
 /// speed. `is_hidden`: no open loop shows what users wait in pauses.
-fn in_time(
+fn add_changes_over_time(
     inference: &Inference,
     conclusion: &mut SweepConclusion,
     is_hidden: bool,
-    found: &mut Vec<Finding>,
+    findings: &mut Vec<Finding>,
 ) {
     conclusion.slices = inference.slices.clone();
     conclusion.host_speed = rows::speed_by_round(&conclusion.slices);
@@ -123,23 +123,22 @@ fn in_time(
     let per_s = [Some(conclusion.max_throughput_per_s), conclusion.max_between_pauses_per_s];
     let per_s = per_s.map(|per_s| per_s.unwrap_or(conclusion.max_throughput_per_s));
     let pauses = conclusion.pauses.as_ref();
-    found.extend(pauses.map(|pauses| findings::pauses(pauses, per_s, is_hidden)));
+    findings.extend(pauses.map(|pauses| findings::pauses(pauses, per_s, is_hidden)));
     let end_ns = inference.slices.last().and_then(|slice| slice.end_ns);
-    let own = findings::outages(&conclusion.outages, end_ns);
-    if own.is_some() {
-        found.retain(|f| !f.is(OUTAGE));
+    if let Some(outages) = findings::outages(&conclusion.outages, end_ns) {
+        findings.retain(|f| !f.is(OUTAGE));
+        findings.push(outages);
     }
-    found.extend(own);
-    found.extend(conclusion.regime_change.as_ref().map(findings::regime_change));
-    found.extend(conclusion.drift_percent.map(findings::drifts_over_time));
-    found.extend(conclusion.cycle.as_ref().map(findings::cycles_over_time));
+    findings.extend(conclusion.regime_change.as_ref().map(findings::regime_change));
+    findings.extend(conclusion.drift_percent.map(findings::drifts_over_time));
+    findings.extend(conclusion.cycle.as_ref().map(findings::cycles_over_time));
     let varied = findings::host_speed_varied(inference.moved_by_host(&plateau(conclusion)));
     if conclusion.is_undetermined {
         let range = conclusion.varied_per_s.unwrap_or([0.0; 2]);
         let spread_percent = conclusion.spread_percent.unwrap_or(0.0);
-        found.push(findings::throughput_varies(spread_percent, range, varied.is_some()));
+        findings.push(findings::throughput_varies(spread_percent, range, varied.is_some()));
     }
-    found.extend(varied);
+    findings.extend(varied);
     if let Some(change) = &conclusion.regime_change {
         conclusion.answer =
             format!("Throughput {}. {}", answer::changed(change), conclusion.answer);
@@ -171,8 +170,9 @@ pub(super) fn rates(spec: &SweepSpec, past: &[TrialReport]) -> Concluded<SweepCo
     let (table, merged): (Vec<LevelPoint>, Vec<TrialReport>) =
         merged_rows(past).into_iter().unzip();
     let relevant = relevant(past);
-    let all: Vec<&TrialReport> = past.iter().collect();
-    let mut found = with_agents(&all, findings_at_levels(&relevant, FindingContext::default()));
+    let measured: Vec<&TrialReport> = past.iter().collect();
+    let mut findings =
+        with_agents(&measured, findings_at_levels(&relevant, FindingContext::default()));
     let input = ConclusionInput {
         table: &table,
         merged: &merged,
@@ -182,10 +182,10 @@ pub(super) fn rates(spec: &SweepSpec, past: &[TrialReport]) -> Concluded<SweepCo
         failure: failure_kind(&relevant),
     };
     // The search offers more than the target serves on purpose.
-    found.retain(|f| !f.is(TARGET_QUEUE_GROWS));
-    let mut conclusion = rate(&input, past, &mut found);
+    findings.retain(|f| !f.is(TARGET_QUEUE_GROWS));
+    let mut conclusion = conclude_rates(&input, past, &mut findings);
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
-    Concluded { verdict: verdict(past), findings: once_gravest_first(found), conclusion }
+    Concluded { verdict: verdict(past), findings: once_gravest_first(findings), conclusion }
 }
 
 /// Adds the trial in open loop to the conclusion.
@@ -193,21 +193,21 @@ fn with_open_loop(
     open: &[TrialReport],
     past: &[TrialReport],
     mut conclusion: SweepConclusion,
-    found: &mut Vec<Finding>,
+    findings: &mut Vec<Finding>,
 ) -> SweepConclusion {
     let valid: Vec<&TrialReport> = open.iter().filter(|t| t.verdict == Verdict::Valid).collect();
-    let mut of_open = findings_at_levels(&valid, FindingContext::default());
-    of_open.retain(|new| {
-        let is_known = found.iter().any(|known| known.code == new.code);
+    let mut open_findings = findings_at_levels(&valid, FindingContext::default());
+    open_findings.retain(|new| {
+        let is_known = findings.iter().any(|known| known.code == new.code);
         !is_known && !OF_ONE_TRIAL.contains(&new.code.as_str())
     });
-    found.extend(of_open);
+    findings.extend(open_findings);
     conclusion.open_loop = open_loop::figures(past, &conclusion);
-    found.extend(conclusion.open_loop.as_ref().and_then(open_loop::hides));
+    findings.extend(conclusion.open_loop.as_ref().and_then(open_loop::hides));
     conclusion
 }
 
-/// Input of a conclusion. The default has no table, and of a table measured elsewhere nothing else.
+/// Input of a conclusion. A table measured elsewhere sets `table` and `rounds` alone.
 #[derive(Default)]
 struct ConclusionInput<'a> {
     table: &'a [LevelPoint],
@@ -233,7 +233,7 @@ fn relevant(past: &[TrialReport]) -> Vec<&TrialReport> {
     past.iter().filter(|t| !is_superseded(t)).collect()
 }
 
-fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusion {
+fn conclude_users(input: &ConclusionInput, findings: &mut Vec<Finding>) -> SweepConclusion {
     let (axis, table, bounds) = (AxisKind::Vusers, input.table, input.bounds);
     let analysis = match input.rounds {
         Some(rounds) => rounds.analysis(table),
@@ -253,48 +253,46 @@ fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusio
         ..SweepConclusion::default()
     };
     if let CurveShape::Bent(knee) = &analysis.shape {
-        describe(knee, &mut conclusion);
+        add_knee(knee, &mut conclusion);
     }
     recommend(&analysis, &mut conclusion);
     if let Some(rounds) = input.rounds {
-        by_rounds(rounds, &analysis, &mut conclusion);
+        add_intervals(rounds, &analysis, &mut conclusion);
     }
     if let Some(best) = &conclusion.best_within_bound {
         conclusion.recommended_vusers = Some(best.vusers);
     }
-    found.extend(findings::users_findings(
+    findings.extend(findings::users_findings(
         table,
         &analysis,
         conclusion.recommended_vusers,
         input.failure,
     ));
-    found.extend(findings::retrograde(&analysis, input.rounds.is_some()));
-    found.extend(bound::unreachable(bounds, axis, table));
+    findings.extend(findings::retrograde(&analysis, input.rounds.is_some()));
+    findings.extend(bound::unreachable(bounds, axis, table));
     conclusion.levels = rows::levels(axis, table, &analysis.rows, input.merged, &conclusion);
     if let Some(inference) = input.rounds {
-        found.extend(findings::confidence(&analysis, inference.last_round() as usize));
+        findings.extend(findings::confidence(&analysis, inference.last_round() as usize));
         for (level, row) in conclusion.levels.iter_mut().zip(&inference.rows) {
             if row.is_explored {
                 level.excluded_because = Some("explored only".to_owned());
             }
         }
     }
-    conclusion.varied_per_s = conclusion.is_undetermined.then(|| varied_of(input, &analysis));
+    conclusion.varied_per_s = conclusion.is_undetermined.then(|| {
+        // Range of the slices' throughput at the levels of the plateau.
+        let slices = input.rounds.map_or(&[][..], |rounds| &rounds.slices);
+        let counted = slices.iter().filter(|s| s.weight > 0.0 && s.round > 0);
+        let plateau = counted.filter(|s| analysis.plateau.contains(&value(s.level)));
+        let per_s = plateau.map(|s| s.throughput_per_s).chain([analysis.x_max_per_s]);
+        per_s.fold([f64::INFINITY, 0.0], |[least, most], x| [least.min(x), most.max(x)])
+    });
     conclusion.answer = answer::users(&analysis, bounds, table, &conclusion);
     conclusion
 }
 
-/// Range of the slices' throughput at the levels that the maximum is of.
-fn varied_of(input: &ConclusionInput, analysis: &KneeAnalysis) -> [f64; 2] {
-    let slices = input.rounds.map_or(&[][..], |rounds| &rounds.slices);
-    let here = slices.iter().filter(|s| s.weight > 0.0 && s.round > 0);
-    let here = here.filter(|s| analysis.plateau.contains(&value(s.level)));
-    let per_s = here.map(|s| s.throughput_per_s).chain([analysis.x_max_per_s]);
-    per_s.fold([f64::INFINITY, 0.0], |[least, most], x| [least.min(x), most.max(x)])
-}
-
 /// Adds the interval of the maximum, whether it is determined, and the fewest users that reach it.
-fn by_rounds(rounds: &Inference, analysis: &KneeAnalysis, conclusion: &mut SweepConclusion) {
+fn add_intervals(rounds: &Inference, analysis: &KneeAnalysis, conclusion: &mut SweepConclusion) {
     let most = analysis.x_max_per_s;
     let half = analysis.x_max_half_width;
     conclusion.spread_percent = rounds.spread.map(|s| 100.0 * s);
@@ -302,10 +300,10 @@ fn by_rounds(rounds: &Inference, analysis: &KneeAnalysis, conclusion: &mut Sweep
     let is_wide = half.is_none_or(|h| h > STILL_KNOWN);
     conclusion.is_undetermined =
         is_wide && conclusion.spread_percent.is_some_and(|s| s > SPREAD_PERCENT);
-    let plateau = analysis.of_plateau();
+    let plateau = analysis.plateau_rows();
     let between: Option<Vec<f64>> = plateau.iter().map(|p| p.between_pauses_per_s).collect();
     conclusion.max_between_pauses_per_s =
-        between.map(|all| knee::weighted_mean(all.into_iter(), &knee::weights(&plateau)));
+        between.map(|per_s| knee::weighted_mean(per_s.into_iter(), &knee::weights(&plateau)));
     conclusion.pauses = rounds.pauses(conclusion.max_between_pauses_per_s.unwrap_or(most));
 }
 
@@ -339,20 +337,20 @@ fn plateau(conclusion: &SweepConclusion) -> Vec<f64> {
 /// ceiling or the rise. Other parameters are removed, however well the curves fit.
 fn fitted(analysis: &KneeAnalysis, pause_s: Option<f64>) -> Vec<ModelFit> {
     let mut fits = models::fit_all(&analysis.rows, pause_s);
-    let told = match &analysis.shape {
+    let kept = match &analysis.shape {
         CurveShape::Bent(knee) if knee.range.is_none() => return fits,
         CurveShape::SaturatedBelow { .. } => Some("max_throughput_per_s"),
         CurveShape::Rising { .. } => Some("response_time_1_ns"),
         CurveShape::Bent(_) | CurveShape::Unbracketed { .. } | CurveShape::OneLevel => None,
     };
     for fit in &mut fits {
-        let is_told = |name: &str| Some(name) == told && fit.name == models::ASYMPTOTIC_BOUNDS;
-        fit.parameters.retain(|name, _| is_told(name));
+        let kept = kept.filter(|_| fit.name == models::ASYMPTOTIC_BOUNDS);
+        fit.parameters.retain(|name, _| Some(name.as_str()) == kept);
     }
     fits
 }
 
-fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
+fn add_knee(knee: &Knee, conclusion: &mut SweepConclusion) {
     conclusion.throughput_per_user_per_s = Some(knee.x_1_per_s);
     conclusion.knee_alternatives =
         knee.alternatives().map(|(method, level)| (method.to_owned(), level)).collect();
@@ -370,28 +368,27 @@ fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
     conclusion.recommended_vusers = Some(knee.level.round().max(1.0) as u32);
 }
 
-fn rate(
+fn conclude_rates(
     input: &ConclusionInput,
     past: &[TrialReport],
-    found: &mut Vec<Finding>,
+    findings: &mut Vec<Finding>,
 ) -> SweepConclusion {
     let (axis, table, bounds) = (AxisKind::Rate, input.table, input.bounds);
-    let of_goals = Goal::all(bounds);
-    let of_goals: Vec<(Goal, GoalLimit)> =
-        of_goals.into_iter().map(|goal| (goal, goals::limit(past, goal))).collect();
-    let limit = &of_goals[0].1;
+    let goal_limits: Vec<(Goal, GoalLimit)> =
+        Goal::all(bounds).into_iter().map(|goal| (goal, goals::limit(past, goal))).collect();
+    let limit = &goal_limits[0].1;
     let good = knee::usable(table);
     let most = good.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
     match (limit.within, limit.outside) {
-        (Some(last), None) => found.push(findings::rate_not_saturated(last)),
+        (Some(last), None) => findings.push(findings::rate_not_saturated(last)),
         (None, Some(lowest)) => {
-            let range = [lowest, table.last().map_or(lowest, |p| p.level)];
-            found.push(findings::saturated_below(axis, range, most));
+            let highest = table.last().map_or(lowest, |p| p.level);
+            findings.push(findings::saturated_below(axis, lowest, highest, most));
         }
         _ => {}
     }
-    found.extend(findings::errors_rise(axis, table, input.failure));
-    found.extend(bound::unreachable(bounds, axis, table));
+    findings.extend(findings::errors_rise(axis, table, input.failure));
+    findings.extend(bound::unreachable(bounds, axis, table));
     let up_to = |rate: Option<f64>| -> Vec<LevelPoint> {
         let kept = table.iter();
         let kept = kept.filter(|p| rate.is_some_and(|rate| p.level <= rate));
@@ -399,7 +396,7 @@ fn rate(
     };
     let kept = up_to(limit.within);
     // Rows up to the highest rate at which all goals are reached.
-    let reached = of_goals.iter().map(|(_, limit)| limit.within);
+    let reached = goal_limits.iter().map(|(_, limit)| limit.within);
     let reached = up_to(reached.reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b))).flatten());
     let at_knee = kept.last();
     let mut conclusion = SweepConclusion {
@@ -410,8 +407,8 @@ fn rate(
         throughput_at_knee_per_s: at_knee.map(|p| p.throughput_per_s),
         p90_at_knee_ns: at_knee.and_then(|p| p.p90_ns).map(|ns| ns as u64),
         best_within_bound: bound::best(bounds, axis, &reached),
-        answer: answer::rate(&kept, &of_goals, table),
-        goals: of_goals.iter().map(goal_bounds).collect(),
+        answer: answer::rate(&kept, &goal_limits, table),
+        goals: goal_limits.iter().map(goal_bounds).collect(),
         ..SweepConclusion::default()
     };
     conclusion.levels = rows::levels(axis, table, &good, input.merged, &conclusion);
@@ -431,10 +428,10 @@ fn goal_bounds((goal, limit): &(Goal, GoalLimit)) -> GoalBounds {
 }
 
 /// Sorts the findings. Failures that rise with the load are one finding, not two.
-fn once_gravest_first(mut found: Vec<Finding>) -> Vec<Finding> {
-    if found.iter().any(|f| f.is(ERRORS_RISE)) {
-        found.retain(|f| !f.is(ERRORS));
+fn once_gravest_first(mut findings: Vec<Finding>) -> Vec<Finding> {
+    if findings.iter().any(|f| f.is(ERRORS_RISE)) {
+        findings.retain(|f| !f.is(ERRORS));
     }
-    gravest_first(&mut found);
-    found
+    gravest_first(&mut findings);
+    findings
 }

@@ -3,6 +3,9 @@
 //! The terms are those of RFC 9971 (MLRsearch). A rate is a lower bound if the goal is known to be
 //! reached at it. It is an upper bound if the goal is known not to be reached. The relevant upper
 //! bound is the lowest upper bound; the relevant lower bound is the highest lower bound below that.
+//!
+//! An **undecided** trial or rate shows neither. It is repeated, and never a reason to go to lower
+//! rates.
 
 use super::Bound;
 use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
@@ -67,9 +70,9 @@ pub(super) struct RateEvidence {
 
 impl RateEvidence {
     /// Adds a trial of this length.
-    pub(super) fn add(&mut self, length_s: f64, is_good: bool, target: TrialDemand) {
+    pub(super) fn add(&mut self, length_s: f64, is_good: bool, demand: TrialDemand) {
         // Measured lengths: a few milliseconds less are the same length.
-        let is_long = length_s >= 0.95 * target.trial_s;
+        let is_long = length_s >= 0.95 * demand.trial_s;
         let sum = match (is_long, is_good) {
             (true, true) => &mut self.good_long,
             (true, false) => &mut self.bad_long,
@@ -82,10 +85,10 @@ impl RateEvidence {
     /// Whether the goal is reached at the rate; `None` where further trials may decide (RFC 9971,
     /// load classification). Short trials for the rate outweigh short ones against it, never long
     /// ones.
-    pub(super) fn verdict(&self, target: TrialDemand) -> Option<bool> {
+    pub(super) fn verdict(&self, demand: TrialDemand) -> Option<bool> {
         let forgiven = self.good_short * EXCEED_RATIO / (1.0 - EXCEED_RATIO);
         let against = self.bad_long + (self.bad_short - forgiven).max(0.0);
-        let whole = (self.good_long + against).max(target.sum_s);
+        let whole = (self.good_long + against).max(demand.sum_s);
         let permitted = whole * EXCEED_RATIO;
         let at_best = against <= permitted;
         let at_worst = whole - self.good_long <= permitted;
@@ -172,35 +175,32 @@ impl<'a> RateTrials<'a> {
     }
 
     /// Whether the rate reaches the goal; `None`: not decided.
-    pub(super) fn verdict(&self, goal: Goal, rate: f64, target: TrialDemand) -> Option<bool> {
+    pub(super) fn verdict(&self, goal: Goal, rate: f64, demand: TrialDemand) -> Option<bool> {
         let mut evidence = RateEvidence::default();
         for t in self.at(rate) {
             if let Some(is_good) = goal.judge(t, self.failing) {
-                evidence.add(t.duration_ns as f64 / 1e9, is_good, target);
+                evidence.add(t.duration_ns as f64 / 1e9, is_good, demand);
             }
         }
-        evidence.verdict(target)
+        evidence.verdict(demand)
     }
 
-    /// Relevant bounds of a goal. `target` gives the demand on trials of a rate.
-    pub(super) fn limit(&self, goal: Goal, target: impl Fn(f64) -> TrialDemand) -> GoalLimit {
-        let judged = self.rates.iter();
+    /// Relevant bounds of a goal. `demand` is what the trials of a rate have to meet.
+    pub(super) fn limit(&self, goal: Goal, demand: impl Fn(f64) -> TrialDemand) -> GoalLimit {
+        let rates = self.rates.iter();
         let judged: Vec<_> =
-            judged.map(|&rate| (rate, self.verdict(goal, rate, target(rate)))).collect();
-        let outside = judged.iter().find(|(_, v)| *v == Some(false));
-        let outside = outside.map(|(rate, _)| *rate);
+            rates.map(|&rate| (rate, self.verdict(goal, rate, demand(rate)))).collect();
+        let outside = judged.iter().find(|(_, v)| *v == Some(false)).map(|(rate, _)| *rate);
         let capacity = outside.and_then(|rate| self.capacity(rate));
         let is_below = |rate: f64| outside.is_none_or(|o| rate < o);
         // A queue that grows slowly is not seen in a trial, but beyond the capacity each one grows.
         let is_beyond = |rate: f64| {
-            let beyond =
-                |[lower, per_s, _]: [f64; 3]| rate > lower && rate < BEYOND_CAPACITY * per_s;
-            capacity.is_some_and(beyond)
+            capacity.is_some_and(|[lower, per_s, _]| rate > lower && rate < BEYOND_CAPACITY * per_s)
         };
-        let is_within = |(rate, v): &&(f64, Option<bool>)| {
-            *v == Some(true) && is_below(*rate) && !is_beyond(*rate)
-        };
-        let within = judged.iter().rfind(is_within).map(|(rate, _)| *rate);
+        let within = judged
+            .iter()
+            .rfind(|(rate, v)| *v == Some(true) && is_below(*rate) && !is_beyond(*rate))
+            .map(|(rate, _)| *rate);
         let is_between = |rate: &f64| is_below(*rate) && within.is_none_or(|w| *rate > w);
         GoalLimit {
             within,
@@ -212,8 +212,8 @@ impl<'a> RateTrials<'a> {
 
     /// Throughput at this offered rate: lower end, mean and upper end of its interval.
     fn capacity(&self, rate: f64) -> Option<[f64; 3]> {
-        let valid = self.at(rate).filter(|t| t.verdict == Verdict::Valid);
-        let served: Vec<&TrialReport> = valid.collect();
+        let served: Vec<&TrialReport> =
+            self.at(rate).filter(|t| t.verdict == Verdict::Valid).collect();
         let n = served.len() as f64;
         let per_s = served.iter().map(|t| t.successes_per_s()).sum::<f64>() / n;
         let half = served.iter().map(|t| {

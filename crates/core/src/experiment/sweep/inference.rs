@@ -6,8 +6,8 @@
 //! jackknife over the rounds, each of which has all levels.
 
 use super::SweepSpec;
+use super::axis::level_vusers;
 use super::knee::{self, CurveShape};
-use super::progress::users_of;
 use super::report::{SweepSlice, ThroughputCycle};
 use super::rows;
 use super::silences::{FreeTime, OUTAGE, SweepSilences};
@@ -26,8 +26,8 @@ const KNEE_MIN: f64 = 0.02;
 /// Smallest half width of an interval: a window cuts operations at its ends, and the levels of a
 /// plateau may differ by so little.
 const HALF_MIN: f64 = 0.005;
-/// Factor of an interval where a drift or a cycle was taken out: its fit takes parameters, and may be
-/// that of another period.
+/// Factor of an interval where a drift or a cycle was taken out: its fit takes parameters, and may
+/// be that of another period.
 const LEVELLED: f64 = 1.25;
 /// Share of the maximum from which a level shows changes of the capacity.
 const SATURATED: f64 = 0.5;
@@ -45,8 +45,8 @@ const CYCLE_MIN: f64 = 0.04;
 const MOST: f64 = 0.95;
 /// Largest ratio of throughputs at which the target pauses alike, where that depends on the load.
 const ALIKE: f64 = 2.0;
-/// Standard errors by which the number of pauses at such levels differs from their share of the time
-/// where it depends on the load. Periodic pauses vary less.
+/// Standard errors by which the number of pauses at such levels differs from their share of the
+/// time where it depends on the load. Periodic pauses vary less.
 const DEPENDS_SIGMAS: f64 = 3.0;
 /// Share of the variance that the host's speed has to explain to be the cause.
 const EXPLAINED: f64 = 0.25;
@@ -109,33 +109,33 @@ pub(super) struct Inference<'a> {
 impl<'a> Inference<'a> {
     /// Infers from trials with these rounds; round 0 is exploration.
     pub(super) fn of(spec: &SweepSpec, past: &'a [TrialReport], rounds: &[u32]) -> Inference<'a> {
-        let mut slices = rows::slices(past, rounds);
+        let mut slices = rows::slices(past, rounds, spec.pause_s());
         let mut silences = SweepSilences::of_trials(past);
         silences.mark(&mut slices);
-        Inference::made(slices, silences, past, spec.pause_s())
+        Inference::new(slices, silences, past, spec.pause_s())
     }
 
     /// Infers from slices of a report or of a table measured elsewhere.
     pub(super) fn of_slices(slices: Vec<SweepSlice>) -> Inference<'a> {
         let silences = SweepSilences::of_slices(&slices);
-        Inference::made(slices, silences, &[], None)
+        Inference::new(slices, silences, &[], None)
     }
 
-    fn made(
+    fn new(
         slices: Vec<SweepSlice>,
         silences: SweepSilences,
         past: &'a [TrialReport],
         pause_s: Option<f64>,
     ) -> Inference<'a> {
-        let levels_of = |least_round: u32| {
+        let levels_from = |least_round: u32| {
             let counted = slices.iter().filter(|s| s.round >= least_round);
-            let mut levels: Vec<u32> = counted.map(|s| users_of(s.level)).collect();
+            let mut levels: Vec<u32> = counted.map(|s| level_vusers(s.level)).collect();
             levels.sort_unstable();
             levels.dedup();
             levels
         };
-        let (all, levels) = (levels_of(0), levels_of(1));
-        let mut found = Inference {
+        let (all_levels, levels) = (levels_from(0), levels_from(1));
+        let mut inference = Inference {
             past,
             rows: Vec::new(),
             silences,
@@ -151,15 +151,16 @@ impl<'a> Inference<'a> {
             pause_s,
             slices,
         };
-        found.free_times();
-        found.weigh();
-        found.look_at_time();
-        found.weigh();
-        found.spread = found.residual_spread();
-        let rate = |&level: &u32| (level, found.between(&found.used(level), None).unwrap_or(0.0));
-        found.rates = all.iter().map(rate).collect();
-        found.rows = all.iter().map(|&level| found.row(level)).collect();
-        found
+        inference.compute_free_times();
+        inference.set_weights();
+        inference.find_changes_over_time();
+        inference.set_weights();
+        inference.spread = inference.residual_spread();
+        let rate =
+            |&level: &u32| (level, inference.between(&inference.used(level), None).unwrap_or(0.0));
+        inference.rates = all_levels.iter().map(rate).collect();
+        inference.rows = all_levels.iter().map(|&level| inference.row(level)).collect();
+        inference
     }
 
     /// Number of the last round; 0 without rounds.
@@ -168,7 +169,7 @@ impl<'a> Inference<'a> {
     }
 
     fn level(&self, slice: usize) -> u32 {
-        users_of(self.slices[slice].level)
+        level_vusers(self.slices[slice].level)
     }
 
     fn at_level(&self, level: u32) -> impl Iterator<Item = usize> + '_ {
@@ -176,20 +177,19 @@ impl<'a> Inference<'a> {
     }
 
     /// Computes the time between silences in each slice.
-    fn free_times(&mut self) {
-        let is_quiet = |s: &SweepSlice| s.pauses_ns.is_empty() && s.outage_ns.is_none();
-        let of = |i: usize| {
-            let here = || self.slices.iter().filter(|s| s.level == self.slices[i].level);
-            let quiet = here().filter(|s| is_quiet(s)).map(|s| s.throughput_per_s);
-            let mut per_s = median(quiet);
+    fn compute_free_times(&mut self) {
+        let free_time = |i: usize| {
+            let level_slices = || self.slices.iter().filter(|s| s.level == self.slices[i].level);
+            let quiet = level_slices().filter(|s| s.pauses_ns.is_empty() && s.outage_ns.is_none());
+            let mut per_s = median(quiet.map(|s| s.throughput_per_s));
             if per_s <= 0.0 {
-                per_s = here().map(|s| s.throughput_per_s).fold(0.0, f64::max);
+                per_s = level_slices().map(|s| s.throughput_per_s).fold(0.0, f64::max);
             }
             let next = self.slices.get(i + 1).and_then(|next| next.load_begin_ns);
             let place = self.past.get(i).and_then(TrialReport::slice);
             FreeTime::of(&self.slices[i], place, next, per_s, self.catches_up())
         };
-        self.free = (0..self.slices.len()).map(of).collect();
+        self.free = (0..self.slices.len()).map(free_time).collect();
     }
 
     /// Whether users pause, so that they catch up after a pause of the target.
@@ -198,13 +198,14 @@ impl<'a> Inference<'a> {
     }
 
     /// Sets the weights. Where most slices of a level were disturbed, that is how the host is.
-    fn weigh(&mut self) {
+    fn set_weights(&mut self) {
         let is_kept: Vec<bool> = (0..self.slices.len()).map(|i| self.is_kept(i)).collect();
         for (i, is_kept) in is_kept.into_iter().enumerate() {
-            let here: Vec<usize> =
+            let level_slices: Vec<usize> =
                 self.at_level(self.level(i)).filter(|&k| self.slices[k].round > 0).collect();
-            let disturbed = here.iter().filter(|&&k| rows::is_disturbed(&self.slices[k])).count();
-            let is_rare = 2 * disturbed <= here.len();
+            let disturbed =
+                level_slices.iter().filter(|&&k| rows::is_disturbed(&self.slices[k])).count();
+            let is_rare = 2 * disturbed <= level_slices.len();
             let slice = &mut self.slices[i];
             let is_out = slice.has_mark(OUTAGE) || (rows::is_disturbed(slice) && is_rare);
             slice.weight = if is_kept && !is_out { 1.0 } else { 0.0 };
@@ -232,35 +233,35 @@ impl<'a> Inference<'a> {
             None => self.slices[*i].throughput_per_s > 0.0,
         };
         let is_free = |i: &usize| self.free[*i].free_s > 0.0;
-        let wanted: [&dyn Fn(&usize) -> bool; 5] = [
+        // Operations that outlast a slice complete in it by chance.
+        let fits = |i: &usize| {
+            let SweepSlice { mean_ns, duration_ns, .. } = &self.slices[*i];
+            mean_ns.zip(*duration_ns).is_none_or(|(mean, length)| mean <= length)
+        };
+        let wanted: [&dyn Fn(&usize) -> bool; 6] = [
+            &|i| counts(i) && is_free(i) && fits(i),
             &|i| counts(i) && is_free(i),
             &|i| in_rounds(i) && self.is_kept(*i) && served(i),
             &|i| in_rounds(i) && served(i),
             &|i| served(i),
             &|_| true,
         ];
-        let of = |wanted: &&dyn Fn(&usize) -> bool| -> Vec<usize> {
+        let filtered = |wanted: &&dyn Fn(&usize) -> bool| -> Vec<usize> {
             self.at_level(level).filter(*wanted).collect()
         };
-        let mut used = wanted.iter().map(of).find(|used| !used.is_empty()).unwrap_or_default();
-        // Series of slices can follow one another only if they have the same length.
-        let length = |i: &usize| self.slices[*i].duration_ns;
-        let usual = used.last().map(length);
-        used.retain(|i| Some(length(i)) == usual);
-        used
+        wanted.iter().map(filtered).find(|used| !used.is_empty()).unwrap_or_default()
     }
 
     /// Throughput of these slices between the target's pauses, but for a round.
     fn between(&self, used: &[usize], without: Option<u32>) -> Option<f64> {
-        let kept = used.iter().filter(|&&i| Some(self.slices[i].round) != without);
-        let (good, free_s) = kept.fold((0.0, 0.0), |(good, free_s), &i| {
+        let kept = || used.iter().filter(|&&i| Some(self.slices[i].round) != without);
+        let (good, free_s) = kept().fold((0.0, 0.0), |(good, free_s), &i| {
             (good + self.free[i].good, free_s + self.free[i].free_s)
         });
         if free_s > 0.0 {
             return Some(good / free_s);
         }
-        let kept = used.iter().filter(|&&i| Some(self.slices[i].round) != without);
-        let per_s: Vec<f64> = kept.map(|&i| self.slices[i].throughput_per_s).collect();
+        let per_s: Vec<f64> = kept().map(|&i| self.slices[i].throughput_per_s).collect();
         (!per_s.is_empty()).then(|| sample::mean(&per_s))
     }
 
@@ -284,33 +285,33 @@ impl<'a> Inference<'a> {
                 [paused_s + free.paused_s, span_s + free.span_s, pauses + free.pauses]
             })
         };
-        let [all, alike] = [sum(&|_| true), sum(&is_alike)];
-        let part = alike[1] / all[1].max(f64::MIN_POSITIVE);
-        let error = (all[2] * part * (1.0 - part)).sqrt();
-        let depends = (alike[2] - all[2] * part).abs() > DEPENDS_SIGMAS * error;
-        let [paused_s, span_s, pauses] = if depends && alike[1] > 0.0 { alike } else { all };
+        let [whole, alike] = [sum(&|_| true), sum(&is_alike)];
+        let part = alike[1] / whole[1].max(f64::MIN_POSITIVE);
+        let error = (whole[2] * part * (1.0 - part)).sqrt();
+        let depends = (alike[2] - whole[2] * part).abs() > DEPENDS_SIGMAS * error;
+        let [paused_s, span_s, pauses] = if depends && alike[1] > 0.0 { alike } else { whole };
         // Up to the next response the target worked on it.
         let worked_s = if between > 0.0 { pauses / between } else { 0.0 };
         if span_s > 0.0 { (paused_s - worked_s).max(0.0) / span_s } else { 0.0 }
     }
 
-    /// What is sustained of this throughput between pauses, but for a round.
+    /// The sustained throughput, given that between pauses, without a round.
     fn sustained(&self, between: f64, without: Option<u32>) -> f64 {
         if self.catches_up() { between } else { between * (1.0 - self.paused(between, without)) }
     }
 
     /// Logarithm of the throughput of each of these levels, but for a round.
     fn logs(&self, levels: &[Vec<usize>], without: Option<u32>) -> Option<Vec<f64>> {
-        let of = |used: &Vec<usize>| {
+        let log = |used: &Vec<usize>| {
             let between = self.between(used, without).or_else(|| self.between(used, None))?;
             let per_s = self.sustained(between, without);
             (per_s > 0.0).then(|| per_s.ln())
         };
-        levels.iter().map(of).collect()
+        levels.iter().map(log).collect()
     }
 
-    /// An estimate of what `of` makes of the logarithms of the throughputs of these levels.
-    fn estimate(&self, levels: &[u32], of: impl Fn(&[f64]) -> f64) -> Option<Estimate> {
+    /// Estimates `statistic` of the logarithms of the throughputs of these levels.
+    fn estimate(&self, levels: &[u32], statistic: impl Fn(&[f64]) -> f64) -> Option<Estimate> {
         let used: Vec<Vec<usize>> = levels.iter().map(|&level| self.used(level)).collect();
         let is_in_rounds = used.iter().flatten().all(|&i| self.slices[i].round > 0);
         if !is_in_rounds {
@@ -318,7 +319,7 @@ impl<'a> Inference<'a> {
         }
         let estimate = jackknife(self.rounds.len(), |left_out| {
             let without = left_out.map(|i| self.rounds[i]);
-            self.logs(&used, without).map(|logs| of(&logs))
+            self.logs(&used, without).map(|logs| statistic(&logs))
         })?;
         let is_levelled = self.drift.is_some() || self.cycle.is_some();
         let factor = if is_levelled { LEVELLED } else { 1.0 };
@@ -360,14 +361,14 @@ impl<'a> Inference<'a> {
     /// Slices at saturated levels that count, in the order of their times.
     fn timeline(&self) -> Vec<usize> {
         let middle = |level: &u32| {
-            let here = self.at_level(*level).filter(|&i| self.slices[i].weight > 0.0);
-            median(here.filter_map(|i| self.value(i)).map(f64::exp))
+            let weighted = self.at_level(*level).filter(|&i| self.slices[i].weight > 0.0);
+            median(weighted.filter_map(|i| self.value(i)).map(f64::exp))
         };
         let most = self.levels.iter().map(middle).fold(0.0, f64::max);
-        let is_busy = |level: &&u32| middle(level) >= SATURATED * most;
-        let busy: Vec<u32> = self.levels.iter().filter(is_busy).copied().collect();
-        let all = (0..self.slices.len()).filter(|&i| busy.contains(&self.level(i)));
-        all.filter(|&i| self.slices[i].weight > 0.0 && self.value(i).is_some()).collect()
+        let busy = self.levels.iter().filter(|level| middle(level) >= SATURATED * most);
+        let busy: Vec<u32> = busy.copied().collect();
+        let at_busy = (0..self.slices.len()).filter(|&i| busy.contains(&self.level(i)));
+        at_busy.filter(|&i| self.slices[i].weight > 0.0 && self.value(i).is_some()).collect()
     }
 
     /// When a slice was measured.
@@ -377,26 +378,26 @@ impl<'a> Inference<'a> {
 
     /// Gives each slice what it would have served at the target's mean speed over the rounds, so
     /// that levels differ by their load, and not by when they were measured.
-    fn level_out(&mut self, found: &FittedCourse) {
+    fn level_out(&mut self, fitted: &FittedCourse) {
         let mut times = (0..self.slices.len()).filter(|&i| self.slices[i].round > 0);
         let first = times.next().map_or(0.0, |i| self.time(i));
         let last = times.next_back().map_or(first, |i| self.time(i));
-        let at = |part: u32| found.at(first + (last - first) * f64::from(part) / 200.0).exp();
+        let at = |part: u32| fitted.at(first + (last - first) * f64::from(part) / 200.0).exp();
         let mean = ((0..=200).map(at).sum::<f64>() / 201.0).ln();
         for i in 0..self.slices.len() {
-            let below_mean = mean - found.at(self.time(i));
+            let below_mean = mean - fitted.at(self.time(i));
             self.free[i].good *= below_mean.exp();
         }
     }
 
     /// Finds a lasting change, after which only one side counts, a drift or a cycle.
-    fn look_at_time(&mut self) {
+    fn find_changes_over_time(&mut self) {
         let timeline = self.timeline();
-        let of = |&i: &usize| {
+        let timed = |&i: &usize| {
             let level = self.levels.binary_search(&self.level(i)).ok()?;
             Some(TimedValue { level, at: self.time(i), value: self.value(i)? })
         };
-        let values: Vec<TimedValue> = timeline.iter().filter_map(of).collect();
+        let values: Vec<TimedValue> = timeline.iter().filter_map(timed).collect();
         let rounds_of = |part: &[usize]| {
             let mut rounds: Vec<u32> = part.iter().map(|&i| self.slices[i].round).collect();
             rounds.retain(|round| *round > 0);
@@ -415,9 +416,9 @@ impl<'a> Inference<'a> {
             has_before && whole(after) >= rounds_after
         };
         let is_change = |by: f64| by.abs() >= CHANGE_MIN.ln();
-        let found = course(&values, |at| may_be_step(at, SIDE_ROUNDS));
+        let fitted = course(&values, |at| may_be_step(at, SIDE_ROUNDS));
         let later = course(&values, |at| may_be_step(at, PENDING_ROUNDS));
-        let change = match found.course {
+        let change = match fitted.course {
             Course::Step { at, by } if is_change(by) => Some(LastingChange {
                 at: timeline[at],
                 factor: by.exp(),
@@ -429,13 +430,13 @@ impl<'a> Inference<'a> {
         self.is_pending =
             change.is_none() && matches!(later.course, Course::Step { by, .. } if is_change(by));
         self.change = change;
-        match found.course {
+        match fitted.course {
             Course::Drift { by } if by.abs() > DRIFT_MIN => {
                 self.drift = Some(by);
-                self.level_out(&found);
+                self.level_out(&fitted);
             }
             Course::Cycle { period, amplitude } if amplitude > CYCLE_MIN && is_timed => {
-                self.level_out(&found);
+                self.level_out(&fitted);
                 self.cycle = Some(ThroughputCycle {
                     period_ns: period as u64,
                     amplitude_percent: 100.0 * amplitude.exp_m1(),
@@ -450,7 +451,7 @@ impl<'a> Inference<'a> {
         let past = self.past.get(..change.at).unwrap_or_default();
         let slices = self.slices[..change.at].to_vec();
         let silences = SweepSilences::of_slices(&slices);
-        let other = Inference::made(slices, silences, past, self.pause_s);
+        let other = Inference::new(slices, silences, past, self.pause_s);
         Some(other.analysis(&other.table(&[]))?.x_max_per_s)
     }
 
@@ -470,14 +471,16 @@ impl<'a> Inference<'a> {
     /// logarithm: by least squares of throughput over that speed within each level.
     pub(super) fn moved_by_host(&self, plateau: &[f64]) -> f64 {
         let slices = (0..self.slices.len()).filter(|&i| self.slices[i].weight > 0.0);
-        let of = |level: f64| -> Vec<(f64, f64)> {
-            let here = slices.clone().filter(|&i| f64::from(self.level(i)) == level);
-            here.filter_map(|i| Some((self.slices[i].host_speed?.ln(), self.value(i)?))).collect()
+        let points = |level: f64| -> Vec<(f64, f64)> {
+            let level_slices = slices.clone().filter(|&i| f64::from(self.level(i)) == level);
+            level_slices
+                .filter_map(|i| Some((self.slices[i].host_speed?.ln(), self.value(i)?)))
+                .collect()
         };
         let (mut xx, mut xy, mut yy, mut sum, mut n) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for points in plateau.iter().map(|&level| of(level)) {
-            let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
-            let [mean_x, mean_y] = [&xs, &ys].map(|all| sample::mean(all));
+        for &level in plateau {
+            let (xs, ys): (Vec<f64>, Vec<f64>) = points(level).into_iter().unzip();
+            let [mean_x, mean_y] = [&xs, &ys].map(|values| sample::mean(values));
             for (x, y) in xs.iter().zip(&ys) {
                 xx += (x - mean_x).powi(2);
                 xy += (x - mean_x) * (y - mean_y);
@@ -496,21 +499,49 @@ impl<'a> Inference<'a> {
         Some(PausesReport { percent: 100.0 * self.paused(between_per_s, None), ..pauses })
     }
 
+    /// Weights with which pauses have the same share of the slices of a row as of the whole time.
+    /// Slices are short, and meet more of them or fewer by chance. A pause delays what waits when
+    /// it begins. `None` where all slices of the row met one, or none of them.
+    fn pause_weights(&self, row: &LevelSlices) -> Option<Vec<f64>> {
+        let share = self.paused(row.between_per_s, None);
+        let worked_s = 1.0 / row.between_per_s.max(f64::MIN_POSITIVE);
+        let times_s = |&i: &usize| {
+            let slice = &self.slices[i];
+            let window = slice.begin_ns.zip(slice.duration_ns).map(|(a, ns)| a..a + ns);
+            let window = window.unwrap_or_default();
+            let begun = slice.pauses_ns.iter().filter(|pause| window.contains(&pause[0]));
+            let paused_s = begun.map(|pause| (pause[1] - pause[0]) as f64 / 1e9 - worked_s);
+            [(window.end - window.start) as f64 / 1e9, paused_s.sum::<f64>().max(0.0)]
+        };
+        let times: Vec<[f64; 2]> = row.used.iter().map(times_s).collect();
+        let sum = |part: &dyn Fn(&[f64; 2]) -> f64| times.iter().map(part).sum::<f64>();
+        let all_s = sum(&|t| t[0]);
+        let paused_s = sum(&|t| t[1]);
+        let hit_s = sum(&|t| if t[1] > 0.0 { t[0] } else { 0.0 });
+        if share <= 0.0 || paused_s <= share * hit_s || hit_s >= all_s {
+            return None;
+        }
+        // With these weights pauses have their share, and the sum of all weights is unchanged.
+        let hit = share * all_s / paused_s;
+        let quiet = (all_s - hit * hit_s) / (all_s - hit_s);
+        Some(times.iter().map(|t| if t[1] > 0.0 { hit } else { quiet }).collect())
+    }
+
     /// Trial of each row, merged from its slices. None for a table measured elsewhere.
     pub(super) fn trials(&self) -> Vec<TrialReport> {
-        let of = |row: &LevelSlices| {
+        let trial = |row: &LevelSlices| {
             let trials = row.used.iter().map(|&i| self.past.get(i));
             let trials: Vec<&TrialReport> = trials.collect::<Option<_>>()?;
-            merged(&trials)
+            merged(&trials, self.pause_weights(row).as_deref())
         };
-        self.rows.iter().filter_map(of).collect()
+        self.rows.iter().filter_map(trial).collect()
     }
 
     /// Table of all levels, from the trials of its rows or, without any, from the slices, which
     /// suffices for the next step.
     pub(super) fn table(&self, trials: &[TrialReport]) -> Vec<LevelPoint> {
-        let of = |(i, row): (usize, &LevelSlices)| {
-            let point = match trials.get(i) {
+        let point = |(i, row): (usize, &LevelSlices)| {
+            let measured = match trials.get(i) {
                 Some(trial) => self.point(row, trial),
                 None => self.point_of_slices(row),
             };
@@ -519,20 +550,19 @@ impl<'a> Inference<'a> {
             LevelPoint {
                 throughput_per_s: row.per_s,
                 between_pauses_per_s: is_paused.then_some(row.between_per_s),
-                throughput_ci95: half.or(point.throughput_ci95.filter(|_| !is_paused)),
+                throughput_ci95: half.or(measured.throughput_ci95.filter(|_| !is_paused)),
                 relative_half: row.relative_half,
                 freedom: row.relative_half.map(|_| self.rounds.len() as u64 - 1),
-                ..point
+                ..measured
             }
         };
-        self.rows.iter().enumerate().map(of).collect()
+        self.rows.iter().enumerate().map(point).collect()
     }
 
     fn point(&self, row: &LevelSlices, trial: &TrialReport) -> LevelPoint {
         let n = f64::from(row.level);
         // The part of the users' time that is neither response time nor pause is the generator's.
-        let mean = trial.response_time_ns.mean;
-        let busy_s = mean.zip(self.pause_s);
+        let busy_s = trial.response_time_ns.mean.zip(self.pause_s);
         let busy_s = busy_s.map(|(ns, pause_s)| ns as f64 / 1e9 + pause_s);
         let is_whole = trial.sessions().is_none() && error_share(&trial.outcomes) <= 0.0;
         let used = busy_s.filter(|_| is_whole);
@@ -586,7 +616,7 @@ impl<'a> Inference<'a> {
         let mut analysis = knee::analyse(&counted)?;
         let users = |level: f64| level as u32;
         let plateau: Vec<u32> = analysis.plateau.iter().map(|&level| users(level)).collect();
-        let weights = knee::weights(&analysis.of_plateau());
+        let weights = knee::weights(&analysis.plateau_rows());
         let mean = |logs: &[f64]| knee::weighted_mean(logs.iter().map(|x| x.exp()), &weights).ln();
         let most = self.estimate(&plateau, mean);
         if let Some(most) = most {
@@ -599,8 +629,8 @@ impl<'a> Inference<'a> {
                 let (lowest, plateau) = logs.split_last().expect("the lowest level");
                 mean(plateau) - lowest
             };
-            let of_rounds = self.estimate(&both, ratio).map(|e| e.half_width);
-            if let Some(half) = of_rounds.or(knee.half_width) {
+            let by_rounds = self.estimate(&both, ratio).map(|e| e.half_width);
+            if let Some(half) = by_rounds.or(knee.half_width) {
                 let half = half.hypot(KNEE_MIN);
                 knee.set_half_width(half);
                 if let Some([lo, hi]) = &mut knee.range {

@@ -58,7 +58,7 @@ impl KneeAnalysis {
     }
 
     /// The rows of the plateau.
-    pub fn of_plateau(&self) -> Vec<&LevelPoint> {
+    pub fn plateau_rows(&self) -> Vec<&LevelPoint> {
         self.rows.iter().filter(|p| self.plateau.contains(&p.level)).collect()
     }
 
@@ -147,8 +147,8 @@ impl Knee {
 
     /// The levels that the other methods pick, by their names.
     pub fn alternatives(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let all = [("kneedle", self.kneedle), ("max_power", self.max_power)];
-        all.into_iter().filter_map(|(method, level)| Some((method, level?)))
+        let methods = [("kneedle", self.kneedle), ("max_power", self.max_power)];
+        methods.into_iter().filter_map(|(method, level)| Some((method, level?)))
     }
 
     /// Whether the knee by another method is elsewhere.
@@ -164,8 +164,7 @@ pub fn usable(points: &[LevelPoint]) -> Vec<LevelPoint> {
     let is_measured = points.iter().filter(served).any(|p| p.valid);
     let counts = |p: &&LevelPoint| served(p) && (p.valid || !is_measured);
     let rows: Vec<&LevelPoint> = points.iter().filter(counts).collect();
-    let sound = rows.iter().filter(|p| !fails(p));
-    let most = sound.map(|p| p.throughput_per_s).fold(0.0, f64::max);
+    let most = rows.iter().filter(|p| !fails(p)).map(|p| p.throughput_per_s).fold(0.0, f64::max);
     rows.into_iter()
         .filter(|p| !fails(p) || p.throughput_per_s >= STILL_SERVES * most)
         .cloned()
@@ -200,11 +199,10 @@ fn analyse_rows(rows: Vec<LevelPoint>) -> Option<KneeAnalysis> {
     let top = most_throughput(&rows)?;
     let begins = PLATEAU_BEGINS * top.throughput_per_s * per_user(&rows[0]);
     // A target that rejects excess load is below its maximum while it rejects nothing.
-    let is_full = |p: &&LevelPoint| !fails(top) || fails(p);
     let plateau: Vec<&LevelPoint> = rows
         .iter()
         .filter(|p| alike(p, top) && (p.level >= begins || p.level == top.level))
-        .filter(is_full)
+        .filter(|p| !fails(top) || fails(p))
         .collect();
     let (x_max_per_s, x_max_half_width) = plateau_mean(&plateau);
     let levels: Vec<f64> = plateau.iter().map(|p| p.level).collect();
@@ -213,7 +211,7 @@ fn analyse_rows(rows: Vec<LevelPoint>) -> Option<KneeAnalysis> {
         x_max_per_s,
         x_max_half_width,
         plateau: levels,
-        shape: shape(&rows, top, [x_max_per_s, full], x_max_half_width),
+        shape: shape(&rows, top, x_max_per_s, full, x_max_half_width),
         fallen: fell(&rows),
         rows,
     })
@@ -240,8 +238,9 @@ pub fn interpolate(
 fn shape(
     points: &[LevelPoint],
     top: &LevelPoint,
-    [x_max, full]: [f64; 2],
-    half: Option<f64>,
+    x_max: f64,
+    full: f64,
+    x_max_half_width: Option<f64>,
 ) -> CurveShape {
     let (lowest, last) = (&points[0], &points[points.len() - 1]);
     if points.len() == 1 {
@@ -259,17 +258,22 @@ fn shape(
     if !linear {
         return CurveShape::Unbracketed { at_most: level };
     }
-    CurveShape::Bent(knee(points, [x_max, full], half))
+    CurveShape::Bent(knee(points, x_max, full, x_max_half_width))
 }
 
-fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option<f64>) -> Knee {
+fn knee(points: &[LevelPoint], x_max: f64, full: f64, x_max_half_width: Option<f64>) -> Knee {
     let lowest = &points[0];
     // The generator's part of a cycle at the lowest level is not the target's.
     let level = x_max * per_user(lowest) * (1.0 - lowest.generator_share);
     let x_1_half_width = lowest.half_width();
     let half_width = x_max_half_width.zip(x_1_half_width).map(|(a, b)| a.hypot(b));
-    let sound = |p: &LevelPoint| !fails(p);
-    let stated = nearest_if_same(points, level);
+    // A knee that is a measured level, rounded, has the figures of that level.
+    let rounded = level.round().max(1.0);
+    let is_measured =
+        (level / rounded - 1.0).abs() <= SAME_LEVEL && points.iter().any(|p| p.level == rounded);
+    let stated = if is_measured { rounded } else { level };
+    let below = points.iter().rfind(|p| p.level <= stated).map(|p| p.level);
+    let above = points.iter().find(|p| p.level >= stated).map(|p| p.level);
     let mut knee = Knee {
         level,
         ci95: half_width.map(|h| around(level, h)),
@@ -278,8 +282,8 @@ fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option
         x_1_half_width,
         throughput_per_s: interpolate(points, stated, |p| Some(p.throughput_per_s))
             .unwrap_or(lowest.throughput_per_s),
-        p90_ns: interpolate(points, stated, |p| p.p90_ns.filter(|_| sound(p))),
-        around: levels_around(points, stated),
+        p90_ns: interpolate(points, stated, |p| p.p90_ns.filter(|_| !fails(p))),
+        around: [below.or(above).unwrap_or(stated), above.or(below).unwrap_or(stated)],
         kneedle: kneedle(points),
         max_power: max_power(points),
         range: None,
@@ -291,22 +295,6 @@ fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option
 /// Most that a number of users differs from the measured level that it is stated as, as a share:
 /// 1.46 users are not 1.
 const SAME_LEVEL: f64 = 0.15;
-
-/// The measured level that a number of users is, rounded; otherwise that number.
-fn nearest_if_same(points: &[LevelPoint], level: f64) -> f64 {
-    let rounded = level.round().max(1.0);
-    let is_near = (level / rounded - 1.0).abs() <= SAME_LEVEL;
-    let is_same = |p: &&LevelPoint| is_near && p.level == rounded;
-    points.iter().find(is_same).map_or(level, |p| p.level)
-}
-
-/// The levels on both sides of a number of users; the nearest one twice outside of them.
-fn levels_around(points: &[LevelPoint], level: f64) -> [f64; 2] {
-    let below = points.iter().rfind(|p| p.level <= level).map(|p| p.level);
-    let above = points.iter().find(|p| p.level >= level).map(|p| p.level);
-    let [first, last] = [below.or(above), above.or(below)];
-    [first.unwrap_or(level), last.unwrap_or(level)]
-}
 
 /// The interval of half a width `share` around `value`, on a logarithmic scale.
 fn around(value: f64, share: f64) -> [f64; 2] {
@@ -346,11 +334,11 @@ fn rise(points: &[LevelPoint], top: &LevelPoint) -> Option<(f64, f64)> {
     if !alike(last, top) {
         return None;
     }
-    let telling = |p: &&LevelPoint| last.level / p.level - 1.0 >= 3.0 * tolerance(p, last);
-    let told = earlier.iter().rfind(telling);
-    let before = told.or(earlier.first())?;
+    let is_far = |p: &&LevelPoint| last.level / p.level - 1.0 >= 3.0 * tolerance(p, last);
+    let far = earlier.iter().rfind(is_far);
+    let before = far.or(earlier.first())?;
     let gain = last.throughput_per_s / before.throughput_per_s - 1.0;
-    let rises = match told {
+    let rises = match far {
         Some(_) => gain > noise(before, last) && slope(before, last) >= SATURATED_SLOPE,
         None => slope(before, last) >= 0.5,
     };
@@ -475,7 +463,7 @@ const FALL_MIN: f64 = 0.03;
 /// Least probability of what seems to be a fall of a flat table of n levels, times n². With it one
 /// of 400 flat tables falls: by simulation of tables of 3 to 16 levels.
 const FALSE: f64 = 0.008;
-/// The same where the deviations from a smooth curve are the noise, by simulation of tables with
+/// [`FALSE`] where the deviations from a smooth curve are the noise, by simulation of tables with
 /// noise of 1 to 10 %, flat and bent.
 const FALSE_OF_CURVE: f64 = 0.005;
 /// Least levels for an estimate of noise from their scatter.
@@ -490,8 +478,8 @@ const RISE_LEVELS: usize = 5;
 const NOISE_MIN: f64 = 0.01;
 /// Degrees of freedom at which Student's law is the normal one.
 const NORMAL: u64 = 400;
-/// Difference of the last level from the mean of all that fell, as a logarithm, up to which the fall
-/// is a step.
+/// Difference of the last level from the mean of all that fell, as a logarithm, up to which the
+/// fall is a step.
 const STEP_FLAT: f64 = 0.05;
 
 /// A fall of throughput beyond its maximum.
@@ -524,16 +512,16 @@ fn fell(rows: &[LevelPoint]) -> Option<ThroughputFall> {
     let least = FALSE / (n * n) as f64;
     // The first level that is lower itself, and for it the part before that chance explains least.
     let first = (1..n).find_map(|cut| {
-        let chance = |from: &usize| chance_of(&rows[*from..cut], &rows[cut..]);
+        let chance = |from: &usize| probability_by_chance(&rows[*from..cut], &rows[cut..]);
         let from = (0..cut).min_by(|a, b| chance(a).total_cmp(&chance(b)))?;
         let lower = (mean_throughput(&rows[from..cut]) / rows[cut].throughput_per_s).ln();
         (chance(&from) < least && lower > FALL_MIN).then_some((from, cut))
     });
-    let is_told = rows.iter().all(|p| p.half_width().is_some());
+    let has_intervals = rows.iter().all(|p| p.half_width().is_some());
     let steadily = || {
         let top = most_throughput(&rows[..n - 1])?;
         let fall = (top.throughput_per_s / last.throughput_per_s).ln();
-        let falls = !is_told
+        let falls = !has_intervals
             && fell_steadily(&rows, top.level)
             && fall > noise_of_curve(&rows).min(FALL_OF_FEW);
         let top = rows.iter().position(|p| p.level == top.level).filter(|_| falls)?;
@@ -544,7 +532,7 @@ fn fell(rows: &[LevelPoint]) -> Option<ThroughputFall> {
         let top = rows.iter().position(|p| p.level == top)?;
         let (rise, after) = rows.split_at(top + 1);
         let fall = (rows[top].throughput_per_s / most_throughput(after)?.throughput_per_s).ln();
-        (!is_told && fall > FALL_AFTER_RISE && rose_evenly(rise)).then_some((top, top + 1))
+        (!has_intervals && fall > FALL_AFTER_RISE && rose_evenly(rise)).then_some((top, top + 1))
     };
     let (from, cut) = first.or_else(steadily).or_else(peaked)?;
     let per_s = [&rows[from..cut], &rows[cut..]].map(mean_throughput);
@@ -563,7 +551,7 @@ fn mean_throughput(rows: &[LevelPoint]) -> f64 {
 }
 
 /// The probability that chance makes the second part as much lower than the first.
-fn chance_of(before: &[LevelPoint], after: &[LevelPoint]) -> f64 {
+fn probability_by_chance(before: &[LevelPoint], after: &[LevelPoint]) -> f64 {
     let [mean_before, mean_after] = [before, after].map(mean_throughput);
     let fall = (mean_before / mean_after).ln();
     let both = || before.iter().chain(after);
@@ -571,6 +559,10 @@ fn chance_of(before: &[LevelPoint], after: &[LevelPoint]) -> f64 {
     let parts = 1.0 / before.len() as f64 + 1.0 / after.len() as f64;
     let chance = |variance: f64, freedom: u64| {
         (1.0 - within(fall / (variance * parts).sqrt(), freedom.min(NORMAL))) / 2.0
+    };
+    let standard_error = |p: &LevelPoint| {
+        let quantile = p.freedom.map_or(Z975, |freedom| t_beyond(0.05, freedom));
+        p.relative_half().map(|half| half / quantile)
     };
     let errors: Option<Vec<f64>> = both().map(standard_error).collect();
     match errors {
@@ -592,12 +584,6 @@ fn chance_of(before: &[LevelPoint], after: &[LevelPoint]) -> f64 {
         }
         None => 1.0,
     }
-}
-
-/// Standard error of a row's throughput against others, as a share.
-fn standard_error(p: &LevelPoint) -> Option<f64> {
-    let quantile = p.freedom.map_or(Z975, |freedom| t_beyond(0.05, freedom));
-    p.relative_half().map(|half| half / quantile)
 }
 
 /// Whether each of at least two levels beyond the maximum has less than the one before.

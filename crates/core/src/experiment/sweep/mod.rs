@@ -1,6 +1,24 @@
 //! `knee sweep`: the maximum throughput of a target, its knee and the response times there.
+//!
+//! # Words
+//!
+//! - **Explored**: measured once, before the rounds, to choose the levels.
+//! - **Slice**, **round**: a short trial of one level; one slice of each level, in random order.
+//!   The slices of a level make one trial of the report.
+//! - **Regime change**: a lasting change of what a target serves, between two slices.
+//! - **Host speed**: the generator's processor time per operation against the median of its
+//!   level; 1 is the median. Of a whole sweep: against the median of earlier runs of the same
+//!   sweep on this host.
+//! - **Retrograde**: throughput that falls as load grows beyond its maximum. It is told from a
+//!   server that slows with time by measuring the maximum again afterwards.
+//! - **Knee**: N\* = X_max·(R₁ + Z), the crossing of the asymptotes. Where the measured
+//!   throughput at the crossing is far below the maximum, the crossing is no knee. A sweep then
+//!   states the **range** that it lies in.
+//! - **Kneedle**: the knee as the point of greatest distance from the chord. (Satopää et al.,
+//!   2011)
 
 mod answer;
+mod axis;
 mod bound;
 mod conclude;
 mod consistency;

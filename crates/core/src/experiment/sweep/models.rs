@@ -3,6 +3,10 @@
 //! They are asymptotic bounds, the Universal Scalability Law and the machine-repair model. The law
 //! is that of Gunther (Guerrilla Capacity Planning, 2007, chapter 4). The machine-repair model has
 //! users between a delay and a station.
+//!
+//! Machine repair is N users who think and then queue for m workers, solved exactly by mean-value
+//! analysis (Reiser and Lavenberg, 1980). The Universal Scalability Law has costs of contention and
+//! coherency; it alone of these models falls again.
 
 use crate::experiment::sweep::report::ModelFit;
 use crate::experiment::sweep::table::LevelPoint;
@@ -45,8 +49,7 @@ pub fn smooth_residual(points: &[LevelPoint]) -> f64 {
 }
 
 fn data(points: &[LevelPoint]) -> Vec<(f64, f64)> {
-    let row = |p: &LevelPoint| (p.level, p.throughput_per_s);
-    points.iter().map(row).collect()
+    points.iter().map(|p| (p.level, p.throughput_per_s)).collect()
 }
 
 /// A fit as reported: parameters only where it is good.
@@ -311,12 +314,14 @@ fn fit_machine_repair(
     let x_max = data.iter().map(|d| d.1).fold(0.0, f64::max);
     let x_1 = data.iter().map(|&(n, x)| x / n).fold(0.0, f64::max);
     let start = [x_1.ln(), x_max.ln()];
-    let cost = |servers: u32, p: [f64; 2]| squares(&with_asymptotes(servers, p), data);
+    let cost = |servers: u32, p: [f64; 2]| -> f64 {
+        let model = with_asymptotes(servers, p);
+        data.iter().map(|&(n, x)| (model.throughput_per_s(n as u32) / x - 1.0).powi(2)).sum()
+    };
     let busy_at_most = x_max * (1.0 / x_1 - (1.0 - PAUSE_SHARE) * pause_s.unwrap_or(0.0));
     let pauses = pause_s.is_some_and(|pause_s| pause_s > 0.0);
-    let has_room = |n: &u32| !pauses || f64::from(*n) <= busy_at_most.max(1.0);
     let mut promising: Vec<(f64, u32)> = server_counts(busy_at_most)
-        .filter(has_room)
+        .filter(|servers| !pauses || f64::from(*servers) <= busy_at_most.max(1.0))
         .map(|servers| (cost(servers, start), servers))
         .collect();
     promising.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -337,12 +342,12 @@ fn fit_machine_repair(
     let rmse = |cost: f64| (cost / data.len() as f64).sqrt();
     let bends_sharply = asymptotes.rmse_percent / 100.0 < RIVAL_FACTOR * rmse(cost) + RIVAL_SHARE;
     let no_overhead = |pause_s| model.overhead_s - pause_s <= OVERHEAD_NONE * model.service_s;
-    let is_told = !bends_sharply || pause_s.is_some_and(no_overhead);
+    let is_determined = !bends_sharply || pause_s.is_some_and(no_overhead);
     let rival = |&(other, servers): &(f64, u32)| {
         let apart = (f64::from(servers) / f64::from(model.servers)).ln().abs();
         apart > SERVERS_APART && rmse(other) < RIVAL_FACTOR * rmse(cost) + RIVAL_SHARE
     };
-    if is_told && !promising.iter().any(rival) {
+    if is_determined && !promising.iter().any(rival) {
         parameters.extend([
             ("servers", f64::from(model.servers)),
             ("service_ns", 1e9 * model.service_s),
@@ -365,16 +370,11 @@ fn server_counts(knee: f64) -> impl Iterator<Item = u32> {
     let mut last = 0;
     (0..=SERVERS_TRIED).filter_map(move |i| {
         let spaced = most.powf(f64::from(i) / f64::from(SERVERS_TRIED)).round() as u32;
-        let all = i + 1;
-        let servers = if most <= f64::from(SERVERS_TRIED) { all } else { spaced.max(last + 1) };
+        let servers = if most <= f64::from(SERVERS_TRIED) { i + 1 } else { spaced.max(last + 1) };
         let wanted = f64::from(servers) <= most && servers > last;
         last = last.max(servers);
         wanted.then_some(servers)
     })
-}
-
-fn squares(model: &MachineRepair, data: &[(f64, f64)]) -> f64 {
-    data.iter().map(|&(n, x)| (model.throughput_per_s(n as u32) / x - 1.0).powi(2)).sum()
 }
 
 /// Limits of the simplex method.
@@ -382,7 +382,7 @@ const STEPS_MAX: usize = 120;
 const TOLERANCE: f64 = 1e-7;
 
 /// Simplex method of Nelder and Mead (The Computer Journal 7(4), 1965) in two dimensions. Minimises
-/// `f` from `start` with a first simplex of size `step`; gives the place and the value.
+/// `f` from `start` with a first simplex of size `step`; returns the place and the value.
 fn minimise(start: [f64; 2], step: f64, f: impl Fn([f64; 2]) -> f64) -> ([f64; 2], f64) {
     let corners = [start, [start[0] + step, start[1]], [start[0], start[1] + step]];
     let mut simplex = corners.map(|p| (p, f(p)));
@@ -498,8 +498,8 @@ mod tests {
             fit.and_then(|f| f.parameters.get("servers").copied())
         };
         for pause_s in [None, Some(0.01)] {
-            let told = servers(pause_s);
-            assert!(told.is_none_or(|n| n == 3.0), "{pause_s:?}: {told:?}");
+            let servers = servers(pause_s);
+            assert!(servers.is_none_or(|n| n == 3.0), "{pause_s:?}: {servers:?}");
         }
     }
 

@@ -36,18 +36,24 @@ pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> 
     let (closed, open) = split(past);
     let is_known = open.iter().any(|t| t.verdict == Verdict::Valid);
     let has_room = open.len() < TRIALS_MAX;
-    let pauses = closed.iter().filter(|t| has_pause(t)).count() >= PAUSES_MIN;
+    let has_pause = |t: &&TrialReport| {
+        let silences = t.slice().map_or(&[][..], |slice| &slice.silences);
+        silences.iter().any(|s| s.is_of_target() && !s.is_outage())
+    };
+    let pauses = closed.iter().filter(has_pause).count() >= PAUSES_MIN;
     if is_known || !has_room || !pauses {
         return None;
     }
     let per_s = match open.first() {
-        Some(made) => value(made.level),
+        Some(trial) => value(trial.level),
         None => {
             let at = |level: Level| {
-                let here = closed.iter().filter(|t| t.level == level);
-                mean(&here.map(|t| t.successes_per_s()).collect::<Vec<f64>>())
+                let trials = closed.iter().filter(|t| t.level == level);
+                mean(&trials.map(|t| t.successes_per_s()).collect::<Vec<f64>>())
             };
-            offered(closed.iter().map(|t| at(t.level)).fold(0.0, f64::max))
+            let most = closed.iter().map(|t| at(t.level)).fold(0.0, f64::max);
+            let per_s = OFFERED_SHARE * most;
+            if per_s >= WHOLE_FROM { per_s.floor() } else { per_s }
         }
     };
     let rate = Rate::from_f64(per_s)?;
@@ -59,8 +65,7 @@ pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> 
 /// The trial in open loop, if there is a usable one.
 pub(super) fn usable(past: &[TrialReport]) -> Option<&TrialReport> {
     let (_, open) = split(past);
-    let is_usable = |t: &&TrialReport| t.verdict == Verdict::Valid && !queue_grows(t);
-    open.iter().find(is_usable)
+    open.iter().find(|t| t.verdict == Verdict::Valid && !queue_grows(t))
 }
 
 /// Figures of both loops; `None` if one is unknown.
@@ -109,32 +114,15 @@ pub(super) fn hides(figures: &OpenLoopComparison) -> Option<Finding> {
                 ("rate_per_s", figures.rate_per_s),
                 ("percent_of_maximum", figures.percent_of_maximum),
             ],
-            "for response times of users who come on their own use knee sweep --axis rate, or knee \
-             run --rate",
+            CLOSED_LOOP_HIDES_PAUSES.step(),
         )
     })
-}
-
-/// Whether the target paused in a slice.
-fn has_pause(trial: &TrialReport) -> bool {
-    let silences = trial.slice().map_or(&[][..], |slice| &slice.silences);
-    silences.iter().any(|s| s.is_of_target() && !s.is_outage())
-}
-
-fn offered(most_per_s: f64) -> f64 {
-    let per_s = OFFERED_SHARE * most_per_s;
-    if per_s >= WHOLE_FROM { per_s.floor() } else { per_s }
 }
 
 /// The row of the closed loop to compare: that of the knee, otherwise that with the most
 /// throughput.
 fn compared(conclusion: &SweepConclusion) -> Option<&SweepLevel> {
-    let used = || {
-        let levels = conclusion.levels.iter();
-        levels.filter(|l| l.excluded_because.is_none())
-    };
-    let by_throughput =
-        |a: &&SweepLevel, b: &&SweepLevel| a.throughput_per_s.total_cmp(&b.throughput_per_s);
-    let at_knee = used().find(|l| l.is_knee);
-    at_knee.or_else(|| used().max_by(by_throughput))
+    let used = || conclusion.levels.iter().filter(|l| l.excluded_because.is_none());
+    let most = || used().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    used().find(|l| l.is_knee).or_else(most)
 }

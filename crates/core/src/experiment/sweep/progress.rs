@@ -10,7 +10,7 @@ use crate::trial::slice::Slice;
 use crate::words::{time, users, value};
 use knee_load::measure::error_share;
 use knee_load::rng;
-use knee_load::spec::{Level, TrialSpec};
+use knee_load::spec::TrialSpec;
 use knee_load::time::Nanos;
 
 /// Least number of rounds: fewer do not determine the spread between them.
@@ -20,10 +20,15 @@ const ROUNDS_MAX: usize = 40;
 /// Most rounds of a list, and the shortest slice of its longer trials.
 const LIST_ROUNDS_MAX: u64 = 20;
 const SLICE: Nanos = Nanos::from_millis(400);
-/// Slices are a multiple of this, so that they have whole bins of answers and slots of the series.
+/// Slices are a multiple of this, so that they have whole bins of answers and slots of the series …
 const GRAIN_NS: u64 = 40_000_000;
+/// … and those of at least 3.2 s of this, as their slots are longer.
+const LONG_GRAIN_NS: u64 = 8 * GRAIN_NS;
 /// Operations of each user in a slice, if time permits.
 const CYCLES: f64 = 30.0;
+/// Least length of a slice in operations of each user: users who began together complete together,
+/// and a shorter slice has all of that or nothing.
+const CYCLES_MIN: f64 = 1.2;
 /// The longest slice.
 const SLICE_MAX_S: f64 = 4.0;
 /// Share of the remaining budget for the first rounds, and of all of it for exploration: before the
@@ -82,7 +87,7 @@ impl LevelSample {
     fn of(spec: &SweepSpec, trial: &TrialReport) -> LevelSample {
         LevelSample {
             level: value(trial.level) as u32,
-            per_s: between_silences_per_s(trial),
+            per_s: between_silences_per_s(spec, trial),
             is_silent: trial.completed == 0,
             keeps_bounds: spec.bounds.iter().all(|b| b.holds(trial.into())),
         }
@@ -90,7 +95,7 @@ impl LevelSample {
 }
 
 /// Throughput of a slice between the silences of the target.
-fn between_silences_per_s(trial: &TrialReport) -> f64 {
+fn between_silences_per_s(spec: &SweepSpec, trial: &TrialReport) -> f64 {
     let silent_ns = trial.slice().map_or(0, |slice| {
         let window = [slice.begin_ns, slice.begin_ns + trial.duration_ns];
         let of_target = slice.silences.iter().filter(|s| s.is_of_target());
@@ -98,7 +103,7 @@ fn between_silences_per_s(trial: &TrialReport) -> f64 {
         of_target.map(|s| common(s.begin_ns, s.end_ns)).sum()
     });
     let share = silent_ns as f64 / trial.duration_ns.max(1) as f64;
-    trial.successes_per_s() / (1.0 - share.min(SILENT_MAX))
+    rows::served_per_s(trial, spec.pause_s()) / (1.0 - share.min(SILENT_MAX))
 }
 
 /// Whether a slice has to be repeated: an outage hit it, or its generator or host was disturbed.
@@ -156,32 +161,31 @@ pub(super) fn next(
     if let Some(why) = stays_away(past) {
         return NextTrial::Doomed(why);
     }
-    let course = SweepProgress::of(spec, plan, past);
-    if let Some(level) = course.exploring {
-        return NextTrial::Run(Box::new(course.explore(spec, level, past)));
+    let progress = SweepProgress::of(spec, plan, past);
+    if let Some(level) = progress.exploring {
+        return NextTrial::Run(Box::new(progress.explore(spec, level, past)));
     }
-    if course.levels.is_empty() {
-        return NextTrial::Doomed(hopeless(past));
+    if progress.levels.is_empty() {
+        let share = past.first().map_or(0.0, |t| error_share(&t.outcomes));
+        return NextTrial::Doomed(format!(
+            "with {} already {:.0} % of the operations failed",
+            users(1.0),
+            100.0 * share
+        ));
     }
-    let Some(&(level, _)) = course.queue.first() else {
+    let Some(&(level, _)) = progress.queue.first() else {
         return NextTrial::Converged;
     };
     let is_over = *plan == LevelPlan::Auto && elapsed_s(past) > spec.budget.as_secs_f64();
-    if is_over || course.is_between && course.is_enough(spec, plan, past) {
+    if is_over || progress.is_between && progress.is_enough(spec, plan, past) {
         return NextTrial::Converged;
     }
-    let [warmup, duration] = course.times(spec, plan, past, level);
+    let [warmup, duration] = progress.times(spec, plan, past, level);
     NextTrial::Run(Box::new(spec.slice(level, past.len(), warmup, duration)))
 }
 
-/// Reason to stop: not even one user is served.
-fn hopeless(past: &[TrialReport]) -> String {
-    let share = past.first().map_or(0.0, |t| error_share(&t.outcomes));
-    format!("with {} already {:.0} % of the operations failed", users(1.0), 100.0 * share)
-}
-
 /// The levels in the random order of a round.
-fn order(spec: &SweepSpec, levels: &[u32], round: usize) -> Vec<u32> {
+fn shuffled(spec: &SweepSpec, levels: &[u32], round: usize) -> Vec<u32> {
     let mut rng = rng::stream(spec.base.seed, rng::ORDER + round as u64);
     let mut order = levels.to_vec();
     rng::shuffle(&mut order, &mut rng);
@@ -202,22 +206,22 @@ impl SweepProgress {
         plan: &LevelPlan<u32>,
         past: &[TrialReport],
     ) -> SweepProgress {
-        let mut course = SweepProgress::default();
+        let mut progress = SweepProgress::default();
         match plan {
             LevelPlan::List(list) => {
-                course.seen = past.iter().map(|t| LevelSample::of(spec, t)).collect();
-                course.levels = list.clone();
-                course.levels.sort_unstable();
-                course.levels.dedup();
-                course.visit(spec, past, usize::MAX);
+                progress.seen = past.iter().map(|t| LevelSample::of(spec, t)).collect();
+                progress.levels = list.clone();
+                progress.levels.sort_unstable();
+                progress.levels.dedup();
+                progress.visit(spec, past, usize::MAX);
             }
-            LevelPlan::Auto => course.find(spec, past),
+            LevelPlan::Auto => progress.explore_then_visit(spec, past),
         }
-        course
+        progress
     }
 
     /// Exploration, then rounds; both once more if throughput still rises after two rounds.
-    fn find(&mut self, spec: &SweepSpec, past: &[TrialReport]) {
+    fn explore_then_visit(&mut self, spec: &SweepSpec, past: &[TrialReport]) {
         let mut climb: Vec<LevelSample> = Vec::new();
         for is_last in [false, true] {
             let most_s = EXPLORE_SHARE[usize::from(is_last)] * spec.budget.as_secs_f64();
@@ -267,7 +271,7 @@ impl SweepProgress {
     fn visit(&mut self, spec: &SweepSpec, past: &[TrialReport], rounds: usize) -> bool {
         while self.rounds_done < rounds && !self.levels.is_empty() {
             let number = self.rounds_before + self.rounds_done;
-            let order = order(spec, &self.levels, number);
+            let order = shuffled(spec, &self.levels, number);
             self.queue = order.into_iter().map(|level| (level, number as u32 + 1)).collect();
             self.is_between = self.rounds.len() == past.len();
             if !self.follow(past) {
@@ -309,18 +313,18 @@ impl SweepProgress {
         }
         let before_s = elapsed_s(&past[..self.begin]);
         let now_s = elapsed_s(past);
-        let of_level = |&level: &u32| {
+        let slice_s = |&level: &u32| {
             let [warmup, duration] = self.times(spec, plan, past, level);
             (warmup + duration).as_secs_f64() + self.cycle_s(level)
         };
         let round_s = match self.rounds_done {
-            0 => self.levels.iter().map(of_level).sum(),
+            0 => self.levels.iter().map(slice_s).sum(),
             n => (now_s - before_s) / n as f64,
         };
-        let is_known = || Inference::of(spec, past, &self.rounds).is_precise(spec);
         now_s + round_s > spec.budget.as_secs_f64()
             || rounds >= ROUNDS_MAX
-            || self.rounds_done >= ROUNDS_MIN && is_known()
+            || self.rounds_done >= ROUNDS_MIN
+                && Inference::of(spec, past, &self.rounds).is_precise(spec)
     }
 
     fn explore(&self, spec: &SweepSpec, level: u32, past: &[TrialReport]) -> TrialSpec {
@@ -329,7 +333,7 @@ impl SweepProgress {
         let most_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
         let share_s = EXPLORE_SLICE_SHARE * spec.budget.as_secs_f64();
         let duration = wanted_s.min(most_s.max(10.0 * cycle_s)).min(share_s.max(2.0 * cycle_s));
-        let duration = grains(duration.max(SLICE_MIN_S));
+        let duration = rounded_to_grain(duration.max(SLICE_MIN_S));
         let warmup = if past.is_empty() { spec.base.warmup } else { self.warmup(spec, level) };
         spec.slice(level, past.len(), warmup, duration)
     }
@@ -342,27 +346,27 @@ impl SweepProgress {
         past: &[TrialReport],
         level: u32,
     ) -> [Nanos; 2] {
-        let warmup_of = |level: u32| self.warmup(spec, level);
         if let LevelPlan::List(_) = plan {
-            let duration = Nanos(spec.base.duration.0 / list_rounds(spec) as u64);
-            let warmup = if past.is_empty() { spec.base.warmup } else { warmup_of(level) };
-            return [warmup, grains(duration.as_secs_f64())];
+            let duration_s = spec.base.duration.as_secs_f64() / list_rounds(spec) as f64;
+            let warmup = if past.is_empty() { spec.base.warmup } else { self.warmup(spec, level) };
+            return [warmup, rounded_to_grain(duration_s.max(CYCLES_MIN * self.cycle_s(level)))];
         }
         let room_s = spec.budget.as_secs_f64() - elapsed_s(&past[..self.begin]);
         let room_s = room_s * BUDGET_SHARE / ROUNDS_MIN as f64;
-        let beside = |level: u32| warmup_of(level).as_secs_f64() + OVERHEAD_S;
-        let all = || self.levels.iter().copied();
-        let beside_s: f64 = all().map(beside).sum();
+        let beside = |level: u32| self.warmup(spec, level).as_secs_f64() + OVERHEAD_S;
+        let levels = || self.levels.iter().copied();
+        let beside_s: f64 = levels().map(beside).sum();
         let fair_s = (room_s - beside_s) / self.levels.len() as f64;
         let full_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
-        let least_s = |level: u32| full_s.min(fair_s.max(SLICE_MIN_S).max(self.cycle_s(level)));
+        let least_s =
+            |level: u32| full_s.min(fair_s.max(SLICE_MIN_S)).max(CYCLES_MIN * self.cycle_s(level));
         let wanted_s =
             |level: u32| least_s(level).max((CYCLES * self.cycle_s(level)).min(SLICE_MAX_S));
-        let beyond_s: f64 = all().map(|l| wanted_s(l) - least_s(l)).sum();
-        let left_s = (room_s - beside_s - all().map(least_s).sum::<f64>()).max(0.0);
+        let beyond_s: f64 = levels().map(|l| wanted_s(l) - least_s(l)).sum();
+        let left_s = (room_s - beside_s - levels().map(least_s).sum::<f64>()).max(0.0);
         let share = (left_s / beyond_s.max(1e-9)).min(1.0);
         let duration_s = least_s(level) + (wanted_s(level) - least_s(level)) * share;
-        [warmup_of(level), grains(duration_s)]
+        [self.warmup(spec, level), rounded_to_grain(duration_s)]
     }
 
     fn warmup(&self, spec: &SweepSpec, level: u32) -> Nanos {
@@ -383,9 +387,11 @@ impl SweepProgress {
     }
 }
 
-fn grains(seconds: f64) -> Nanos {
+/// Rounds a length to whole grains.
+fn rounded_to_grain(seconds: f64) -> Nanos {
     let ns = (seconds * 1e9) as u64;
-    Nanos((ns + GRAIN_NS / 4) / GRAIN_NS * GRAIN_NS).max(Nanos(GRAIN_NS))
+    let grain_ns = if ns < 10 * LONG_GRAIN_NS { GRAIN_NS } else { LONG_GRAIN_NS };
+    Nanos((ns + grain_ns / 4) / grain_ns * grain_ns).max(Nanos(GRAIN_NS))
 }
 
 /// Rounds into which the time per level of a list is divided.
@@ -439,14 +445,14 @@ fn next_level(climb: &[LevelSample], vusers_max: u32) -> Option<u32> {
 /// The highest level, if its throughput is clearly above that of those well below it.
 fn still_rises(levels: &[u32], seen: &[LevelSample]) -> Option<LevelSample> {
     let middle = |level: u32| {
-        let here = seen.iter().filter(|s| s.level == level);
-        knee_load::stats::rounds::median(here.map(|s| s.per_s))
+        let at_level = seen.iter().filter(|s| s.level == level);
+        knee_load::stats::rounds::median(at_level.map(|s| s.per_s))
     };
     let top = *levels.last()?;
     let below = levels.iter().filter(|&&l| f64::from(top) >= 1.4 * f64::from(l));
     let most_below = below.map(|&l| middle(l)).fold(0.0, f64::max);
-    let of_top = seen.iter().find(|s| s.level == top)?;
-    (middle(top) > 1.08 * most_below).then_some(LevelSample { per_s: middle(top), ..*of_top })
+    let sample = seen.iter().find(|s| s.level == top)?;
+    (middle(top) > 1.08 * most_below).then_some(LevelSample { per_s: middle(top), ..*sample })
 }
 
 /// Levels of a round: the lowest, those around the bend, the first with nearly the maximum, twice
@@ -455,25 +461,24 @@ fn choose(seen: &[LevelSample], spec: &SweepSpec, most_levels: usize) -> Vec<u32
     let mut levels: Vec<u32> = seen.iter().map(|s| s.level).collect();
     levels.sort_unstable();
     levels.dedup();
-    let of = |level: u32| {
-        let here = seen.iter().filter(|s| s.level == level);
-        knee_load::stats::rounds::median(here.filter(|s| s.per_s > 0.0).map(|s| s.per_s))
+    let median_per_s = |level: u32| {
+        let at_level = seen.iter().filter(|s| s.level == level);
+        knee_load::stats::rounds::median(at_level.filter(|s| s.per_s > 0.0).map(|s| s.per_s))
     };
-    let most = levels.iter().map(|&l| of(l)).fold(0.0, f64::max);
-    let Some(&lowest) = levels.iter().find(|&&l| of(l) > 0.0) else {
+    let most = levels.iter().map(|&l| median_per_s(l)).fold(0.0, f64::max);
+    let Some(&lowest) = levels.iter().find(|&&l| median_per_s(l) > 0.0) else {
         return Vec::new();
     };
-    let bend = most * f64::from(lowest) / of(lowest);
-    let full = levels.iter().copied().find(|&l| of(l) >= 0.97 * most);
+    let bend = most * f64::from(lowest) / median_per_s(lowest);
+    let full = levels.iter().copied().find(|&l| median_per_s(l) >= 0.97 * most);
     let full = f64::from(full.unwrap_or(lowest));
     let top = f64::from(levels.last().copied().unwrap_or(lowest));
     // The most informative first.
     let mut wanted = vec![f64::from(lowest), full, 2.0 * full, bend];
-    if of(top as u32) < 0.9 * most {
+    if median_per_s(top as u32) < 0.9 * most {
         wanted.push(top);
     }
-    let bounded = |s: &&LevelSample| !s.keeps_bounds;
-    if let Some(outside) = seen.iter().filter(bounded).map(|s| s.level).min() {
+    if let Some(outside) = seen.iter().filter(|s| !s.keeps_bounds).map(|s| s.level).min() {
         let within = levels.iter().rfind(|&&l| l < outside);
         let within = within.map_or(1.0, |&l| f64::from(l));
         wanted.push((within * f64::from(outside)).sqrt().floor());
@@ -490,12 +495,4 @@ fn choose(seen: &[LevelSample], spec: &SweepSpec, most_levels: usize) -> Vec<u32
     }
     chosen.sort_unstable();
     chosen
-}
-
-/// The users of a slice's level.
-pub(super) fn users_of(level: Level) -> u32 {
-    match level {
-        Level::Vusers(n) => n,
-        _ => 0,
-    }
 }

@@ -20,7 +20,7 @@ const RANGE_PER_S: [f64; 2] = [0.1, 1e8];
 /// Least ratio to an undecided rate.
 const NEAR_UNKNOWN: f64 = 1.5;
 /// Shares of the throughput of an overloaded target, about its capacity, that are tried first.
-const OF_CAPACITY: [f64; 6] = [0.98, 1.02, 0.95, 1.06, 0.9, 1.15];
+const CAPACITY_SHARES: [f64; 6] = [0.98, 1.02, 0.95, 1.06, 0.9, 1.15];
 /// Least distance to a measured rate, as a share.
 const APART: f64 = 0.012;
 /// Largest factor by which a trial with few operations is lengthened.
@@ -63,20 +63,20 @@ pub(super) fn next(
         LevelPlan::Auto => RateSearch { spec, trials: RateTrials::of(past) }.next(),
     };
     match trial {
-        Some((per_s, length)) => run(spec, past, per_s, length),
+        Some((per_s, length)) => offer(spec, past, per_s, length),
         None => NextTrial::Converged,
     }
 }
 
 /// The next rate of a list. One with an invalid trial is measured once more.
 fn listed(rates: &[Rate], past: &[TrialReport]) -> Option<f64> {
-    let (mut made, mut is_again) = (0, false);
+    let (mut measured, mut is_again) = (0, false);
     for trial in past {
-        made += usize::from(!is_again);
+        measured += usize::from(!is_again);
         is_again = !is_again && trial.verdict == Verdict::Invalid;
     }
     let again = past.last().filter(|_| is_again).map(|t| value(t.level));
-    again.or_else(|| Some(rates.get(made)?.per_s()))
+    again.or_else(|| Some(rates.get(measured)?.per_s()))
 }
 
 /// Length of a trial at this rate, lengthened for few operations.
@@ -102,7 +102,12 @@ pub(super) fn beside(spec: &SweepSpec, rate: Rate, number: usize) -> TrialSpec {
     spec.rate_trial(rate, number, length)
 }
 
-fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, length: Nanos) -> NextTrial<TrialSpec> {
+fn offer(
+    spec: &SweepSpec,
+    past: &[TrialReport],
+    per_s: f64,
+    length: Nanos,
+) -> NextTrial<TrialSpec> {
     let Some(rate) = Rate::from_f64(per_s) else {
         return NextTrial::Doomed(format!("a rate of {per_s}/s cannot be offered"));
     };
@@ -124,13 +129,13 @@ impl RateSearch<'_> {
     /// those the highest rate.
     fn next(&self) -> Option<(f64, Nanos)> {
         let goals = Goal::all(&self.spec.bounds);
-        let wanted = goals.into_iter().filter_map(|goal| self.of_goal(goal));
+        let wanted = goals.into_iter().filter_map(|goal| self.next_for_goal(goal));
         wanted.min_by(|a, b| a.1.cmp(&b.1).then(b.0.total_cmp(&a.0)))
     }
 
-    fn of_goal(&self, goal: Goal) -> Option<(f64, Nanos)> {
+    fn next_for_goal(&self, goal: Goal) -> Option<(f64, Nanos)> {
         [SHORT, LONG].into_iter().find_map(|stage| {
-            let rate = self.of_stage(goal, stage)?;
+            let rate = self.next_for_stage(goal, stage)?;
             // A long trial may decide where a short one did not.
             let is_again = self.trials.at(rate).next().is_some();
             let stage = if is_again { LONG } else { stage };
@@ -138,7 +143,7 @@ impl RateSearch<'_> {
         })
     }
 
-    fn of_stage(&self, goal: Goal, stage: SearchStage) -> Option<f64> {
+    fn next_for_stage(&self, goal: Goal, stage: SearchStage) -> Option<f64> {
         let limit = self.limit(goal, stage);
         let is_open = |rate: &f64| {
             self.verdict(goal, *rate, stage).is_none()
@@ -152,28 +157,26 @@ impl RateSearch<'_> {
         if stage == LONG && earlier.within.or(earlier.outside).is_none() {
             return None;
         }
-        let begun = limit.unknown.iter().copied();
-        let begun = begun.filter(|r| self.tries(goal, *r, stage) > 0);
-        let found = [earlier.within, earlier.outside].into_iter().flatten();
-        found.chain(begun).find(is_open).or_else(|| self.toward(&limit, stage.near))
+        let begun = limit.unknown.iter().copied().filter(|r| self.tries(goal, *r, stage) > 0);
+        let unconfirmed = [earlier.within, earlier.outside].into_iter().flatten();
+        unconfirmed.chain(begun).find(is_open).or_else(|| self.toward(&limit, stage.near))
     }
 
     fn limit(&self, goal: Goal, stage: SearchStage) -> GoalLimit {
-        self.trials.limit(goal, |rate| self.target(goal, rate, stage))
+        self.trials.limit(goal, |rate| self.demand(goal, rate, stage))
     }
 
     fn verdict(&self, goal: Goal, rate: f64, stage: SearchStage) -> Option<bool> {
-        self.trials.verdict(goal, rate, self.target(goal, rate, stage))
+        self.trials.verdict(goal, rate, self.demand(goal, rate, stage))
     }
 
     /// Trials of this rate that are long enough for the stage.
     fn tries(&self, goal: Goal, rate: f64, stage: SearchStage) -> usize {
-        let least = 0.95 * self.target(goal, rate, stage).trial_s;
-        let here = self.trials.at(rate);
-        here.filter(|t| t.duration_ns as f64 / 1e9 >= least).count()
+        let least = 0.95 * self.demand(goal, rate, stage).trial_s;
+        self.trials.at(rate).filter(|t| t.duration_ns as f64 / 1e9 >= least).count()
     }
 
-    fn target(&self, goal: Goal, rate: f64, stage: SearchStage) -> TrialDemand {
+    fn demand(&self, goal: Goal, rate: f64, stage: SearchStage) -> TrialDemand {
         let trial_s = length(self.spec, goal, rate, stage).as_secs_f64();
         TrialDemand { trial_s, sum_s: stage.trials * trial_s }
     }
@@ -198,7 +201,7 @@ impl RateSearch<'_> {
                 let from = unknown.last().and_then(|u| self.middle(*u, outside, NEAR_UNKNOWN));
                 let lowest = unknown.first().copied().unwrap_or(outside);
                 let lower = rounded(lowest / STEP);
-                let served = limit.capacity_per_s.map(|c| rounded(OF_CAPACITY[0] * c));
+                let served = limit.capacity_per_s.map(|c| rounded(CAPACITY_SHARES[0] * c));
                 let guess = served.filter(|&r| r >= least && r < lowest && self.is_apart(r));
                 from.or(guess).or_else(|| Some(lower).filter(|&r| r >= least && self.is_apart(r)))
             }
@@ -213,8 +216,7 @@ impl RateSearch<'_> {
             return None;
         }
         let inside = |r: &f64| *r > within && *r < outside && self.is_apart(*r);
-        let guesses = limit.capacity_per_s;
-        let guesses = guesses.map(|c| OF_CAPACITY.map(|share| rounded(c * share)));
+        let guesses = limit.capacity_per_s.map(|c| CAPACITY_SHARES.map(|share| rounded(c * share)));
         let guess = guesses.into_iter().flatten().find(inside);
         guess.or_else(|| {
             let mut tried = vec![within];

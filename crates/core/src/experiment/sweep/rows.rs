@@ -1,12 +1,13 @@
-//! The rows of a sweep as reported: levels with their marks, slices with what was amiss in them, and
-//! the host's speed.
+//! The rows of a sweep as reported: levels and slices with their marks, and the host's speed.
 
 use super::silences::STALLED;
-use crate::experiment::sweep::findings::AxisKind;
+use crate::experiment::sweep::axis::AxisKind;
 use crate::experiment::sweep::knee::{fails, outlasts};
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel, SweepSlice};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::silence::Silence;
+use crate::words::value;
 use knee_load::measure::error_share;
 use knee_load::spec::Level;
 use knee_load::stats::rounds::median;
@@ -86,9 +87,29 @@ fn excluded_because(p: &LevelPoint, used: &[LevelPoint]) -> Option<String> {
     Some(reason.to_owned())
 }
 
+/// Throughput of a slice. If most operations take longer than the slice, it is computed from the
+/// mean response time and the pause of the users, unless the target was silent.
+pub(super) fn served_per_s(trial: &TrialReport, pause_s: Option<f64>) -> f64 {
+    let is_silent = trial.slice().is_some_and(|s| s.silences.iter().any(Silence::is_of_target));
+    let shows_all = is_silent || trial.sessions().is_some();
+    let times = &trial.response_time_ns;
+    let outlasts = !shows_all && times.p50.is_some_and(|ns| ns > trial.duration_ns);
+    match times.mean.filter(|_| outlasts) {
+        Some(ns) => {
+            let cycle_s = ns as f64 / 1e9 + pause_s.unwrap_or(0.0);
+            value(trial.level) / cycle_s * trial.outcomes.good_share()
+        }
+        None => trial.successes_per_s(),
+    }
+}
+
 /// Trials as slices of these rounds, in the order in which they were measured. Round 0 explored.
-pub(super) fn slices(past: &[TrialReport], rounds: &[u32]) -> Vec<SweepSlice> {
-    let of = |(trial, &round): (&TrialReport, &u32)| {
+pub(super) fn slices(
+    past: &[TrialReport],
+    rounds: &[u32],
+    pause_s: Option<f64>,
+) -> Vec<SweepSlice> {
+    let row = |(trial, &round): (&TrialReport, &u32)| {
         let times = &trial.response_time_ns;
         let same = past.iter().filter(|t| t.level == trial.level);
         let usual_failures = median(same.map(|t| error_share(&t.outcomes)));
@@ -106,7 +127,7 @@ pub(super) fn slices(past: &[TrialReport], rounds: &[u32]) -> Vec<SweepSlice> {
             load_begin_ns: slice.map(|slice| slice.load_begin_ns),
             end_ns: slice.map(|slice| slice.end_ns),
             duration_ns: Some(trial.duration_ns),
-            throughput_per_s: trial.successes_per_s(),
+            throughput_per_s: served_per_s(trial, pause_s),
             mean_ns: times.mean,
             p90_ns: times.p90,
             errors: trial.outcomes.errors(),
@@ -119,7 +140,7 @@ pub(super) fn slices(past: &[TrialReport], rounds: &[u32]) -> Vec<SweepSlice> {
             marks: marks.chain(disturbances(trial)).map(str::to_owned).collect(),
         }
     };
-    let mut slices: Vec<SweepSlice> = past.iter().zip(rounds).map(of).collect();
+    let mut slices: Vec<SweepSlice> = past.iter().zip(rounds).map(row).collect();
     let speeds = host_speeds(&slices);
     for ((slice, speed), trial) in slices.iter_mut().zip(speeds).zip(past) {
         slice.host_speed = speed;
@@ -138,8 +159,8 @@ const STOLEN: &str = "stolen";
 const WAITED: &str = "waited";
 const SLOW_HOST: &str = "slow_host";
 
-/// Evidence that the generator or its host was disturbed in a trial, as marks. What a slice
-/// measured of the target is none.
+/// Marks of a trial whose generator or host was disturbed. What a slice measured of the target is
+/// no such mark.
 pub(super) fn disturbances(trial: &TrialReport) -> impl Iterator<Item = &'static str> {
     let generator = &trial.generator;
     let stall_ns = trial.offered.stall_ns_max;
@@ -167,22 +188,22 @@ pub(super) fn is_disturbed(slice: &SweepSlice) -> bool {
 /// Speed of the host in each slice: the median processor time per operation of the level, divided
 /// by that of the slice.
 fn host_speeds(slices: &[SweepSlice]) -> Vec<Option<f64>> {
-    let measured = || slices.iter().filter(|s| s.round > 0);
     let usual = |level: Level| {
-        median(measured().filter(|s| s.level == level).filter_map(|s| s.cpu_us_per_op))
+        let at_level = slices.iter().filter(|s| s.round > 0 && s.level == level);
+        median(at_level.filter_map(|s| s.cpu_us_per_op))
     };
-    let of = |s: &SweepSlice| Some(usual(s.level) / s.cpu_us_per_op?);
-    slices.iter().map(|s| of(s).filter(|speed| s.round > 0 && *speed > 0.0)).collect()
+    let speed = |s: &SweepSlice| Some(usual(s.level) / s.cpu_us_per_op?);
+    slices.iter().map(|s| speed(s).filter(|speed| s.round > 0 && *speed > 0.0)).collect()
 }
 
 /// Speed of the host by round; 1 is the median.
 pub(super) fn speed_by_round(slices: &[SweepSlice]) -> Vec<f64> {
     let last = slices.iter().map(|s| s.round).max().unwrap_or(0);
-    let of = |round: u32| {
-        let here = slices.iter().filter(|s| s.round == round);
-        median(here.filter_map(|s| s.host_speed))
+    let speed = |round: u32| {
+        let in_round = slices.iter().filter(|s| s.round == round);
+        median(in_round.filter_map(|s| s.host_speed))
     };
-    let speeds: Vec<f64> = (1..=last).map(of).collect();
+    let speeds: Vec<f64> = (1..=last).map(speed).collect();
     let is_known = !speeds.is_empty() && speeds.iter().all(|s| *s > 0.0);
     if is_known { speeds } else { Vec::new() }
 }

@@ -9,6 +9,7 @@ use knee_load::time::Nanos;
 
 /// Longest time between two slices of one silence.
 const BETWEEN_SLICES: Nanos = Nanos::from_secs(1);
+
 /// Silences of the target and of the generator, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SweepSilences {
@@ -29,27 +30,32 @@ impl SweepSilences {
                 levels.push(trial.level);
             }
         }
-        let of_level = |level: &Level| -> Vec<&Slice> {
-            let here = past.iter().filter(|t| t.level == *level);
-            here.filter_map(TrialReport::slice).collect()
+        let level_slices = |level: &Level| -> Vec<&Slice> {
+            past.iter().filter(|t| t.level == *level).filter_map(TrialReport::slice).collect()
         };
-        let slices: Vec<Vec<&Slice>> = levels.iter().map(of_level).collect();
+        let slices: Vec<Vec<&Slice>> = levels.iter().map(level_slices).collect();
         let judged = Slice::silences_of_levels(&slices);
         // Slices of tests have no records, but silences.
         #[cfg(test)]
-        let judged = tests::with_own(judged, &slices);
-        let mut all: Vec<Silence> = judged.into_iter().flatten().flatten().collect();
-        all.sort_by_key(|silence| silence.begin_ns);
-        let mut found = SweepSilences::default();
-        for silence in joined(all, BETWEEN_SLICES) {
+        let judged: Vec<Vec<Vec<Silence>>> = if judged.iter().flatten().all(Vec::is_empty) {
+            let recorded = |level: &Vec<&Slice>| level.iter().map(|s| s.silences.clone()).collect();
+            slices.iter().map(recorded).collect()
+        } else {
+            judged
+        };
+        let mut in_order: Vec<Silence> = judged.into_iter().flatten().flatten().collect();
+        in_order.sort_by_key(|silence| silence.begin_ns);
+        let mut silences = SweepSilences::default();
+        for silence in joined(in_order, BETWEEN_SLICES) {
             let ends = [silence.begin_ns, silence.end_ns];
             if silence.of_generator {
-                found.stalls.push(ends);
+                silences.stalls.push(ends);
             } else if silence.is_of_target() && silence.is_outage() {
-                let hit = past.iter().filter(|t| t.slice().is_some_and(|s| overlaps(s, ends)));
+                let is_hit = |s: &Slice| ends[0] < s.end_ns && s.load_begin_ns < ends[1];
+                let hit = past.iter().filter(|t| t.slice().is_some_and(is_hit));
                 let mut levels: Vec<Level> = hit.map(|t| t.level).collect();
                 levels.dedup();
-                found.outages.push(SweepOutage {
+                silences.outages.push(SweepOutage {
                     begin_ns: Some(ends[0]),
                     end_ns: Some(ends[1]),
                     round: 0,
@@ -57,25 +63,25 @@ impl SweepSilences {
                     failures: silence.failures,
                 });
             } else if silence.is_of_target() {
-                found.pauses.push(silence);
+                silences.pauses.push(silence);
             }
         }
-        found
+        silences
     }
 
-    /// The silences that slices of a report or of a table tell. An outage without times is one for
-    /// each run of slices.
+    /// The silences that slices of a report or of a table state. Successive slices with an outage
+    /// without times are one outage.
     pub(super) fn of_slices(slices: &[SweepSlice]) -> SweepSilences {
-        let mut found = SweepSilences::default();
+        let mut silences = SweepSilences::default();
         let pauses = slices.iter().flat_map(|slice| &slice.pauses_ns);
-        found.pauses = pauses
+        silences.pauses = pauses
             .map(|&[begin_ns, end_ns]| Silence { begin_ns, end_ns, ..Silence::default() })
             .collect();
-        found.pauses.dedup();
+        silences.pauses.dedup();
         for (i, slice) in slices.iter().enumerate().filter(|(_, slice)| slice.has_mark(OUTAGE)) {
             let [begin_ns, end_ns] = [0, 1].map(|end| slice.outage_ns.map(|ends| ends[end]));
             let is_next = i > 0 && slices[i - 1].has_mark(OUTAGE);
-            match found.outages.last_mut().filter(|_| is_next) {
+            match silences.outages.last_mut().filter(|_| is_next) {
                 Some(last) => {
                     last.end_ns = end_ns.max(last.end_ns);
                     last.failures += slice.errors;
@@ -83,7 +89,7 @@ impl SweepSilences {
                         last.levels.push(slice.level);
                     }
                 }
-                None => found.outages.push(SweepOutage {
+                None => silences.outages.push(SweepOutage {
                     begin_ns,
                     end_ns,
                     round: slice.round,
@@ -92,12 +98,12 @@ impl SweepSilences {
                 }),
             }
         }
-        found
+        silences
     }
 
     /// Marks the slices that were hit, and gives outages their rounds.
     pub(super) fn mark(&mut self, slices: &mut [SweepSlice]) {
-        let outages: Vec<[u64; 2]> = self.outages.iter().filter_map(ends_of).collect();
+        let outages: Vec<[u64; 2]> = self.outages.iter().filter_map(outage_span).collect();
         let pauses: Vec<[u64; 2]> = self.pauses.iter().map(|p| [p.begin_ns, p.end_ns]).collect();
         for slice in slices.iter_mut() {
             let Some(span) = slice.load_begin_ns.zip(slice.end_ns).map(|(a, b)| [a, b]) else {
@@ -117,13 +123,13 @@ impl SweepSilences {
         }
         for outage in &mut self.outages {
             let hit =
-                slices.iter().find(|s| s.outage_ns.is_some() && s.outage_ns == ends_of(outage));
+                slices.iter().find(|s| s.outage_ns.is_some() && s.outage_ns == outage_span(outage));
             outage.round = hit.map_or(outage.round, |slice| slice.round);
         }
     }
 }
 
-fn ends_of(outage: &SweepOutage) -> Option<[u64; 2]> {
+fn outage_span(outage: &SweepOutage) -> Option<[u64; 2]> {
     outage.begin_ns.zip(outage.end_ns).map(|(a, b)| [a, b])
 }
 
@@ -132,13 +138,9 @@ pub(super) const OUTAGE: &str = "outage";
 pub(super) const PAUSED: &str = "paused";
 pub(super) const STALLED: &str = "stalled";
 
-fn overlaps(slice: &Slice, [begin, end]: [u64; 2]) -> bool {
-    begin < slice.end_ns && slice.load_begin_ns < end
-}
-
-/// Those of these times that overlap this one.
-fn hits(all: &[[u64; 2]], [begin, end]: [u64; 2]) -> impl Iterator<Item = [u64; 2]> + '_ {
-    all.iter().copied().filter(move |t| t[0] < end && begin < t[1])
+/// The spans that overlap the span from `begin` to `end`.
+fn hits(spans: &[[u64; 2]], [begin, end]: [u64; 2]) -> impl Iterator<Item = [u64; 2]> + '_ {
+    spans.iter().copied().filter(move |t| t[0] < end && begin < t[1])
 }
 
 /// Seconds that two times have in common.
@@ -146,7 +148,7 @@ fn common_s(a: [u64; 2], b: [u64; 2]) -> f64 {
     a[1].min(b[1]).saturating_sub(a[0].max(b[0])) as f64 / 1e9
 }
 
-/// What of a slice is between the silences of the target.
+/// Part of a slice between the silences of the target.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FreeTime {
     /// Good responses in it.
@@ -161,9 +163,9 @@ pub(super) struct FreeTime {
 }
 
 impl FreeTime {
-    /// Of a slice with its place on the timeline, if it has one, given the load of the next one and
-    /// the usual throughput at its level. Where users catch up after a pause, throughput is that of
-    /// the whole time.
+    /// Computes it from a slice, its place on the timeline if it has one, the begin of the next
+    /// slice's load and the usual throughput at its level. Where users catch up after a pause,
+    /// throughput is that of the whole time.
     pub(super) fn of(
         slice: &SweepSlice,
         place: Option<&Slice>,
@@ -181,6 +183,10 @@ impl FreeTime {
         let (Some((begin, end)), Some(length_ns)) = (span, slice.duration_ns) else { return free };
         let pauses = if catches_up { &[][..] } else { &slice.pauses_ns[..] };
         let mut silences: Vec<[u64; 2]> = pauses.iter().copied().chain(slice.outage_ns).collect();
+        // While a worker of the generator is stalled the target waits for it.
+        let stalls = place.filter(|_| !catches_up).into_iter().flat_map(Slice::stalls);
+        let window = slice.begin_ns.map(|begin| [begin, begin + length_ns]);
+        silences.extend(stalls.filter(|&s| window.is_some_and(|w| s[0] < w[1] && w[0] < s[1])));
         silences.sort_unstable();
         // Up to the next response the target worked on it.
         let paused_s = |pause: [u64; 2], time: [u64; 2]| {
@@ -211,18 +217,3 @@ impl FreeTime {
 
 /// Least share of a slice that is free for its throughput to count.
 const ENOUGH: f64 = 0.2;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The silences of slices that have no records.
-    pub(super) fn with_own(
-        judged: Vec<Vec<Vec<Silence>>>,
-        slices: &[Vec<&Slice>],
-    ) -> Vec<Vec<Vec<Silence>>> {
-        let is_none = judged.iter().flatten().all(Vec::is_empty);
-        let own = |level: &Vec<&Slice>| level.iter().map(|s| s.silences.clone()).collect();
-        if is_none { slices.iter().map(own).collect() } else { judged }
-    }
-}

@@ -142,16 +142,16 @@ impl Bound {
     }
 
     /// The times that it is about; `None` where there are none.
-    fn times<'a>(&self, of_level: BoundedFigures<'a>) -> Option<&'a TimesReport> {
+    fn times<'a>(&self, figures: BoundedFigures<'a>) -> Option<&'a TimesReport> {
         let Bound::Time { of, .. } = self else {
             return None;
         };
-        of.of(of_level.response, of_level.messages).filter(|times| times.count > 0)
+        of.of(figures.response, figures.messages).filter(|times| times.count > 0)
     }
 
     /// The figure and its 95 % confidence interval, in nanoseconds, where the observations suffice.
-    pub(super) fn figure(&self, of_level: BoundedFigures<'_>) -> (Option<u64>, Option<[u64; 2]>) {
-        let row = self.row().zip(self.times(of_level));
+    pub(super) fn figure(&self, figures: BoundedFigures<'_>) -> (Option<u64>, Option<[u64; 2]>) {
+        let row = self.row().zip(self.times(figures));
         row.map_or((None, None), |(row, times)| (row.value(times), row.ci95(times)))
     }
 
@@ -169,11 +169,11 @@ impl Bound {
 
     /// Whether it is kept; `None` where the observations do not decide that. The confidence
     /// interval decides, where there is one.
-    pub(super) fn judge(&self, of_level: BoundedFigures<'_>) -> Option<bool> {
+    pub(super) fn judge(&self, figures: BoundedFigures<'_>) -> Option<bool> {
         let &Bound::Time { limit, .. } = self else {
-            return Some(self.holds(of_level));
+            return Some(self.holds(figures));
         };
-        match self.figure(of_level) {
+        match self.figure(figures) {
             (Some(_), Some([_, upper])) if upper <= limit.0 => Some(true),
             (Some(_), Some([lower, _])) if lower > limit.0 => Some(false),
             (Some(figure), None) => Some(figure <= limit.0),
@@ -182,14 +182,14 @@ impl Bound {
     }
 
     /// Whether it is kept as measured.
-    pub fn holds(&self, of_level: BoundedFigures<'_>) -> bool {
+    pub fn holds(&self, figures: BoundedFigures<'_>) -> bool {
         match *self {
             Bound::Time { limit, .. } => {
-                let (figure, _) = self.figure(of_level);
+                let (figure, _) = self.figure(figures);
                 figure.is_some_and(|ns| ns <= limit.0)
             }
             Bound::GoodStreams(least) => {
-                let good = of_level.messages.and_then(|messages| messages.good_percent);
+                let good = figures.messages.and_then(|messages| messages.good_percent);
                 good.is_some_and(|good| good >= least)
             }
         }
@@ -197,12 +197,12 @@ impl Bound {
 
     /// Whether the whole confidence interval is within the limit. `false` without an interval, but
     /// for gaps and shares, which never have one.
-    pub(super) fn holds_for_certain(&self, of_level: BoundedFigures<'_>) -> bool {
-        let (_, ci95) = self.figure(of_level);
+    pub(super) fn holds_for_certain(&self, figures: BoundedFigures<'_>) -> bool {
+        let (_, ci95) = self.figure(figures);
         match (self, ci95) {
             (Bound::Time { limit, .. }, Some([_, upper])) => upper <= limit.0,
             (Bound::Time { of: TimesOf::Gap, .. } | Bound::GoodStreams(_), None) => {
-                self.holds(of_level)
+                self.holds(figures)
             }
             _ => false,
         }
@@ -271,7 +271,7 @@ impl FromStr for Bound {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Bound, ParseError> {
-        let wrong = |what: &str| {
+        let error = |what: &str| {
             ParseError(format!(
                 "{what}; write FIGURE=TIME, such as p90=50ms (mean, p50, p75, p90, p95, p99, \
                  p999; of streams first_message_p99, gap_p99, per_message_p99, per_token_p99, \
@@ -279,32 +279,32 @@ impl FromStr for Bound {
             ))
         };
         let (name, limit) =
-            text.split_once('=').ok_or_else(|| wrong(&format!("`{text}` has no `=`")))?;
+            text.split_once('=').ok_or_else(|| error(&format!("`{text}` has no `=`")))?;
         let (name, limit) = (name.trim(), limit.trim());
         if name == GOOD_STREAMS {
-            let share = limit.strip_suffix('%').and_then(|share| share.trim().parse::<f64>().ok());
-            let share = share.filter(|share| *share > 0.0 && *share <= 100.0);
-            let least = share.ok_or_else(|| wrong(&format!("`{limit}` is no share")))?;
+            let least = limit
+                .strip_suffix('%')
+                .and_then(|share| share.trim().parse::<f64>().ok())
+                .filter(|share| *share > 0.0 && *share <= 100.0)
+                .ok_or_else(|| error(&format!("`{limit}` is no share")))?;
             return Ok(Bound::GoodStreams(least));
         }
-        let mut kinds = TimesOf::MESSAGES.iter();
-        let of_messages =
-            kinds.find_map(|(of, key, _)| Some((*of, name.strip_prefix(key)?.strip_prefix('_')?)));
-        let (of, figure) = of_messages.unwrap_or((TimesOf::Response, name));
-        let is_it = |row: &&TimeFigure| {
-            row.key == figure && !matches!(row.kind, FigureKind::Min | FigureKind::Max)
-        };
+        let (of, figure) = TimesOf::MESSAGES
+            .iter()
+            .find_map(|(of, key, _)| Some((*of, name.strip_prefix(key)?.strip_prefix('_')?)))
+            .unwrap_or((TimesOf::Response, name));
         let row = TimesReport::FIGURES
             .iter()
-            .find(is_it)
-            .ok_or_else(|| wrong(&format!("`{name}` is not a figure")))?;
+            .filter(|row| !matches!(row.kind, FigureKind::Min | FigureKind::Max))
+            .find(|row| row.key == figure)
+            .ok_or_else(|| error(&format!("`{name}` is not a figure")))?;
         // A number without a unit would be seconds, which is more likely a mistake.
         if limit.ends_with(|c: char| c.is_ascii_digit()) {
-            return Err(wrong(&format!("`{limit}` has no unit")));
+            return Err(error(&format!("`{limit}` has no unit")));
         }
         let limit = parse_duration(limit)?;
         if limit == Nanos::ZERO {
-            return Err(wrong("a limit of 0 cannot be met"));
+            return Err(error("a limit of 0 cannot be met"));
         }
         Ok(Bound::Time { of, metric: row.key, limit })
     }

@@ -20,14 +20,14 @@ pub const REFERENCE_DELAY: Nanos = Nanos::from_millis(1);
 pub(crate) fn at_reference_delay<'a>(
     trials: impl IntoIterator<Item = &'a WaitTrial>,
 ) -> Option<&'a WaitTrial> {
-    let plain = trials
-        .into_iter()
-        .filter(|t| t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN);
-    let away = |t: &&WaitTrial| {
+    let distance = |t: &&WaitTrial| {
         let ratio = t.spec.delay.0.max(1) as f64 / REFERENCE_DELAY.0 as f64;
         ratio.ln().abs()
     };
-    plain.min_by(|a, b| away(a).total_cmp(&away(b)))
+    trials
+        .into_iter()
+        .filter(|t| t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN)
+        .min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
 /// Fewer waits have no spread.
@@ -135,8 +135,8 @@ impl HeldRate {
     pub fn of(trial: &HoldTrial) -> Option<HeldRate> {
         let (spec, holds) = (&trial.spec, &trial.holds);
         let wanted = holds.operations + holds.skipped;
-        let made = holds.operations as f64 / wanted as f64;
-        let missed_by = |stretched: f64| 1.0 - made / stretched.max(f64::MIN_POSITIVE);
+        let made_share = holds.operations as f64 / wanted as f64;
+        let missed_by = |stretched: f64| 1.0 - made_share / stretched.max(f64::MIN_POSITIVE);
         // Lateness that grows by s seconds per second stretches the schedule by 1 + s.
         let asked_s = (holds.elapsed - holds.shifted).as_secs_f64().max(f64::MIN_POSITIVE);
         let moved = holds.elapsed.as_secs_f64() / asked_s;
@@ -150,11 +150,9 @@ impl HeldRate {
             by_slope
         };
         // Ways that know no schedule but the constant one leave another by chance.
-        let by_chance = if is_constant || follows_any_schedule(spec.method) {
-            0.0
-        } else {
-            4.0 / (holds.operations as f64).sqrt()
-        };
+        let follows_any = matches!(spec.method, HoldMethod::Throttle | HoldMethod::Spin);
+        let by_chance =
+            if is_constant || follows_any { 0.0 } else { 4.0 / (holds.operations as f64).sqrt() };
         let operation_ns = holds.operating.0 as f64 / holds.operations as f64;
         Some(HeldRate {
             shortfall,
@@ -169,10 +167,6 @@ impl HeldRate {
     pub fn has_room(&self) -> bool {
         self.load < 1.0 - ROOM
     }
-}
-
-fn follows_any_schedule(method: HoldMethod) -> bool {
-    matches!(method, HoldMethod::Throttle | HoldMethod::Spin)
 }
 
 /// The share of late wake-ups that a margin covers where no hybrid wait was measured: the same that
@@ -203,34 +197,38 @@ pub fn margins_of(trials: &[WaitTrial]) -> Option<Margins> {
     Some(Margins::from_buckets(filled))
 }
 
-/// The margin for a deadline 1 ms away; `None` where nothing tells it.
+/// The margin for a deadline 1 ms away; `None` where none was measured.
 pub fn hybrid_margin(trials: &[WaitTrial]) -> Option<Nanos> {
-    let there = trials.iter().filter(|t| t.spec.delay == REFERENCE_DELAY);
-    let hybrid = at_reference_delay(there.filter(|t| t.spec.method == WaitMethod::Hybrid));
-    hybrid.and_then(learnt).or_else(|| Some(margins_of(trials)?.at(REFERENCE_DELAY)))
+    let hybrid = trials
+        .iter()
+        .filter(|t| t.spec.delay == REFERENCE_DELAY && t.spec.method == WaitMethod::Hybrid);
+    at_reference_delay(hybrid)
+        .and_then(learnt)
+        .or_else(|| Some(margins_of(trials)?.at(REFERENCE_DELAY)))
 }
 
 /// The margins of those lengths of sleep that were measured, the shortest first.
 pub fn margin_rows(trials: &[WaitTrial]) -> Vec<MarginRow> {
-    let row = |(bucket, margin): (usize, Option<Nanos>)| {
+    let rows = by_bucket(trials).into_iter().enumerate().map(|(bucket, margin)| {
         Some(MarginRow { sleep_ns: Margins::length_min(bucket).0, margin_ns: margin?.0 })
-    };
-    by_bucket(trials).into_iter().enumerate().filter_map(row).collect()
+    });
+    rows.flatten().collect()
 }
 
-/// What each length was measured to need; of several delays that fall into one, the most.
+/// The measured margin of each length of sleep; the largest of the delays that fall into it.
 fn by_bucket(trials: &[WaitTrial]) -> [Option<Nanos>; Margins::COUNT] {
-    let most = |of: &dyn Fn(&WaitTrial) -> Option<Nanos>| {
-        let mut margins = [None; Margins::COUNT];
-        let plain = trials.iter().filter(|t| t.spec.chore == Chore::None);
-        for trial in plain.filter(|t| t.waits.samples > 0) {
-            let margin = &mut margins[Margins::bucket(trial.spec.delay)];
-            *margin = (*margin).max(of(trial));
+    let mut by_hybrid: [Option<Nanos>; Margins::COUNT] = [None; Margins::COUNT];
+    let mut by_sleep = by_hybrid;
+    let plain = trials.iter().filter(|t| t.spec.chore == Chore::None && t.waits.samples > 0);
+    for trial in plain {
+        let bucket = Margins::bucket(trial.spec.delay);
+        by_hybrid[bucket] = by_hybrid[bucket].max(learnt(trial));
+        if trial.spec.method == SLEEP {
+            let covering = trial.waits.overshoot.quantile(COVERED);
+            by_sleep[bucket] = by_sleep[bucket].max(Some(covering));
         }
-        margins
-    };
-    let (learnt, slept) = (most(&learnt), most(&covering));
-    std::array::from_fn(|bucket| learnt[bucket].or(slept[bucket]).map(|m| m.min(MARGIN_MAX)))
+    }
+    std::array::from_fn(|b| by_hybrid[b].or(by_sleep[b]).map(|m| m.min(MARGIN_MAX)))
 }
 
 /// The margin at which a hybrid wait arrived. One that is as long as the delay left nothing to
@@ -238,12 +236,6 @@ fn by_bucket(trials: &[WaitTrial]) -> [Option<Nanos>; Margins::COUNT] {
 fn learnt(trial: &WaitTrial) -> Option<Nanos> {
     let margin = trial.waits.margin?;
     (trial.spec.method == WaitMethod::Hybrid && margin < trial.spec.delay).then_some(margin)
-}
-
-/// What covers most of a sleep's late wake-ups.
-fn covering(trial: &WaitTrial) -> Option<Nanos> {
-    let is_sleep = trial.spec.method == WaitMethod::SleepAbsoluteMinSlack;
-    is_sleep.then(|| trial.waits.overshoot.quantile(COVERED))
 }
 
 /// The budgets that advice is given for, in percent of a core.
@@ -261,6 +253,12 @@ pub fn ends_early(trial: &WaitTrial) -> bool {
     trial.waits.early as f64 > EARLY * trial.waits.samples as f64
 }
 
+/// The sleep that a hybrid wait begins with.
+const SLEEP: WaitMethod = WaitMethod::SleepAbsoluteMinSlack;
+
+/// Least share of hybrid waits that were not woken too late.
+const PUNCTUAL: f64 = 0.1;
+
 /// For each budget and delay the way to wait with the least 99th percentile of overshoot, among
 /// equals the least median, among equals the cheapest. There is no advice for a budget that no way
 /// to wait keeps within, and no way is advised whose waits end early.
@@ -272,172 +270,93 @@ pub fn ends_early(trial: &WaitTrial) -> bool {
 /// would do with the best margin is computed from how late its sleeps ended (see `Sleeper`). Where
 /// those were not measured it stands as measured too.
 pub fn recommendations(trials: &[WaitTrial]) -> Vec<WaitAdvice> {
-    let plain = |t: &&WaitTrial| {
+    let is_plain = |t: &&WaitTrial| {
         t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN && !ends_early(t)
     };
-    let trials: Vec<&WaitTrial> = trials.iter().filter(plain).collect();
-    let Some(at_reference_delay) = at_reference_delay(trials.iter().copied()).map(|t| t.spec.delay)
-    else {
+    let plain: Vec<&WaitTrial> = trials.iter().filter(is_plain).collect();
+    let Some(reference) = at_reference_delay(plain.iter().copied()) else {
         return Vec::new();
     };
-    let short = trials.iter().any(|t| t.spec.delay == SHORT) && at_reference_delay != SHORT;
-    let delays = short.then_some(SHORT).into_iter().chain([at_reference_delay]);
-    let cases = delays.flat_map(|delay| BUDGETS_PERCENT.map(|budget| (delay, budget)));
-    cases
-        .filter_map(|(delay, budget)| {
-            let there = trials.iter().copied().filter(|t| t.spec.delay == delay);
-            best(&there.collect::<Vec<_>>(), delay, budget)
-        })
-        .collect()
-}
-
-/// The best way to wait for one delay within one budget.
-fn best(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice> {
-    let modelled = hybrid(trials, delay, budget);
-    let has_model = of(trials, SLEEP).is_some();
-    let measured = trials
-        .iter()
-        .filter(|t| t.spec.method != WaitMethod::Hybrid || !has_model)
-        .map(|t| as_measured(t, budget));
-    let within = measured.chain(modelled).filter(|a| a.cpu_percent <= budget);
-    within.min_by(|a, b| {
-        let late = |a: &WaitAdvice| (a.overshoot_p99_ns, a.overshoot_p50_ns);
-        let by_cost = a.cpu_percent.total_cmp(&b.cpu_percent);
-        late(a).cmp(&late(b)).then(by_cost)
-    })
-}
-
-/// The sleep that a hybrid wait begins with.
-const SLEEP: WaitMethod = WaitMethod::SleepAbsoluteMinSlack;
-
-/// Of hybrid waits at least this share were not woken too late.
-const PUNCTUAL: f64 = 0.1;
-
-fn of<'a>(trials: &[&'a WaitTrial], method: WaitMethod) -> Option<&'a WaitTrial> {
-    trials.iter().copied().find(|t| t.spec.method == method)
-}
-
-/// A hybrid wait with the best margin that the budget allows.
-///
-/// It cannot be more punctual than the spinning that it ends in. So its overshoot is at least that
-/// of `spin`. Where that was not measured, it is that of the punctual ones among the measured
-/// hybrid waits.
-fn hybrid(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice> {
-    let sleeper = Sleeper::of(of(trials, SLEEP)?)?;
-    let margin = sleeper.margin_within(budget)?;
-    let spin = of(trials, WaitMethod::Spin);
-    let measured = of(trials, WaitMethod::Hybrid);
-    let spun = |q| match (spin, measured) {
-        (Some(spin), _) => spin.waits.overshoot.quantile(q),
-        (None, Some(hybrid)) => hybrid.waits.overshoot.quantile(PUNCTUAL),
-        (None, None) => Nanos::ZERO,
-    };
-    let late = |q| sleeper.lateness.overshoot(margin, q).max(spun(q)).0;
-    Some(WaitAdvice {
-        budget_percent: budget,
-        delay_ns: delay.0,
-        method: WaitMethod::Hybrid.name().to_owned(),
-        margin_ns: Some(margin.0),
-        overshoot_p50_ns: late(0.5),
-        overshoot_p99_ns: late(0.99),
-        cpu_percent: sleeper.cpu_percent(margin),
-    })
-}
-
-/// Processor time of a wait over the delay, at most all of a core. It is what one wait per delay
-/// costs, also of a method whose waits end so late that it makes fewer.
-fn cpu_percent(trial: &WaitTrial) -> f64 {
-    let per_wait = trial.waits.cpu.0 as f64 / trial.waits.samples.max(1) as f64;
-    (100.0 * per_wait / trial.spec.delay.0.max(1) as f64).min(100.0)
-}
-
-fn as_measured(trial: &WaitTrial, budget: f64) -> WaitAdvice {
-    WaitAdvice {
-        budget_percent: budget,
-        delay_ns: trial.spec.delay.0,
-        method: trial.spec.method.name().to_owned(),
-        margin_ns: trial.waits.margin.map(|m| m.0),
-        overshoot_p50_ns: trial.waits.overshoot.quantile(0.5).0,
-        overshoot_p99_ns: trial.waits.overshoot.quantile(0.99).0,
-        cpu_percent: cpu_percent(trial),
+    let mut delays = vec![reference.spec.delay];
+    if reference.spec.delay != SHORT && plain.iter().any(|t| t.spec.delay == SHORT) {
+        delays.insert(0, SHORT);
     }
-}
-
-/// How late sleeps of one length ended: the empirical law L.
-#[derive(Clone, Debug, PartialEq)]
-struct Lateness {
-    /// Lateness in nanoseconds with the share of the sleeps that had it, ascending.
-    shares: Vec<(f64, f64)>,
-    late: Histogram,
-}
-
-impl Lateness {
-    /// The law of these; `None` where there are none.
-    fn new(late: &Histogram) -> Option<Lateness> {
-        let n = late.count() as f64;
-        let share = |(t, count): (Nanos, u64)| (t.0 as f64, count as f64 / n);
-        (n > 0.0).then(|| Lateness {
-            shares: late.iter_recorded().map(share).collect(),
-            late: late.clone(),
-        })
-    }
-
-    /// The mean time spent spinning, E[max(0, m − L)], where a sleep is to end a margin of m
-    /// before the deadline.
-    fn spin_ns(&self, margin: Nanos) -> f64 {
-        let margin = margin.0 as f64;
-        self.shares.iter().map(|(l, p)| (margin - l).max(0.0) * p).sum()
-    }
-
-    /// The quantile `q` of the remaining lateness, max(0, L − m): that of L, less the margin. The
-    /// quantiles of a monotone function are the function of the quantiles.
-    fn overshoot(&self, margin: Nanos, q: f64) -> Nanos {
-        self.late.quantile(q) - margin
-    }
-
-    /// The largest margin for which the mean spin is at most `spin_ns`, at most `most`.
-    ///
-    /// The mean spin is piecewise linear in the margin. Its slope is the share of sleeps that end
-    /// within the margin, so the search goes from kink to kink.
-    fn margin_for(&self, spin_ns: f64, most: Nanos) -> Nanos {
-        let (mut spun, mut slope, mut at) = (0.0, 0.0, 0.0);
-        for &(late, share) in &self.shares {
-            let next = spun + slope * (late - at);
-            if next > spin_ns {
-                break;
-            }
-            (spun, at) = (next, late);
-            slope += share;
+    let mut advice = Vec::new();
+    for delay in delays {
+        let at_delay = || plain.iter().copied().filter(|t| t.spec.delay == delay);
+        let by_method = |method| at_delay().find(|t| t.spec.method == method);
+        let sleeper = by_method(SLEEP).map(Sleeper::of);
+        // A hybrid wait cannot be more punctual than the spinning that it ends in. Where that was
+        // not measured, the punctual ones among the measured hybrid waits show it.
+        let spun = |q| match (by_method(WaitMethod::Spin), by_method(WaitMethod::Hybrid)) {
+            (Some(spin), _) => spin.waits.overshoot.quantile(q),
+            (None, Some(hybrid)) => hybrid.waits.overshoot.quantile(PUNCTUAL),
+            (None, None) => Nanos::ZERO,
+        };
+        for budget_percent in BUDGETS_PERCENT {
+            let measured = at_delay()
+                .filter(|t| t.spec.method != WaitMethod::Hybrid || sleeper.is_none())
+                .map(|trial| WaitAdvice {
+                    budget_percent,
+                    delay_ns: delay.0,
+                    method: trial.spec.method.name().to_owned(),
+                    margin_ns: trial.waits.margin.map(|m| m.0),
+                    overshoot_p50_ns: trial.waits.overshoot.quantile(0.5).0,
+                    overshoot_p99_ns: trial.waits.overshoot.quantile(0.99).0,
+                    // One wait per delay, also of a method so late that it makes fewer.
+                    cpu_percent: (100.0 * cpu_ns(trial) / delay.0.max(1) as f64).min(100.0),
+                });
+            let computed = sleeper.as_ref().and_then(|sleeper| {
+                let margin = sleeper.margin_within(budget_percent)?;
+                let late = |q| sleeper.overshoot(margin, q).max(spun(q)).0;
+                Some(WaitAdvice {
+                    budget_percent,
+                    delay_ns: delay.0,
+                    method: WaitMethod::Hybrid.name().to_owned(),
+                    margin_ns: Some(margin.0),
+                    overshoot_p50_ns: late(0.5),
+                    overshoot_p99_ns: late(0.99),
+                    cpu_percent: sleeper.cpu_percent(margin),
+                })
+            });
+            let late = |a: &WaitAdvice| (a.overshoot_p99_ns, a.overshoot_p50_ns);
+            let affordable = measured.chain(computed).filter(|a| a.cpu_percent <= budget_percent);
+            advice.extend(affordable.min_by(|a, b| {
+                late(a).cmp(&late(b)).then(a.cpu_percent.total_cmp(&b.cpu_percent))
+            }));
         }
-        let beyond = if slope > 0.0 { (spin_ns - spun).max(0.0) / slope } else { 0.0 };
-        Nanos((at + beyond) as u64).min(most)
     }
+    advice
+}
 
-    /// The time that a share `q` of the sleeps did not exceed.
-    fn quantile(&self, q: f64) -> Nanos {
-        self.late.quantile(q)
-    }
+/// Processor time of a wait, in nanoseconds.
+fn cpu_ns(trial: &WaitTrial) -> f64 {
+    trial.waits.cpu.0 as f64 / trial.waits.samples.max(1) as f64
 }
 
 /// A sleep that is part of a hybrid wait: how late it ends, and what it costs.
-#[derive(Clone, Debug, PartialEq)]
-struct Sleeper {
+struct Sleeper<'a> {
     /// The delay that it was measured at.
     delay: Nanos,
-    /// How late it ends.
-    lateness: Lateness,
+    late: &'a Histogram,
     /// Processor time of one sleep, in nanoseconds.
     cpu_ns: f64,
 }
 
-impl Sleeper {
-    /// What a row of sleeps shows; `None` of an empty one.
-    fn of(trial: &WaitTrial) -> Option<Sleeper> {
-        Some(Sleeper {
-            delay: trial.spec.delay,
-            lateness: Lateness::new(&trial.waits.overshoot)?,
-            cpu_ns: trial.waits.cpu.0 as f64 / trial.waits.samples.max(1) as f64,
-        })
+impl Sleeper<'_> {
+    fn of(trial: &WaitTrial) -> Sleeper<'_> {
+        Sleeper { delay: trial.spec.delay, late: &trial.waits.overshoot, cpu_ns: cpu_ns(trial) }
+    }
+
+    /// The mean time spent spinning where the sleep is to end `margin` before the deadline.
+    fn spin_ns(&self, margin: Nanos) -> f64 {
+        let spun = self.late.iter_recorded().map(|(l, n)| (margin - l).0 as f64 * n as f64);
+        spun.sum::<f64>() / self.late.count().max(1) as f64
+    }
+
+    /// The quantile `q` of the lateness that is left beyond the margin.
+    fn overshoot(&self, margin: Nanos, q: f64) -> Nanos {
+        self.late.quantile(q) - margin
     }
 
     /// What a hybrid wait for every `delay` costs with this margin, in percent of a core: the
@@ -446,7 +365,7 @@ impl Sleeper {
     /// The sleep is shorter by the margin than the one that was measured. A shorter sleep ends less
     /// late, so this errs on the safe side.
     fn cpu_percent(&self, margin: Nanos) -> f64 {
-        100.0 * (self.lateness.spin_ns(margin) + self.cpu_ns) / self.delay.0.max(1) as f64
+        100.0 * (self.spin_ns(margin) + self.cpu_ns) / self.delay.0.max(1) as f64
     }
 
     /// The largest margin of use within this budget; `None` where the sleep alone costs more.
@@ -454,8 +373,18 @@ impl Sleeper {
     /// A margin is of no use beyond the lateness of 99 % of the sleeps, as the 99th percentile is
     /// compared. Nor is one beyond nine tenths of the delay: next to nothing is left to sleep for.
     fn margin_within(&self, budget_percent: f64) -> Option<Nanos> {
-        let left_ns = budget_percent / 100.0 * self.delay.0 as f64 - self.cpu_ns;
-        let most = Nanos(self.delay.0 / 10 * 9).min(self.lateness.quantile(0.99));
-        (left_ns >= 0.0).then(|| self.lateness.margin_for(left_ns, most))
+        let most = Nanos(self.delay.0 / 10 * 9).min(self.late.quantile(0.99));
+        let fits = |margin: u64| self.cpu_percent(Nanos(margin)) <= budget_percent;
+        // A longer margin never costs less: halve the range that holds the limit.
+        let (mut within, mut beyond) = (0, most.0 + 1);
+        while beyond - within > 1 {
+            let middle = within + (beyond - within) / 2;
+            if fits(middle) {
+                within = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        fits(within).then_some(Nanos(within))
     }
 }

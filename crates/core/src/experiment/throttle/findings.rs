@@ -4,9 +4,10 @@
 mod tests;
 
 use crate::experiment::throttle::analysis::{EARLY, HeldRate, at_reference_delay, rate_row};
+use crate::experiment::throttle::report::RateRow;
 use crate::finding::{Finding, codes};
 use crate::words::{exact, number, percent, time};
-use knee_load::experiment::throttle::{HoldMethod, HoldTrial, WaitMethod, WaitTrial};
+use knee_load::experiment::throttle::{HoldMethod, HoldSpec, HoldTrial, WaitMethod, WaitTrial};
 use knee_load::spec::ArrivalLaw;
 use knee_load::time::Nanos;
 
@@ -68,14 +69,41 @@ const USE_THROTTLE: &str = "use the throttle: knee run does, and in a program kn
 const UNDISTURBED: &str = "repeat on a quieter machine, or on an idle core: taskset -c 1 knee \
                            throttle …; or ask for less: a lower --rate";
 
-fn operations_too_long(trials: &[HoldTrial]) -> Option<Finding> {
-    let holds = || trials.iter().filter_map(|t| Some((t, HeldRate::of(t)?)));
-    if holds().any(|(_, hold)| hold.is_held || hold.has_room()) {
+/// A way to hold a rate as it was measured.
+struct HoldRow<'a> {
+    spec: &'a HoldSpec,
+    row: RateRow,
+    held: HeldRate,
+}
+
+/// The findings about trials that hold a rate.
+///
+/// The operations are too long where they leave no room and the best of the ways to hold the rate
+/// missed it. That is the only finding then, as nothing could have held it. Otherwise each way that
+/// missed it, and each that held it in lumps, is named; the throttle's own failure is an error.
+pub(crate) fn hold_findings(trials: &[HoldTrial]) -> Vec<Finding> {
+    let rows = trials.iter().filter_map(|trial| {
+        Some(HoldRow { spec: &trial.spec, row: rate_row(trial)?, held: HeldRate::of(trial)? })
+    });
+    let rows: Vec<HoldRow<'_>> = rows.collect();
+    if let Some(finding) = operations_too_long(&rows) {
+        return vec![finding];
+    }
+    // How much the gaps of a schedule vary on this machine. One that groups operations on request
+    // makes lumps of its own.
+    let is_plain =
+        |r: &&HoldRow<'_>| r.spec.method == HoldMethod::Throttle && r.spec.wait_min == Nanos::ZERO;
+    let disturbance = rows.iter().find(is_plain).map_or(0.0, |r| r.row.gap_cv);
+    rows.iter().filter_map(|row| row.missed().or_else(|| row.late(disturbance))).collect()
+}
+
+fn operations_too_long(rows: &[HoldRow<'_>]) -> Option<Finding> {
+    if rows.iter().any(|r| r.held.is_held || r.held.has_room()) {
         return None;
     }
-    let (trial, quickest) =
-        holds().min_by(|(_, a), (_, b)| a.operation_ns.total_cmp(&b.operation_ns))?;
-    let (operation_ns, gap_ns) = (quickest.operation_ns, 1e9 / trial.spec.rate.per_s());
+    let by_operation = |r: &&HoldRow<'_>| r.held.operation_ns;
+    let quickest = rows.iter().min_by(|a, b| by_operation(a).total_cmp(&by_operation(b)))?;
+    let (operation_ns, gap_ns) = (quickest.held.operation_ns, 1e9 / quickest.row.asked_per_s);
     Some(OPERATIONS_TOO_LONG.warning(
         format!(
             "an operation takes {} and the schedule has one every {}; nothing can hold this rate \
@@ -91,44 +119,85 @@ fn operations_too_long(trials: &[HoldTrial]) -> Option<Finding> {
     ))
 }
 
-fn missed(trial: &HoldTrial) -> Option<Finding> {
-    let hold = HeldRate::of(trial).filter(|hold| !hold.is_held)?;
-    let row = rate_row(trial)?;
-    let method = trial.spec.method;
-    let achieved_per_s = row.achieved_per_s?;
-    let (asked, achieved) = (exact(row.asked_per_s), number(achieved_per_s));
-    if method == HoldMethod::Throttle && hold.has_room() {
-        return Some(THROTTLE_NOT_HELD.error(
-            format!(
-                "the throttle made {achieved}/s of the {asked}/s asked for, although the \
-                 operations take only {} of the time; something else used the processor (the \
-                 latest operation began {} late)",
-                percent(100.0 * hold.load),
-                time(row.error_max_ns as f64)
-            ),
+impl HoldRow<'_> {
+    fn missed(&self) -> Option<Finding> {
+        let HoldRow { spec, row, held } = self;
+        let achieved_per_s = row.achieved_per_s.filter(|_| !held.is_held)?;
+        let (asked, achieved) = (exact(row.asked_per_s), number(achieved_per_s));
+        if spec.method == HoldMethod::Throttle && held.has_room() {
+            return Some(THROTTLE_NOT_HELD.error(
+                format!(
+                    "the throttle made {achieved}/s of the {asked}/s asked for, although the \
+                     operations take only {} of the time; something else used the processor (the \
+                     latest operation began {} late)",
+                    percent(100.0 * held.load),
+                    time(row.error_max_ns as f64)
+                ),
+                [
+                    ("asked_per_s", row.asked_per_s),
+                    ("achieved_per_s", achieved_per_s),
+                    ("operations_percent", 100.0 * held.load),
+                    ("error_max_ns", row.error_max_ns as f64),
+                    ("skipped", row.skipped as f64),
+                ],
+                UNDISTURBED,
+            ));
+        }
+        let why = why_not_held(spec.method, achieved_per_s > row.asked_per_s);
+        Some(RATE_NOT_HELD.info(
+            format!("`{}` makes {achieved}/s, not the {asked}/s asked for: {why}", row.method),
             [
                 ("asked_per_s", row.asked_per_s),
                 ("achieved_per_s", achieved_per_s),
-                ("operations_percent", 100.0 * hold.load),
-                ("error_max_ns", row.error_max_ns as f64),
-                ("skipped", row.skipped as f64),
+                ("operation_ns", held.operation_ns),
             ],
-            UNDISTURBED,
-        ));
+            USE_THROTTLE,
+        ))
     }
-    Some(RATE_NOT_HELD.info(
-        format!(
-            "`{}` makes {achieved}/s, not the {asked}/s asked for: {}",
-            method.name(),
-            why_not_held(method, achieved_per_s > row.asked_per_s)
-        ),
-        [
-            ("asked_per_s", row.asked_per_s),
-            ("achieved_per_s", achieved_per_s),
-            ("operation_ns", hold.operation_ns),
-        ],
-        USE_THROTTLE,
-    ))
+
+    /// Operations late by more than a gap; of ways that are not the throttle, in lumps. In a
+    /// schedule with gaps of any length, and where a throttle groups operations on request, no gap
+    /// shows what is late.
+    fn late(&self, disturbance: f64) -> Option<Finding> {
+        let HoldRow { spec, row, held } = self;
+        let (p50_ns, p99_ns) = (row.error_p50_ns as f64, row.error_p99_ns as f64);
+        if spec.arrival != ArrivalLaw::Constant {
+            return None;
+        }
+        if spec.method != HoldMethod::Throttle {
+            return (row.gap_cv > LUMPY.max(OF_ITSELF * disturbance)).then(|| {
+                HELD_IN_LUMPS.info(
+                    format!(
+                        "`{}` holds the rate only on average: its operations come in lumps, half \
+                         of them {} late or more",
+                        row.method,
+                        time(p50_ns)
+                    ),
+                    [("gap_cv", row.gap_cv), ("error_p50_ns", p50_ns)],
+                    USE_THROTTLE,
+                )
+            });
+        }
+        let is_late = p99_ns > (1e9 / row.asked_per_s).max(STALL_NS);
+        (is_late && spec.wait_min == Nanos::ZERO).then(|| {
+            THROTTLE_LATE.warning(
+                format!(
+                    "the throttle held the rate, but 1 % of its operations began {} late or more, \
+                     the latest {}; something else used the processor (the operations take only \
+                     {} of the time)",
+                    time(p99_ns),
+                    time(row.error_max_ns as f64),
+                    percent(100.0 * held.load)
+                ),
+                [
+                    ("error_p99_ns", p99_ns),
+                    ("error_max_ns", row.error_max_ns as f64),
+                    ("operations_percent", 100.0 * held.load),
+                ],
+                UNDISTURBED,
+            )
+        })
+    }
 }
 
 fn why_not_held(method: HoldMethod, is_more: bool) -> &'static str {
@@ -143,79 +212,6 @@ fn why_not_held(method: HoldMethod, is_more: bool) -> &'static str {
         HoldMethod::Tick => "the operations of a tick were not finished by the next",
         HoldMethod::Spin | HoldMethod::Throttle => "the processor was not available in time",
     }
-}
-
-/// Where a throttle groups operations on request, or a schedule has gaps of any length, no gap
-/// tells what is late.
-fn late(trial: &HoldTrial) -> Option<Finding> {
-    let spec = &trial.spec;
-    let is_regular = spec.arrival == ArrivalLaw::Constant && spec.wait_min == Nanos::ZERO;
-    if spec.method != HoldMethod::Throttle || !is_regular {
-        return None;
-    }
-    let row = rate_row(trial)?;
-    let load_percent = 100.0 * HeldRate::of(trial)?.load;
-    let (p99_ns, max_ns) = (row.error_p99_ns as f64, row.error_max_ns as f64);
-    (p99_ns > (1e9 / row.asked_per_s).max(STALL_NS)).then(|| {
-        THROTTLE_LATE.warning(
-            format!(
-                "the throttle held the rate, but 1 % of its operations began {} late or more, the \
-                 latest {}; something else used the processor (the operations take only {} of the \
-                 time)",
-                time(p99_ns),
-                time(max_ns),
-                percent(load_percent)
-            ),
-            [
-                ("error_p99_ns", p99_ns),
-                ("error_max_ns", max_ns),
-                ("operations_percent", load_percent),
-            ],
-            UNDISTURBED,
-        )
-    })
-}
-
-/// The throttle is left out: it groups operations only on request. `disturbance` is how much its
-/// gaps varied on this machine.
-fn in_lumps(trial: &HoldTrial, disturbance: f64) -> Option<Finding> {
-    let spec = &trial.spec;
-    if spec.method == HoldMethod::Throttle || spec.arrival != ArrivalLaw::Constant {
-        return None;
-    }
-    let least = LUMPY.max(OF_ITSELF * disturbance);
-    let row = rate_row(trial).filter(|row| row.gap_cv > least)?;
-    let error_p50_ns = row.error_p50_ns as f64;
-    Some(HELD_IN_LUMPS.info(
-        format!(
-            "`{}` holds the rate only on average: its operations come in lumps, half of them {} \
-             late or more",
-            spec.method.name(),
-            time(error_p50_ns)
-        ),
-        [("gap_cv", row.gap_cv), ("error_p50_ns", error_p50_ns)],
-        USE_THROTTLE,
-    ))
-}
-
-/// What rates say.
-///
-/// The operations are too long where they leave no room and the best of the ways to hold the rate
-/// missed it. That is the only finding then, as nothing could have held it. Otherwise each way that
-/// missed it, and each that held it in lumps, is named; the throttle's own failure is an error.
-pub(crate) fn hold_findings(trials: &[HoldTrial]) -> Vec<Finding> {
-    if let Some(found) = operations_too_long(trials) {
-        return vec![found];
-    }
-    // One that groups operations on request makes lumps of its own.
-    let is_plain =
-        |t: &&HoldTrial| t.spec.method == HoldMethod::Throttle && t.spec.wait_min == Nanos::ZERO;
-    let disturbance = trials.iter().find(is_plain).and_then(rate_row).map_or(0.0, |row| row.gap_cv);
-    let of = |trial: &HoldTrial| {
-        let other = || late(trial).or_else(|| in_lumps(trial, disturbance));
-        missed(trial).or_else(other)
-    };
-    trials.iter().filter_map(of).collect()
 }
 
 /// A sleep overshoots where it takes more than asked for by a larger share.
@@ -248,9 +244,9 @@ fn sleep_overshoots(trials: &[WaitTrial]) -> Option<Finding> {
 }
 
 fn timer_slack(trials: &[WaitTrial]) -> Option<Finding> {
-    let of =
+    let by_method =
         |method: WaitMethod| at_reference_delay(trials.iter().filter(|t| t.spec.method == method));
-    let (default, least) = (of(WaitMethod::Sleep)?, of(WaitMethod::SleepMinSlack)?);
+    let (default, least) = (by_method(WaitMethod::Sleep)?, by_method(WaitMethod::SleepMinSlack)?);
     let late = |t: &WaitTrial| t.waits.overshoot.quantile(0.5).0 as f64;
     let (default_ns, least_ns) = (late(default), late(least));
     let is_most = default_ns - least_ns >= SLACK_NS && least_ns <= default_ns / 2.0;

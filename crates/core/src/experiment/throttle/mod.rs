@@ -1,6 +1,16 @@
 //! `knee throttle`: how this machine waits, and how well each way holds a rate.
+//!
+//! # Words
+//!
+//! - **Overshoot**: by how much a wait ended after its time.
+//! - **Timer slack**: what the kernel may add to a sleep so that several wake-ups become one, 50
+//!   µs unless a thread asks for less. (prctl(2), PR_SET_TIMERSLACK)
+//! - **Margin**: how long before its time the sleep of a hybrid wait is to end; the rest is spun.
+//! - **Drift**: lateness that grows as long as a rate is held, in parts per million of the time.
+//!   A schedule that is kept has none, however late each operation is.
 
 pub mod analysis;
+mod conclusion;
 pub mod findings;
 pub mod report;
 #[cfg(test)]
@@ -21,10 +31,7 @@ use knee_load::experiment::throttle::{HoldSpec, HoldTrial, WaitMethod, WaitSpec,
 
 /// The next row of a table that is run in the order given.
 fn next_row<S: Clone>(rows: &[S], done: usize) -> NextTrial<S> {
-    match rows.get(done) {
-        Some(row) => NextTrial::Run(Box::new(row.clone())),
-        None => NextTrial::Converged,
-    }
+    rows.get(done).map_or(NextTrial::Converged, |row| NextTrial::Run(Box::new(row.clone())))
 }
 
 /// One row for each way to hold a rate, run in the order given.
@@ -43,11 +50,6 @@ impl RateTable {
     /// The table of these rows.
     pub fn new(rows: Vec<HoldSpec>) -> RateTable {
         RateTable { rows }
-    }
-
-    /// The rows, in order.
-    pub fn rows(&self) -> &[HoldSpec] {
-        &self.rows
     }
 }
 
@@ -71,7 +73,7 @@ impl Experiment for RateTable {
             findings,
             conclusion: ThrottleConclusion {
                 rates: past.iter().filter_map(rate_row).collect(),
-                answer: report::rates_in_words(past),
+                answer: conclusion::rates_in_words(past),
                 ..ThrottleConclusion::default()
             },
         }
@@ -89,22 +91,10 @@ pub struct WaitTable {
 }
 
 impl WaitTable {
-    /// The table of these rows.
-    pub fn new(rows: Vec<WaitSpec>) -> WaitTable {
-        WaitTable { rows, left_out: Vec::new() }
-    }
-
-    /// Without this method, which cannot be used here for a reason, such as `io_uring_setup: not
-    /// permitted (EPERM)`: its rows are not run, and a finding says why.
-    pub fn without(mut self, method: WaitMethod, reason: impl Into<String>) -> WaitTable {
-        self.rows.retain(|row| row.method != method);
-        self.left_out.push((method, reason.into()));
-        self
-    }
-
-    /// The rows that are run, in order.
-    pub fn rows(&self) -> &[WaitSpec] {
-        &self.rows
+    /// The table of these rows. `left_out`: methods that cannot be used here, with the reason, such
+    /// as `io_uring_setup: not permitted (EPERM)`; a finding says why.
+    pub fn new(rows: Vec<WaitSpec>, left_out: Vec<(WaitMethod, String)>) -> WaitTable {
+        WaitTable { rows, left_out }
     }
 }
 
@@ -128,7 +118,7 @@ impl Experiment for WaitTable {
                 margins: margin_rows(past),
                 recommendations: recommendations(past),
                 rates: Vec::new(),
-                answer: report::waits_in_words(past),
+                answer: conclusion::waits_in_words(past),
             },
         }
     }
@@ -222,7 +212,7 @@ mod wait_table_tests {
     #[test]
     fn every_row_is_run_in_order_and_concluded_from() {
         let run = |spec: &WaitSpec| Ok::<_, Infallible>(ControlFlow::Continue(machine(spec)));
-        let done = conduct(&mut WaitTable::new(rows()), run).expect("no error");
+        let done = conduct(&mut WaitTable::new(rows(), Vec::new()), run).expect("no error");
         assert_eq!(done.ended, EndReason::Converged);
         assert_eq!(done.verdict, Verdict::Valid);
         let specs: Vec<WaitSpec> = done.trials.iter().map(|t| t.spec.clone()).collect();
@@ -241,18 +231,18 @@ mod wait_table_tests {
 
     #[test]
     fn a_method_that_is_not_permitted_is_left_out_and_told() {
-        let mut table = WaitTable::new(rows()).without(IoUring, "io_uring_setup(2): EPERM");
-        assert_eq!(table.rows().len(), 4);
+        let reason = "io_uring_setup(2): EPERM".to_owned();
+        let mut table = WaitTable::new(Vec::new(), vec![(IoUring, reason)]);
         let run = |spec: &WaitSpec| Ok::<_, Infallible>(ControlFlow::Continue(machine(spec)));
         let done = conduct(&mut table, run).expect("no error");
-        let told = done.findings.iter().find(|f| f.code == "wait_not_permitted");
-        let text = &told.expect("a finding").text;
+        let finding = done.findings.iter().find(|f| f.code == "wait_not_permitted");
+        let text = &finding.expect("a finding").text;
         assert_eq!(text, "`io_uring` was left out: io_uring_setup(2): EPERM");
     }
 
     #[test]
     fn nothing_measured_is_valid_and_says_so() {
-        let conclusion = WaitTable::new(rows()).conclude(&[]).conclusion;
+        let conclusion = WaitTable::new(rows(), Vec::new()).conclude(&[]).conclusion;
         assert_eq!(conclusion.answer, "Nothing was measured.");
         assert_eq!(conclusion.hybrid_margin_ns, None);
     }

@@ -32,7 +32,7 @@ pub(super) fn code_at(place: DropPlace) -> &'static str {
     code.name
 }
 
-/// What a person should know about these trials of datagrams, the gravest first. Where there are
+/// The findings about these trials of datagrams, the gravest first. Where there are
 /// several kinds of clients, each kind has findings of its own, which name it by its label. They
 /// have the figures of all its trials together.
 pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
@@ -58,19 +58,20 @@ fn findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
         let named = |f: Finding| {
             if is_one { f } else { Finding { text: format!("with {label}: {}", f.text), ..f } }
         };
-        findings.extend(troubles(&trials, is_explained).into_iter().map(named));
+        findings.extend(kind_findings(&trials, is_explained).into_iter().map(named));
     }
     findings.extend(generator_distorted(trials));
     gravest_first(&mut findings);
     findings
 }
 
-/// What makes trials invalid, but for what the generator being too slow says as well.
+/// What makes trials invalid, except that the generator was too slow, which has its own finding.
 fn generator_distorted(trials: &[&TrialReport]) -> Option<Finding> {
     let (mut at, mut clauses): (Vec<Level>, Vec<String>) = Default::default();
     for trial in trials {
-        let is_said = losses::limited(&[trial]).is_some();
-        let others = trial.clauses().filter(|(c, _)| !(is_said && *c == Some(Clause::FellBehind)));
+        let is_reported = losses::limited(&[trial]).is_some();
+        let others =
+            trial.clauses().filter(|(c, _)| !(is_reported && *c == Some(Clause::FellBehind)));
         let known = clauses.len();
         clauses.extend(others.map(|(_, text)| text.to_owned()));
         if clauses.len() > known && !at.contains(&trial.level) {
@@ -85,8 +86,8 @@ fn generator_distorted(trials: &[&TrialReport]) -> Option<Finding> {
     (!clauses.is_empty()).then(|| distorted(&place(), &clauses, lighter))
 }
 
-/// All that is the matter with these trials of one kind of clients.
-fn troubles(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
+/// The findings about these trials of one kind of clients.
+fn kind_findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
     let Some(datagrams) = laws::datagrams(trials) else {
         return Vec::new();
     };
@@ -108,7 +109,7 @@ fn troubles(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
     losses::lost(l, d).into_iter().chain(single.into_iter().flatten()).collect()
 }
 
-fn percent_of(part: u64, whole: u64) -> f64 {
+fn percentage(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
@@ -128,9 +129,9 @@ fn was(n: u64) -> &'static str {
 
 /// Counts by name: `EPERM 21 and EAGAIN 9`.
 fn by_name<'a>(counts: impl IntoIterator<Item = (&'a String, &'a u64)>) -> String {
-    let each = counts.into_iter();
-    let each = each.map(|(name, n)| format!("{} {}", name.replace('_', " "), exact(*n as f64)));
-    list(&each.collect::<Vec<String>>())
+    let counts = counts.into_iter();
+    let counts = counts.map(|(name, n)| format!("{} {}", name.replace('_', " "), exact(*n as f64)));
+    list(&counts.collect::<Vec<String>>())
 }
 
 codes! {
@@ -154,7 +155,7 @@ codes! {
 }
 
 fn discarded(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
-    let percent = percent_of(l.discarded, l.sent());
+    let percent = percentage(l.discarded, l.sent());
     (l.discarded > 0).then(|| {
         DISCARDED.warning(
             format!(
@@ -171,21 +172,21 @@ fn discarded(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
     })
 }
 
-/// Of trials with a count that is wrong those alone, as others would hide it.
+/// If a count of some trials is wrong, only these trials count, as others would hide it.
 fn unexplained(trials: &[&TrialReport]) -> Option<Finding> {
     let ledgers = || trials.iter().filter_map(|t| t.ledger());
     let is_wrong = ledgers().any(|l| l.unexplained < 0);
-    let such = ledgers().filter(|l| l.unexplained < 0 || !is_wrong);
-    let (count, intended) = such.fold((0_i64, 0), |(count, intended), l| {
+    let counted = ledgers().filter(|l| l.unexplained < 0 || !is_wrong);
+    let (count, intended) = counted.fold((0_i64, 0), |(count, intended), l| {
         (count.saturating_add(l.unexplained), intended + l.intended)
     });
-    let percent = percent_of(count.unsigned_abs(), intended);
-    let some = datagrams(count.unsigned_abs());
+    let percent = percentage(count.unsigned_abs(), intended);
+    let amount = datagrams(count.unsigned_abs());
     let (severity, text, next_step) = if is_wrong {
         (
             Severity::Error,
             format!(
-                "{some} more {} received than can have been sent: a count is wrong",
+                "{amount} more {} received than can have been sent: a count is wrong",
                 was(count.unsigned_abs())
             ),
             "repeat it alone on a quiet host; if it persists, please report it",
@@ -194,7 +195,7 @@ fn unexplained(trials: &[&TrialReport]) -> Option<Finding> {
         (
             Severity::Warning,
             format!(
-                "{some} ({}) did not arrive, and no counter shows where they were lost",
+                "{amount} ({}) did not arrive, and no counter shows where they were lost",
                 share(percent)
             ),
             "look at the counters of both hosts and of the devices between them: nstat -az, \
@@ -206,7 +207,7 @@ fn unexplained(trials: &[&TrialReport]) -> Option<Finding> {
 }
 
 fn reordering(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
-    let percent = percent_of(d.reordered, l.received);
+    let percent = percentage(d.reordered, l.received);
     (d.reordered > 0).then(|| {
         REORDERING.warning(
             format!(
@@ -221,7 +222,7 @@ fn reordering(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
 }
 
 fn duplicates(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
-    let percent = percent_of(d.duplicates, l.received);
+    let percent = percentage(d.duplicates, l.received);
     (d.duplicates > 0).then(|| {
         DUPLICATES.warning(
             format!("{} ({}) arrived more than once", datagrams(d.duplicates), share(percent)),

@@ -14,12 +14,14 @@ use std::collections::BTreeMap;
 /// The row of the clients of `spec`. Rates are means over the trials; the loss is that of all their
 /// datagrams together.
 pub(super) fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
-    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
-    let each = |of: fn(&DatagramReport) -> f64| all.iter().map(|d| of(d)).collect::<Vec<f64>>();
-    let mean = |of| mean_and_ci95(&each(of)).0;
+    let reports: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
+    let each = |figure: fn(&DatagramReport) -> f64| {
+        reports.iter().map(|d| figure(d)).collect::<Vec<f64>>()
+    };
+    let mean = |figure| mean_and_ci95(&each(figure)).0;
     let (sent_per_s, sent_ci95) = mean_and_ci95(&each(|d| d.sent_per_s));
     let (_, loss_ci95) = mean_and_ci95(&each(|d| d.loss_percent));
-    let dispersion: Vec<f64> = all.iter().filter_map(|d| d.arrival_dispersion.ms10).collect();
+    let dispersion: Vec<f64> = reports.iter().filter_map(|d| d.arrival_dispersion.ms10).collect();
     LawRow {
         label: spec.label.clone(),
         wait: spec.wait.name(),
@@ -32,7 +34,7 @@ pub(super) fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
         loss_percent: loss_percent(trials),
         loss_ci95_percent: loss_ci95.map(|[lo, hi]| [lo.max(0.0), hi.min(100.0)]),
         dispersion: (!dispersion.is_empty()).then(|| mean_and_ci95(&dispersion).0),
-        burst_max: all.iter().map(|d| d.burst_max).max().unwrap_or(0),
+        burst_max: reports.iter().map(|d| d.burst_max).max().unwrap_or(0),
         ledger: ledger(trials),
         intervals: intervals(trials),
         arrivals_per_ms: arrivals_per_ms(trials),
@@ -50,8 +52,8 @@ const REFUSED: &str = "refused";
 const DISCARDED: &str = "discarded";
 const UNEXPLAINED: &str = "unexplained";
 
-/// Datagrams lost in these trials by the place's name, refused, discarded and unexplained ones among
-/// them, the most first.
+/// Datagrams lost in these trials by the place's name, refused, discarded and unexplained ones
+/// among them, the most first.
 pub(super) fn lost_by_place(trials: &[&TrialReport]) -> Vec<(String, u64)> {
     let mut places: BTreeMap<&str, u64> = BTreeMap::new();
     for ledger in trials.iter().filter_map(|t| t.ledger()) {
@@ -90,7 +92,7 @@ pub(super) fn lost_where(trials: &[&TrialReport]) -> String {
 
 /// `refused by the sender's kernel (ENOBUFS: this host's queues are full)`
 fn refused_where(trials: &[&TrialReport]) -> String {
-    let errors = by_name(trials.iter().filter_map(|t| t.datagrams()).map(|d| &d.send_errors));
+    let errors = sum_by_name(trials.iter().filter_map(|t| t.datagrams()).map(|d| &d.send_errors));
     let errors: Vec<String> = errors
         .into_iter()
         .filter(|(_, n)| *n > 0)
@@ -147,29 +149,30 @@ pub(crate) fn ledger(trials: &[&TrialReport]) -> LedgerReport {
     sum
 }
 
-fn add_evidence(all: &mut Vec<LossEvidence>, one: &LossEvidence) {
+fn add_evidence(evidence: &mut Vec<LossEvidence>, one: &LossEvidence) {
     let same = |e: &&mut LossEvidence| {
         e.place == one.place
             && e.source == one.source
             && (e.host_wide, e.inferred) == (one.host_wide, one.inferred)
     };
-    match all.iter_mut().find(same) {
+    match evidence.iter_mut().find(same) {
         Some(known) => {
             known.counted += one.counted;
             known.attributed += one.attributed;
         }
-        None => all.push(one.clone()),
+        None => evidence.push(one.clone()),
     }
 }
 
 /// The report of these trials together: counts add, rates are means, and a maximum is that of all
 /// trials. What describes the service is that of the first. `None` where there are none.
 pub(crate) fn datagrams(trials: &[&TrialReport]) -> Option<DatagramReport> {
-    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
-    let mut pooled = (*all.first()?).clone();
-    let sum = |of: fn(&DatagramReport) -> u64| all.iter().map(|d| of(d)).sum::<u64>();
-    let mean =
-        |of: fn(&DatagramReport) -> f64| all.iter().map(|d| of(d)).sum::<f64>() / all.len() as f64;
+    let reports: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
+    let mut pooled = (*reports.first()?).clone();
+    let sum = |figure: fn(&DatagramReport) -> u64| reports.iter().map(|d| figure(d)).sum::<u64>();
+    let mean = |figure: fn(&DatagramReport) -> f64| {
+        reports.iter().map(|d| figure(d)).sum::<f64>() / reports.len() as f64
+    };
     pooled.sent_per_s = mean(|d| d.sent_per_s);
     pooled.received_per_s = mean(|d| d.received_per_s);
     pooled.dropped_per_s = mean(|d| d.dropped_per_s);
@@ -178,20 +181,22 @@ pub(crate) fn datagrams(trials: &[&TrialReport]) -> Option<DatagramReport> {
     pooled.blocked = sum(|d| d.blocked);
     pooled.service_preempted = sum(|d| d.service_preempted);
     pooled.service_scheduled = sum(|d| d.service_scheduled);
-    let longest = all.iter().map(|d| d.service_pause_ns_max).max();
+    let longest = reports.iter().map(|d| d.service_pause_ns_max).max();
     pooled.service_pause_ns_max = longest.unwrap_or(0);
-    pooled.send_errors = by_name(all.iter().map(|d| &d.send_errors));
-    pooled.discarded = by_name(all.iter().map(|d| &d.discarded));
-    pooled.service_lost = all.iter().find_map(|d| d.service_lost.clone());
-    pooled.not_read = all.iter().flat_map(|d| d.not_read.clone()).collect();
+    pooled.send_errors = sum_by_name(reports.iter().map(|d| &d.send_errors));
+    pooled.discarded = sum_by_name(reports.iter().map(|d| &d.discarded));
+    pooled.service_lost = reports.iter().find_map(|d| d.service_lost.clone());
+    pooled.not_read = reports.iter().flat_map(|d| d.not_read.clone()).collect();
     pooled.not_read.sort();
     pooled.not_read.dedup();
     Some(pooled)
 }
 
-fn by_name<'a>(all: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
+fn sum_by_name<'a>(
+    counts: impl Iterator<Item = &'a BTreeMap<String, u64>>,
+) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::new();
-    for (name, count) in all.flatten() {
+    for (name, count) in counts.flatten() {
         *sum.entry(name.clone()).or_default() += count;
     }
     sum
@@ -219,7 +224,7 @@ pub(super) fn intervals(trials: &[&TrialReport]) -> Vec<Interval> {
     sum
 }
 
-/// Unknown as soon as one of both is.
+/// The sum; unknown if either is.
 fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a? + b?)
 }

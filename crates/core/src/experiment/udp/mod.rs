@@ -2,6 +2,27 @@
 //!
 //! A trial gives an [`AssessedUdpTrial`]: its report, and the times of sending. A report does not
 //! carry these; the explanation sends at them again.
+//!
+//! # Words
+//!
+//! - **Client**: a sender with a number and a sequence of its own. What it does between two
+//!   datagrams is its **wait**: absolute times of a schedule, or a relative wait, to which the
+//!   time for sending and waking adds. Clients are **multiplexed** where few threads send for all
+//!   of them.
+//! - **Ledger**: every datagram that was intended, by where it ended: not attempted, refused,
+//!   lost at a place, received, discarded by the service. What stays *unexplained* is a line of
+//!   its own, shown even at 0.
+//! - **Place** (of a loss): where on its way a datagram was lost, as a counter tells. It is
+//!   *exact* where the counter is of our socket alone, *host-wide* where others move it too, and
+//!   *inferred* where no counter tells and no other place is left. A place is not a cause.
+//! - **Reordered**: a datagram whose number is below the next that is expected of its client.
+//!   (RFC 4737 §3)
+//! - **Burst** (in results): the most arrivals within any millisecond.
+//! - **Replay**: datagrams sent again by a single sender at the times at which others sent
+//!   theirs.
+//! - **Cell**: one combination of what an explanation varies. **Block**: one trial of each cell,
+//!   in random order. Effects are differences within blocks. (Fisher, *The Design of
+//!   Experiments*, 1935) **Subject**: the clients whose cells are varied, those that lose more.
 
 pub mod analysis;
 pub mod client_wait;
@@ -29,7 +50,7 @@ use std::sync::Arc;
 /// Maximum times of sending that are kept: a replay of these is long enough.
 const STARTS_MAX: usize = 500_000;
 
-/// A trial of datagrams that was made: all that the experiments here go by.
+/// A trial of datagrams as the experiments use it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssessedUdpTrial {
     /// Its statistics.
@@ -42,7 +63,7 @@ pub struct AssessedUdpTrial {
 }
 
 impl AssessedUdpTrial {
-    /// What the experiments need to know of a trial; assesses it.
+    /// Assesses a trial.
     pub fn of(trial: &UdpTrial) -> AssessedUdpTrial {
         let starts = &trial.sent.starts;
         let (kept, until) = match starts.get(STARTS_MAX) {
@@ -58,68 +79,26 @@ impl AssessedUdpTrial {
     }
 }
 
-/// One trial, its ledger, its findings.
-#[derive(Clone, Debug)]
-pub struct UdpRun {
-    spec: UdpTrialSpec,
-}
-
-impl UdpRun {
-    /// The experiment that runs just this.
-    pub fn new(spec: UdpTrialSpec) -> UdpRun {
-        UdpRun { spec }
-    }
-}
-
-impl Experiment for UdpRun {
-    type Spec = UdpTrialSpec;
-    type Trial = AssessedUdpTrial;
-    type Conclusion = UdpConclusion;
-
-    fn next(&mut self, past: &[AssessedUdpTrial]) -> NextTrial<UdpTrialSpec> {
-        if past.is_empty() {
-            NextTrial::Run(Box::new(self.spec.clone()))
-        } else {
-            NextTrial::Converged
-        }
-    }
-
-    fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
-        let reports: Vec<&TrialReport> = past.iter().map(|t| &t.report).collect();
-        let laws = vec![law_row(&self.spec, &reports)];
-        let answer = if past.is_empty() {
-            "Nothing was measured.".to_owned()
-        } else {
-            in_words(&laws[0]) + &lost_where(&reports)
-        };
-        Concluded {
-            verdict: law_verdict(std::slice::from_ref(&reports)),
-            findings: datagram_findings(&reports),
-            conclusion: UdpConclusion { laws, answer, ..UdpConclusion::default() },
-        }
-    }
-}
-
 /// Runs each law in turn, all of them `repeats` times, so that what changes on the host meets all
-/// alike.
+/// alike. With one law and no repeats it is a single trial, its ledger and its findings.
 #[derive(Clone, Debug)]
-pub struct UdpCompare {
+pub struct UdpLaws {
     laws: Vec<UdpTrialSpec>,
     repeats: u32,
 }
 
-impl UdpCompare {
-    /// A comparison of these laws (at least one), with `repeats` trials of each (at least 1).
-    pub fn new(laws: Vec<UdpTrialSpec>, repeats: u32) -> UdpCompare {
-        UdpCompare { laws, repeats: repeats.max(1) }
+impl UdpLaws {
+    /// `repeats` trials (at least 1) of each of these laws.
+    pub fn new(laws: Vec<UdpTrialSpec>, repeats: u32) -> UdpLaws {
+        UdpLaws { laws, repeats: repeats.max(1) }
     }
 
-    fn trials_of<'a>(&self, law: usize, past: &'a [AssessedUdpTrial]) -> Vec<&'a TrialReport> {
+    fn law_trials<'a>(&self, law: usize, past: &'a [AssessedUdpTrial]) -> Vec<&'a TrialReport> {
         past.iter().skip(law).step_by(self.laws.len().max(1)).map(|t| &t.report).collect()
     }
 }
 
-impl Experiment for UdpCompare {
+impl Experiment for UdpLaws {
     type Spec = UdpTrialSpec;
     type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
@@ -130,13 +109,15 @@ impl Experiment for UdpCompare {
         }
         let mut spec = self.laws[past.len() % self.laws.len()].clone();
         // Neither the same waits in each repeat nor, of two laws, the same random numbers.
-        spec.seed = rng::of_trial(spec.seed, past.len());
+        if self.laws.len() > 1 {
+            spec.seed = rng::of_trial(spec.seed, past.len());
+        }
         NextTrial::Run(Box::new(spec))
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
         let by_law: Vec<Vec<&TrialReport>> =
-            (0..self.laws.len()).map(|law| self.trials_of(law, past)).collect();
+            (0..self.laws.len()).map(|law| self.law_trials(law, past)).collect();
         let laws: Vec<LawRow> =
             self.laws.iter().zip(&by_law).map(|(spec, trials)| law_row(spec, trials)).collect();
         let reports: Vec<&TrialReport> = past.iter().map(|t| &t.report).collect();
@@ -153,6 +134,9 @@ impl Experiment for UdpCompare {
 }
 
 fn answer(laws: &[LawRow], reports: &[&TrialReport]) -> String {
+    if reports.is_empty() {
+        return "Nothing was measured.".to_owned();
+    }
     let rows: Vec<String> = laws.iter().filter(|row| row.trials > 0).map(in_words).collect();
     let mut answer = rows.join(" ");
     if let [first, second] = laws
@@ -167,8 +151,8 @@ fn answer(laws: &[LawRow], reports: &[&TrialReport]) -> String {
         );
     }
     answer += &lost_where(reports);
-    if laws.iter().any(|row| row.dropped_per_s > 0.0) {
-        answer += " Why, is what --explain in the place of --compare finds out.";
+    if laws.len() > 1 && laws.iter().any(|row| row.dropped_per_s > 0.0) {
+        answer += " Use --explain instead of --compare to find out why.";
     }
     answer
 }

@@ -1,10 +1,9 @@
-//! Datagrams accounted for, and the answer of `knee udp`: its figures, its sentences, and whether
-//! it agrees with all else.
+//! The conclusion of `knee udp`: its figures, its sentences, and its checks for contradictions.
 
 use super::explain::Hypothesis;
 use super::findings::{code_at, codes};
 use super::laws::in_words;
-use crate::consistency::{self, Contradictions, Said};
+use crate::consistency::{self, CheckedReport, ConsistencyCheck};
 use crate::experiment::{Answer, values};
 use crate::finding::Code;
 use crate::trial::detail::{DispersionAt, LedgerReport};
@@ -117,8 +116,7 @@ impl Answer for UdpConclusion {
 
     /// All whose clients were as asked for, with nothing changed to explain them.
     fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
-        let is_asked = |t: &&TrialReport| self.laws.iter().any(|law| law.label == t.label);
-        trials.iter().filter(is_asked).collect()
+        trials.iter().filter(|t| self.laws.iter().any(|law| law.label == t.label)).collect()
     }
 
     fn operation(&self) -> &'static str {
@@ -129,46 +127,47 @@ impl Answer for UdpConclusion {
         !self.effects.is_empty()
     }
 
-    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
+    fn check(&self, report: CheckedReport<'_>, check: &mut ConsistencyCheck) {
         for law in self.laws.iter().filter(|law| law.trials > 0) {
-            found.within(&law.label, |found| check_law(law, &self.answer, found));
+            check.within(&law.label, |check| check_law(law, &self.answer, check));
         }
-        check_places(said, &self.laws, found);
-        once_each(self, found);
+        check_places(report, &self.laws, check);
+        check_hypotheses(self, check);
     }
 }
 
 /// A row agrees with itself, and the answer says what it says.
-fn check_law(law: &LawRow, answer: &str, found: &mut Contradictions) {
-    consistency::ledger(&law.ledger, found);
-    consistency::loss(law.loss_percent, &law.ledger, found);
-    found.interval("sent per second", Some(law.sent_per_s), law.sent_ci95_per_s);
+fn check_law(law: &LawRow, answer: &str, check: &mut ConsistencyCheck) {
+    consistency::ledger(&law.ledger, check);
+    consistency::loss(law.loss_percent, &law.ledger, check);
+    check.interval("sent per second", Some(law.sent_per_s), law.sent_ci95_per_s);
     let refused = law.received_per_s + law.dropped_per_s - law.sent_per_s;
     let is_sum = refused.abs() <= 1e-6 * law.sent_per_s.max(1.0);
-    found.unless(is_sum || (refused > 0.0 && law.ledger.send_errors > 0), || {
+    check.require(is_sum || (refused > 0.0 && law.ledger.send_errors > 0), || {
         format!(
             "{} sent per second, {} received, {} dropped",
             law.sent_per_s, law.received_per_s, law.dropped_per_s
         )
     });
     let words = in_words(law);
-    found.unless(answer.contains(&words), || format!("{words} The answer is: {answer}"));
+    check.require(answer.contains(&words), || format!("{words} The answer is: {answer}"));
 }
 
 /// There is a finding for each place of a loss, and for no other.
-fn check_places(said: Said<'_>, laws: &[LawRow], found: &mut Contradictions) {
+fn check_places(report: CheckedReport<'_>, laws: &[LawRow], check: &mut ConsistencyCheck) {
     for place in DropPlace::ALL {
         let code = code_at(place);
-        let lost = laws.iter().filter_map(|law| law.ledger.lost.get(place.name()));
-        let lost = lost.sum::<u64>() as f64;
-        let such = || said.findings.iter().filter(|f| f.code == code);
-        let told = such().filter_map(|f| f.evidence.get("lost")).fold(0.0, |sum, lost| sum + lost);
-        found.unless(told == lost, || {
-            format!("{lost} lost at {}, and `{code}` tells of {told}", place.name())
+        let lost: u64 = laws.iter().filter_map(|law| law.ledger.lost.get(place.name())).sum();
+        let lost = lost as f64;
+        let findings = || report.findings.iter().filter(|f| f.code == code);
+        let stated =
+            findings().filter_map(|f| f.evidence.get("lost")).fold(0.0, |sum, lost| sum + lost);
+        check.require(stated == lost, || {
+            format!("{lost} lost at {}, and `{code}` states {stated}", place.name())
         });
-        for finding in such() {
+        for finding in findings() {
             let lost = finding.evidence.get("lost").map(|n| exact(*n));
-            found.unless(lost.is_some_and(|n| finding.text.contains(&n)), || {
+            check.require(lost.is_some_and(|n| finding.text.contains(&n)), || {
                 format!("`{code}` does not say how many: {}", finding.text)
             });
         }
@@ -177,8 +176,8 @@ fn check_places(said: Said<'_>, laws: &[LawRow], found: &mut Contradictions) {
 
 /// Each explanation is supported, ruled out or undecided: exactly one of them. The answer names
 /// those causes that are supported and no other.
-fn once_each(of: &UdpConclusion, found: &mut Contradictions) {
-    let lists = [&of.supported, &of.ruled_out, &of.undecided];
+fn check_hypotheses(udp: &UdpConclusion, check: &mut ConsistencyCheck) {
+    let lists = [&udp.supported, &udp.ruled_out, &udp.undecided];
     if lists.iter().all(|list| list.is_empty()) {
         return;
     }
@@ -186,12 +185,12 @@ fn once_each(of: &UdpConclusion, found: &mut Contradictions) {
         let (name, claim) = (hypothesis.name(), hypothesis.claim());
         let ended = lists
             .map(|list| list.iter().filter(|line| line.split(':').next() == Some(name)).count());
-        found.unless(ended.iter().sum::<usize>() == 1, || {
+        check.require(ended.iter().sum::<usize>() == 1, || {
             format!("`{name}` ended {ended:?} times as supported, ruled out, undecided")
         });
         let is_cause = ended[0] == 1 && hypothesis != Hypothesis::ReceiveBuffer;
-        found.unless(of.answer.contains(claim) == is_cause, || {
-            format!("`{name}` ended {ended:?}, and the answer is: {}", of.answer)
+        check.require(udp.answer.contains(claim) == is_cause, || {
+            format!("`{name}` ended {ended:?}, and the answer is: {}", udp.answer)
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Each check finds what it is there for, and nothing in what agrees.
 
 use super::*;
-use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
+use crate::experiment::latency::report::{LatencyConclusion, PathFigures, ScenarioRow};
 use crate::experiment::overload::report::{
     CameBack, LevelRow, OverloadConclusion, Recovery, SClientRow, SimpleRow,
 };
@@ -37,18 +37,19 @@ fn measured(faults: Faults) -> TrialReport {
     assess(&simulate(&spec_of(users, Nanos::from_secs(4)), &world).trial)
 }
 
-fn of_run(trial: &TrialReport, findings: &[Finding]) -> Vec<String> {
-    let said = Said { verdict: trial.verdict, trials: std::slice::from_ref(trial), findings };
-    contradictions(said, &RunConclusion::default())
+fn run_contradictions(trial: &TrialReport, findings: &[Finding]) -> Vec<String> {
+    let report =
+        CheckedReport { verdict: trial.verdict, trials: std::slice::from_ref(trial), findings };
+    contradictions(report, &RunConclusion::default())
 }
 
-fn of_conclusion(conclusion: Conclusion) -> Vec<String> {
+fn conclusion_contradictions(conclusion: Conclusion) -> Vec<String> {
     contradictions(with(&[]), conclusion.answer())
 }
 
 /// Valid, and these findings.
-fn with(findings: &[Finding]) -> Said<'_> {
-    Said { verdict: Verdict::Valid, trials: &[], findings }
+fn with(findings: &[Finding]) -> CheckedReport<'_> {
+    CheckedReport { verdict: Verdict::Valid, trials: &[], findings }
 }
 
 #[track_caller]
@@ -59,7 +60,7 @@ fn assert_says(lines: &[String], part: &str) {
 #[test]
 fn a_trial_that_was_measured_agrees_with_itself() {
     let trial = measured(Faults::default());
-    assert_eq!(of_run(&trial, &trial_findings(&trial)), [""; 0]);
+    assert_eq!(run_contradictions(&trial, &trial_findings(&trial)), [""; 0]);
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn numbers_of_a_trial_that_disagree_are_found() {
     for (change, part) in cases {
         let mut trial = measured(Faults::default());
         change(&mut trial);
-        assert_says(&of_run(&trial, &[]), part);
+        assert_says(&run_contradictions(&trial, &[]), part);
     }
 }
 
@@ -95,9 +96,9 @@ fn finding(code: &str, severity: Severity) -> Finding {
 fn a_valid_report_does_not_blame_the_generator() {
     let trial = measured(Faults::default());
     let blames = [finding("generator_distorted", Severity::Error)];
-    assert_says(&of_run(&trial, &blames), "VALID");
+    assert_says(&run_contradictions(&trial, &blames), "VALID");
     let remarks = [finding("generator_distorted", Severity::Info)];
-    assert_eq!(of_run(&trial, &remarks), [""; 0]);
+    assert_eq!(run_contradictions(&trial, &remarks), [""; 0]);
 }
 
 #[test]
@@ -105,11 +106,11 @@ fn failures_need_a_finding_that_says_how() {
     let trial = measured(Faults { errors: 0.2, ..Faults::default() });
     assert!(trial.outcomes.count(Outcome::HTTP_5XX) > 5);
     let beside = [finding("non_stationary", Severity::Warning)];
-    assert_says(&of_run(&trial, &beside), "no finding says how");
+    assert_says(&run_contradictions(&trial, &beside), "no finding says how");
     let named = [finding("errors", Severity::Warning)];
-    assert_eq!(of_run(&trial, &named), [""; 0]);
+    assert_eq!(run_contradictions(&trial, &named), [""; 0]);
     let few = measured(Faults { errors: 0.000_1, ..Faults::default() });
-    assert_eq!(of_run(&few, &[]), [""; 0]);
+    assert_eq!(run_contradictions(&few, &[]), [""; 0]);
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn findings_that_say_nothing_are_found() {
     let trial = measured(Faults::default());
     let mut silent = finding("errors", Severity::Info);
     silent.text.clear();
-    assert_says(&of_run(&trial, &[silent]), "says nothing");
+    assert_says(&run_contradictions(&trial, &[silent]), "says nothing");
     let mut odd = finding("errors", Severity::Info);
     for (text, is_odd) in [
         ("NaN % of all failed", true),
@@ -127,8 +128,8 @@ fn findings_that_say_nothing_are_found() {
         ("info of 3 infinite loops", false),
     ] {
         odd.text = text.into();
-        let said = of_run(&trial, std::slice::from_ref(&odd));
-        assert_eq!(said.iter().any(|said| said.contains("no number")), is_odd, "{text}");
+        let lines = run_contradictions(&trial, std::slice::from_ref(&odd));
+        assert_eq!(lines.iter().any(|line| line.contains("no number")), is_odd, "{text}");
     }
 }
 
@@ -157,7 +158,7 @@ fn sweep() -> SweepConclusion {
 
 #[test]
 fn the_answer_of_a_sweep_is_held_against_its_levels() {
-    assert_eq!(of_conclusion(Conclusion::Sweep(sweep())), [""; 0]);
+    assert_eq!(conclusion_contradictions(Conclusion::Sweep(sweep())), [""; 0]);
     type Change = fn(&mut SweepConclusion);
     let cases: [(Change, &str); 8] = [
         (|s| s.max_throughput_per_s = 50_000.0, "a level has 60000/s"),
@@ -172,7 +173,7 @@ fn the_answer_of_a_sweep_is_held_against_its_levels() {
     for (change, part) in cases {
         let mut changed = sweep();
         change(&mut changed);
-        assert_says(&of_conclusion(Conclusion::Sweep(changed)), part);
+        assert_says(&conclusion_contradictions(Conclusion::Sweep(changed)), part);
     }
 }
 
@@ -186,7 +187,7 @@ fn a_level_past_the_knee_cannot_gain_nearly_as_much_again() {
 
 #[test]
 fn an_overload_that_served_has_a_capacity() {
-    let of = |capacity_per_s| {
+    let overload = |capacity_per_s| {
         Conclusion::Overload(OverloadConclusion {
             capacity_per_s,
             sclients: vec![SClientRow {
@@ -196,9 +197,9 @@ fn an_overload_that_served_has_a_capacity() {
             ..OverloadConclusion::default()
         })
     };
-    assert_eq!(of_conclusion(of(130.0)), [""; 0]);
-    assert_says(&of_conclusion(of(0.0)), "and 130/s served");
-    assert_says(&of_conclusion(of(150.0)), "at most 130/s");
+    assert_eq!(conclusion_contradictions(overload(130.0)), [""; 0]);
+    assert_says(&conclusion_contradictions(overload(0.0)), "and 130/s served");
+    assert_says(&conclusion_contradictions(overload(150.0)), "at most 130/s");
 }
 
 fn overload() -> OverloadConclusion {
@@ -231,7 +232,7 @@ fn recovery(of: &mut OverloadConclusion) -> &mut Recovery {
 
 #[test]
 fn the_answer_of_an_overload_is_held_against_its_rows() {
-    assert_eq!(of_conclusion(Conclusion::Overload(overload())), [""; 0]);
+    assert_eq!(conclusion_contradictions(Conclusion::Overload(overload())), [""; 0]);
     type Change = fn(&mut OverloadConclusion);
     let cases: [(Change, &str); 8] = [
         (|o| o.max_syn_per_s = 100.0, "at most 100"),
@@ -251,14 +252,14 @@ fn the_answer_of_an_overload_is_held_against_its_rows() {
     for (change, part) in cases {
         let mut changed = overload();
         change(&mut changed);
-        assert_says(&of_conclusion(Conclusion::Overload(changed)), part);
+        assert_says(&conclusion_contradictions(Conclusion::Overload(changed)), part);
     }
     let mut unserved = overload();
     unserved.recovery = None;
     let row = &mut unserved.simple[0].row;
     (row.served_per_s, row.served_ci95_per_s) = (0.0, None);
     row.outcomes.add_many(Outcome::Served, 473);
-    let lines = of_conclusion(Conclusion::Overload(unserved));
+    let lines = conclusion_contradictions(Conclusion::Overload(unserved));
     assert_says(&lines, "473 attempts served at 0/s, and no reason");
 }
 
@@ -280,7 +281,7 @@ fn figures_of_findings_on_overload_are_in_a_row() {
 
 #[test]
 fn the_percentiles_of_a_way_to_hold_a_rate_ascend() {
-    let of = |error_p99_ns| {
+    let throttle = |error_p99_ns| {
         Conclusion::Throttle(ThrottleConclusion {
             rates: vec![RateRow {
                 method: "throttle".into(),
@@ -292,8 +293,8 @@ fn the_percentiles_of_a_way_to_hold_a_rate_ascend() {
             ..ThrottleConclusion::default()
         })
     };
-    assert_eq!(of_conclusion(of(15)), [""; 0]);
-    assert_says(&of_conclusion(of(25)), "throttle: p99 25 is above max 20");
+    assert_eq!(conclusion_contradictions(throttle(15)), [""; 0]);
+    assert_says(&conclusion_contradictions(throttle(25)), "throttle: p99 25 is above max 20");
 }
 
 #[test]
@@ -302,20 +303,23 @@ fn unbalanced_ledgers_and_repeated_causes_are_found() {
     let ledger = LedgerReport { intended: 10, received: 9, ..LedgerReport::default() };
     let detail = UdpDetail { ledger, ..UdpDetail::default() };
     trial.detail = detail.into();
-    assert_says(&of_run(&trial, &[]), "the ledger of 10 datagrams sums to 9");
+    assert_says(&run_contradictions(&trial, &[]), "the ledger of 10 datagrams sums to 9");
     let udp = UdpConclusion {
         supported: vec!["receive_buffer: it is full".into()],
         ruled_out: vec!["receive_buffer: it is not".into()],
         ..UdpConclusion::default()
     };
-    assert_says(&of_conclusion(Conclusion::Udp(udp)), "`receive_buffer` ended");
+    assert_says(&conclusion_contradictions(Conclusion::Udp(udp)), "`receive_buffer` ended");
 }
 
 #[test]
 fn the_figures_of_a_path_are_those_of_its_worst_scenario() {
-    let of = |responsiveness_hz| {
+    let latency = |responsiveness_hz| {
         Conclusion::Latency(LatencyConclusion {
-            responsiveness_hz: Some(responsiveness_hz),
+            path: PathFigures {
+                responsiveness_hz: Some(responsiveness_hz),
+                ..PathFigures::default()
+            },
             answer: format!("Under load link responsiveness is {responsiveness_hz} Hz."),
             scenarios: vec![
                 ScenarioRow { responsiveness_hz: Some(2.9), ..ScenarioRow::default() },
@@ -324,14 +328,14 @@ fn the_figures_of_a_path_are_those_of_its_worst_scenario() {
             ..LatencyConclusion::default()
         })
     };
-    assert_eq!(of_conclusion(of(2)), [""; 0]);
-    assert_says(&of_conclusion(of(30)), "worst scenario");
+    assert_eq!(conclusion_contradictions(latency(2)), [""; 0]);
+    assert_says(&conclusion_contradictions(latency(30)), "30 Hz of scenarios with 2.9 to 2.9");
 }
 
 #[test]
 fn a_path_whose_answer_or_findings_differ_is_found() {
     let path = LatencyConclusion {
-        responsiveness_hz: Some(2),
+        path: PathFigures { responsiveness_hz: Some(2), ..PathFigures::default() },
         answer: "Under load link responsiveness is 3 Hz.".into(),
         scenarios: vec![ScenarioRow {
             responsiveness_hz: Some(2.9),
@@ -344,7 +348,7 @@ fn a_path_whose_answer_or_findings_differ_is_found() {
     settled.evidence.insert("not_settled".into(), 2.0);
     let lines = contradictions(with(&[settled]), &path);
     assert_says(&lines, "responsiveness is 2 Hz, and the answer is");
-    assert_says(&lines, "`not_settled` tells of Some(2.0), the table of Some(1.0)");
+    assert_says(&lines, "`not_settled` states Some(2.0), the table Some(1.0)");
 }
 
 #[test]
@@ -364,14 +368,14 @@ fn datagrams_whose_answer_or_findings_differ_are_found() {
         },
         ..LawRow::default()
     };
-    let of = |law: LawRow| UdpConclusion {
+    let conclusion = |law: LawRow| UdpConclusion {
         answer: "yield*4 sent 10/s and lost 10 % of it.".into(),
         laws: vec![law],
         ..UdpConclusion::default()
     };
-    let says = |law: LawRow| contradictions(with(&[]), &of(law));
+    let says = |law: LawRow| contradictions(with(&[]), &conclusion(law));
     assert_says(&says(law.clone()), "1 lost at qdisc, and the evidence is of 0");
-    assert_says(&says(law.clone()), "`lost_in_qdisc` tells of 0");
+    assert_says(&says(law.clone()), "`lost_in_qdisc` states 0");
     let fewer = LawRow { dropped_per_s: 0.5, loss_percent: 5.0, ..law };
     assert_says(&says(fewer.clone()), "5 % lost, and 9 of 10 were received");
     assert_says(&says(fewer.clone()), "9 received, 0.5 dropped");

@@ -43,7 +43,6 @@ fn trial_until(end: Nanos, load: Load, completions: &[Completion]) -> Trial {
         window: Window { start: MS(1_000), end: MS(11_000) },
         interval: MS(1_000),
         open_loop,
-        counts_whole: open_loop,
         of_sessions: false,
         starts_max: 100_000,
         targets: 1,

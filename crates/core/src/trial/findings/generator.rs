@@ -48,7 +48,7 @@ codes! {
                20 µs. The report has a range in the place of each. All other figures are \
                determined.",
         remedy "Give the generator a processor of its own with taskset, or run it on another \
-                machine than the target.";
+                machine.";
 
     GENERATOR_WOKEN = "generator_woken":
         cause "The target is on the generator's host. The generator sleeps between responses, and \
@@ -61,12 +61,12 @@ codes! {
     LITTLES_LAW_VIOLATION = "littles_law_violation":
         cause "In a closed loop the number of users equals throughput times the time of a cycle. \
                Here they differ by more than 2.5 %, so a figure is wrong or the run is too short.",
-        remedy "Repeat it for longer. Until both agree, trust neither throughput nor response \
-                time.";
+        remedy "Repeat it for longer: --duration 60s; until the two agree, trust neither the \
+                throughput nor the response times of this load.";
 
     THINK_DEVIATION = "think_deviation":
         cause "Users paused longer than --think asked for, because the generator woke up late.",
-        remedy "Wait more precisely with --wait spin, or use fewer users per core.";
+        remedy "Wait more precisely: --wait spin, or use fewer users per core.";
 
     GENERATOR_POLLED = "generator_polled":
         cause "The generator's processor slept, and woke late. The generator's own delay was 10 % \
@@ -78,29 +78,28 @@ codes! {
     FLEET_INCOMPLETE = "fleet_incomplete":
         cause "An agent of the fleet did not deliver what it measured: it ended, was cut off, or \
                its host failed. Its share of the load is in no figure, and the trial is INVALID.",
-        remedy "See why the agent ended. Where it was cut off, it keeps its result and delivers \
-                it once it is back: knee fleet collect fetches that.";
+        remedy "See why it ended, then repeat; if it was only cut off: knee fleet collect. An \
+                agent that was cut off keeps its result, and delivers it once it is back.";
 
     AGENT_STOPPED = "agent_stopped":
         cause "The process of an agent did not run for 100 ms or longer: it was stopped, or its \
                machine was. Its share of the load was not offered in that time.",
-        remedy "Find what stopped it: SIGSTOP, a suspended virtual machine, or a quota of \
-                processor time in its container. An agent that is only slow has another remark in \
-                its row.";
+        remedy "Find what stopped its process or its machine, then repeat. It may be SIGSTOP, a \
+                suspended virtual machine, or a quota of processor time in its container. An agent \
+                that is only slow has another remark in its row.";
 
     AGENTS_DIFFER = "agents_differ":
         cause "One agent of the fleet measured other response times, or more failures, than the \
                others, by more than chance. Its path to the target is slower, its host is busy, \
                or the target answers it from another place.",
-        remedy "Look at the table of agents. Measure from that host alone, or leave it out with \
-                --agents, and compare.";
+        remedy "Look at its path and its host; leave it out with --agents and compare.";
 
     RESULTS_KEPT = "results_kept":
         cause "JetStream did not store the result of an agent. The coordinator fetched it from \
                the agent, so nothing is missing. A result is lost, though, if its agent ends \
                before that.",
-        remedy "Make room in JetStream: delete old results with knee fleet clear, or raise \
-                max_file_store of nats-server and the limits of the account.";
+        remedy "Make room in JetStream: knee fleet clear, or raise max_file_store of nats-server. \
+                The account may have limits of its own.";
 }
 
 /// Where the generator limits the load, the throughput is a bound of what the target can do.
@@ -133,7 +132,8 @@ pub(super) fn rate_max_reached(trials: &TrialGroup) -> Option<Finding> {
         let (_, words) = clauses.find(|(clause, _)| *clause == Some(Clause::RateLimited))?;
         Some((words.to_owned(), t.offered.achieved_per_s))
     };
-    let (place, (words, started_per_s)) = trials.worst(limited, |found| found.1)?;
+    let (place, (words, started_per_s)) =
+        trials.worst(limited, |(_, started_per_s)| *started_per_s)?;
     Some(RATE_MAX_REACHED.error(
         format!("{place}{words}"),
         [("started_per_s", started_per_s)],
@@ -144,28 +144,25 @@ pub(super) fn rate_max_reached(trials: &TrialGroup) -> Option<Finding> {
 /// The next step for a generator that other processes disturb.
 pub(crate) const QUIETER: &str = "repeat on a quieter or larger machine";
 
-fn has_its_own_finding(clause: Clause) -> bool {
-    matches!(clause, Clause::AgentLost | Clause::RateLimited)
-}
-
 /// The clauses of INVALID, but for those that a finding of their own reports.
 fn distortions(t: &TrialReport) -> Option<Vec<String>> {
-    let (limits, others): (Vec<_>, Vec<_>) =
-        t.clauses().partition(|(clause, _)| clause.is_some_and(has_its_own_finding));
-    let is_all_said = others.is_empty() && !limits.is_empty();
-    let is_distorted = t.verdict == Verdict::Invalid && !is_all_said;
+    let (limits, others): (Vec<_>, Vec<_>) = t
+        .clauses()
+        .partition(|(clause, _)| matches!(clause, Some(Clause::AgentLost | Clause::RateLimited)));
+    let are_all_reported = others.is_empty() && !limits.is_empty();
+    let is_distorted = t.verdict == Verdict::Invalid && !are_all_reported;
     is_distorted.then(|| others.into_iter().map(|(_, text)| text.to_owned()).collect())
 }
 
 pub(super) fn generator_distorted(trials: &TrialGroup) -> Option<Finding> {
-    let (place, all) = trials.all(distortions)?;
+    let (place, by_trial) = trials.results(distortions)?;
     let mut clauses: Vec<String> = Vec::new();
-    for clause in all.into_iter().flatten() {
+    for clause in by_trial.into_iter().flatten() {
         if !clauses.contains(&clause) {
             clauses.push(clause);
         }
     }
-    Some(distorted(&place, &clauses, trials.asked.lighter))
+    Some(distorted(&place, &clauses, trials.context.lighter))
 }
 
 /// The generator distorted the load in these ways. `lighter` ends the next step: `, or …` with the
@@ -188,7 +185,7 @@ pub(super) fn figures_undetermined(trials: &TrialGroup) -> Option<Finding> {
     Some(FIGURES_UNDETERMINED.warning(
         format!("{place}known as a range only: {names}; {because}"),
         [],
-        "give the generator a processor of its own with taskset, or run it on another machine",
+        FIGURES_UNDETERMINED.step(),
     ))
 }
 
@@ -200,7 +197,7 @@ pub(super) fn generator_stalled(trials: &TrialGroup) -> Option<Finding> {
         };
         (late_ns >= STALL_NS && !t.breaks(Clause::Stalled)).then_some((late_ns, t.duration_ns))
     };
-    let (place, (late_ns, window_ns)) = trials.worst(stalled, |found| found.0 as f64)?;
+    let (place, (late_ns, window_ns)) = trials.worst(stalled, |(late_ns, _)| *late_ns as f64)?;
     let share = 100.0 * late_ns as f64 / window_ns.max(1) as f64;
     Some(GENERATOR_STALLED.warning(
         format!(
@@ -262,8 +259,7 @@ pub(super) fn littles_law(trials: &TrialGroup) -> Option<Finding> {
             percent(apart)
         ),
         [("n", law.n), ("x_times_r", law.x_times_r), ("deviation_percent", apart)],
-        "repeat it for longer: --duration 60s; until the two agree, trust neither the throughput \
-         nor the response times of this load",
+        LITTLES_LAW_VIOLATION.step(),
     ))
 }
 
@@ -311,7 +307,7 @@ pub(super) fn think_deviation(trials: &TrialGroup) -> Option<Finding> {
             time(asked_ns)
         ),
         [("asked_ns", asked_ns), ("overshoot_ns", overshoot_ns)],
-        "wait more precisely: --wait spin, or use fewer users per core",
+        THINK_DEVIATION.step(),
     ))
 }
 
@@ -325,7 +321,7 @@ pub(super) fn fleet_incomplete(trials: &TrialGroup) -> Option<Finding> {
         let (first, because) = lost.next()?;
         Some((first.agent.clone(), because.clone(), 1 + lost.count(), agents.len()))
     };
-    let (place, (agent, because, lost, of)) = trials.worst(lost, |l| l.2 as f64)?;
+    let (place, (agent, because, lost, agents)) = trials.worst(lost, |l| l.2 as f64)?;
     let others = match lost {
         1 => String::new(),
         n => format!(", and {} other agents", n - 1),
@@ -335,8 +331,8 @@ pub(super) fn fleet_incomplete(trials: &TrialGroup) -> Option<Finding> {
             "{place}agent {agent} is lost{others}: {because}. The figures are those of the other \
              agents"
         ),
-        [("lost", lost as f64), ("agents", of as f64)],
-        "see why it ended, then repeat; if it was only cut off: knee fleet collect",
+        [("lost", lost as f64), ("agents", agents as f64)],
+        FLEET_INCOMPLETE.step(),
     ))
 }
 
@@ -349,11 +345,11 @@ pub(super) fn agent_stopped(trials: &TrialGroup) -> Option<Finding> {
         });
         states.max_by_key(|(_, ns)| *ns)
     };
-    let (place, (agent, ns)) = trials.worst(stopped, |found| found.1 as f64)?;
+    let (place, (agent, ns)) = trials.worst(stopped, |(_, ns)| *ns as f64)?;
     Some(AGENT_STOPPED.warning(
         format!("{place}agent {agent} was stopped: it did not run for {}", time(ns as f64)),
         [("stopped_ns", ns as f64)],
-        "find what stopped its process or its machine, then repeat",
+        AGENT_STOPPED.step(),
     ))
 }
 
@@ -368,14 +364,14 @@ pub(super) fn results_kept(trials: &TrialGroup) -> Option<Finding> {
     Some(RESULTS_KEPT.warning(
         format!("{place}the result of agent {agent} was fetched from it: {because}"),
         [("agents", count as f64)],
-        "make room in JetStream: knee fleet clear, or raise max_file_store of nats-server",
+        RESULTS_KEPT.step(),
     ))
 }
 
 pub(super) fn agents_differ(trials: &TrialGroup) -> Option<Finding> {
-    let (place, found) =
-        trials.worst(|t| outlier(&t.http()?.agents), |found| found.differs.weight())?;
-    let (what, evidence) = match found.differs {
+    let (place, outlier) =
+        trials.worst(|t| outlier(&t.http()?.agents), |outlier| outlier.differs.weight())?;
+    let (what, evidence) = match outlier.differs {
         AgentDifference::Mean { own_ns, others_ns } => (
             format!(
                 "its mean response time is {}, that of the others {}",
@@ -394,8 +390,8 @@ pub(super) fn agents_differ(trials: &TrialGroup) -> Option<Finding> {
         ),
     };
     Some(AGENTS_DIFFER.warning(
-        format!("{place}agent {} differs from the others: {what}", found.agent),
+        format!("{place}agent {} differs from the others: {what}", outlier.agent),
         evidence,
-        "look at its path and its host; leave it out with --agents and compare",
+        AGENTS_DIFFER.step(),
     ))
 }

@@ -19,9 +19,9 @@ codes! {
                middle of a message, where a buffer was full. Or all messages of a stream came at \
                once, after a wait. A proxy that buffers responses does this, as nginx does with \
                proxy_buffering on. So does an application that collects its whole response.",
-        remedy "Switch buffering off between the application and its clients: proxy_buffering off \
-                in nginx, or the header X-Accel-Buffering: no in the response. Compare with a run \
-                against the application itself.";
+        remedy "Switch buffering off before the application (nginx: proxy_buffering off), or load \
+                the application itself. In a response, the header X-Accel-Buffering: no does the \
+                same.";
 
     STREAMS_STALLED = "streams_stalled":
         cause "Streams stalled between two messages, for at least ten median gaps and 100 ms. \
@@ -42,21 +42,22 @@ codes! {
         cause "Streams began with a status of success and had an error within. Servers of language \
                models report this way what goes wrong after the first byte. The report has the text \
                of the first.",
-        remedy "Look at the target's log for the time of the errors, or at a response: curl -N URL. \
-                Where such messages are no errors, give --stream-api none.";
+        remedy "Look at the target's log, or at a response: curl -N URL. Where such messages are \
+                no errors, give --stream-api none.";
 
     MESSAGES_LATE = "messages_late":
         cause "Messages of open streams left later than they were intended. Their answers are \
                counted from the intended time, so that the delay is in them. The generator was \
                busy or did not run, or calls began late.",
-        remedy "Give the generator more processors (--threads), keep its host free of other work, \
-                or send fewer messages per second.";
+        remedy "Give the generator more processors, or send fewer messages per second. Keep its \
+                host free of other work.";
 
     MESSAGE_COUNT_MISSING = "message_count_missing":
         cause "No message has a number at the place that --message-count names, so that each \
                counts as one.",
-        remedy "Look at a message: curl -N URL. OpenAI-compatible servers send usage only where \
-                the request has \"stream_options\": {\"include_usage\": true}.";
+        remedy "Look at a message: curl -N URL; ask for usage with stream_options. \
+                OpenAI-compatible servers send usage only where the request has \
+                \"stream_options\": {\"include_usage\": true}.";
 }
 
 pub(super) fn buffered_stream(trials: &TrialGroup) -> Option<Finding> {
@@ -87,8 +88,7 @@ pub(super) fn buffered_stream(trials: &TrialGroup) -> Option<Finding> {
             ("streams_at_once", bursts.at_once as f64),
             ("shared_arrival_percent", messages.shared_arrival_percent),
         ],
-        "switch buffering off before the application (nginx: proxy_buffering off), or load the \
-         application itself",
+        BUFFERED_STREAM.step(),
     ))
 }
 
@@ -144,7 +144,7 @@ pub(super) fn stream_errors(trials: &TrialGroup) -> Option<Finding> {
     Some(STREAM_ERRORS.warning(
         format!("{place}{} streams had an error within: {first}", exact(count as f64)),
         [("errors", count as f64)],
-        "look at the target's log, or at a response: curl -N URL",
+        STREAM_ERRORS.step(),
     ))
 }
 
@@ -163,7 +163,7 @@ pub(super) fn messages_late(trials: &TrialGroup) -> Option<Finding> {
             time(answer as f64)
         ),
         [("late_p99_ns", late as f64), ("answer_p99_ns", answer as f64)],
-        "give the generator more processors, or send fewer messages per second",
+        MESSAGES_LATE.step(),
     ))
 }
 
@@ -178,6 +178,6 @@ pub(super) fn message_count_missing(trials: &TrialGroup) -> Option<Finding> {
             exact(count as f64)
         ),
         [("messages", count as f64)],
-        "look at a message: curl -N URL; ask for usage with stream_options",
+        MESSAGE_COUNT_MISSING.step(),
     ))
 }

@@ -1,7 +1,7 @@
-//! What a person should know of trials, whatever experiment they belong to.
+//! Findings about trials of any experiment.
 //!
-//! Each finding is one function: it looks for something in every trial, and builds the finding
-//! where it holds.
+//! Each finding is one function: it checks every trial, and builds the finding if the check holds
+//! for any.
 
 mod generator;
 mod messages;
@@ -14,7 +14,8 @@ mod tests;
 pub(crate) use generator::{
     FLEET_INCOMPLETE, GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, RATE_MAX_REACHED, distorted,
 };
-pub(crate) use sessions::CODES as SESSION_CODES;
+pub use sessions::marked_failed;
+pub(crate) use sessions::{CODES as SESSION_CODES, SCRIPT_ABORTED, SCRIPT_MARKED};
 pub(crate) use silence::{OUTAGE, PAUSES, PERIODIC_PAUSES};
 pub(crate) use target::{
     ERRORS, FIND_THE_FAILURES, NON_STATIONARY, TARGET_QUEUE_GROWS, failure_kind,
@@ -37,15 +38,15 @@ pub fn trial_findings(trial: &TrialReport) -> Vec<Finding> {
     let mut findings = diagnose(&TrialGroup {
         trials: &[trial],
         are_named: false,
-        asked: FindingContext::default(),
+        context: FindingContext::default(),
     });
     gravest_first(&mut findings);
     findings
 }
 
 /// The findings of several trials, one of each kind, which names the levels that it holds for.
-pub(crate) fn findings_at_levels(trials: &[&TrialReport], asked: FindingContext) -> Vec<Finding> {
-    diagnose(&TrialGroup::at_levels(trials, asked))
+pub(crate) fn findings_at_levels(trials: &[&TrialReport], context: FindingContext) -> Vec<Finding> {
+    diagnose(&TrialGroup::at_levels(trials, context))
 }
 
 /// The parts of findings that depend on the command.
@@ -68,19 +69,19 @@ impl Default for FindingContext {
     }
 }
 
-/// How agents did their part, in all of these trials. Superseded trials and those left out are the
-/// very ones in which an agent was stopped. Takes the place of what [`findings_at_levels`] found of
-/// that in some of them.
-pub(crate) fn with_agents(trials: &[&TrialReport], mut found: Vec<Finding>) -> Vec<Finding> {
-    found.retain(|f| generator::STATE_CODES.iter().all(|&code| !f.is(code)));
+/// Replaces the findings about the state of agents by those for all of these trials. Superseded
+/// trials and those left out are the very ones in which an agent was stopped.
+pub(crate) fn with_agents(trials: &[&TrialReport], mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.retain(|f| generator::STATE_CODES.iter().all(|&code| !f.is(code)));
     let trials = TrialGroup::at_levels(trials, FindingContext::default());
-    found.extend(generator::agent_stopped(&trials));
-    found.extend(generator::results_kept(&trials));
-    found
+    findings.extend(generator::agent_stopped(&trials));
+    findings.extend(generator::results_kept(&trials));
+    findings
 }
 
 fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
     let checks: &[fn(&TrialGroup) -> Option<Finding>] = &[
+        sessions::script_failed,
         generator::fleet_incomplete,
         generator::generator_limited,
         generator::rate_max_reached,
@@ -114,8 +115,8 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         sessions::unexpected_responses,
         sessions::program_failed,
         sessions::program_late,
-        sessions::script_failed,
         sessions::script_aborted,
+        sessions::script_marked,
         sessions::script_limited,
         sessions::unfit_value,
         generator::agents_differ,
@@ -135,37 +136,38 @@ struct TrialGroup<'a> {
     trials: &'a [&'a TrialReport],
     /// Whether a finding names the levels that it holds for.
     are_named: bool,
-    asked: FindingContext,
+    context: FindingContext,
 }
 
 impl<'a> TrialGroup<'a> {
-    fn at_levels(trials: &'a [&'a TrialReport], asked: FindingContext) -> TrialGroup<'a> {
-        TrialGroup { trials, are_named: true, asked }
+    fn at_levels(trials: &'a [&'a TrialReport], context: FindingContext) -> TrialGroup<'a> {
+        TrialGroup { trials, are_named: true, context }
     }
 
-    /// Where it holds, in words, and what it found in each of those trials; `None` where nowhere.
-    fn all<T>(&self, check: impl Fn(&TrialReport) -> Option<T>) -> Option<(String, Vec<T>)> {
-        let found = self.trials.iter().filter_map(|t| Some((t.level, check(t)?)));
-        let (at, all): (Vec<Level>, Vec<T>) = found.unzip();
-        (!all.is_empty()).then(|| (self.place(at), all))
+    /// The trials for which `check` holds, in words, and its result for each; `None` without any.
+    fn results<T>(&self, check: impl Fn(&TrialReport) -> Option<T>) -> Option<(String, Vec<T>)> {
+        let (at, results): (Vec<Level>, Vec<T>) =
+            self.trials.iter().filter_map(|t| Some((t.level, check(t)?))).unzip();
+        (!results.is_empty()).then(|| (self.place(at), results))
     }
 
-    /// Where it holds, in words, with the result in the first of those trials.
+    /// The trials for which `check` holds, in words, with the result for the first of them.
     fn first<T>(&self, check: impl Fn(&TrialReport) -> Option<T>) -> Option<(String, T)> {
         self.worst(check, |_| 0.0)
     }
 
-    /// Where it holds, in words, with the result of the largest weight, the first among equals.
+    /// The trials for which `check` holds, in words, with the result of the largest weight, the
+    /// first among equals.
     fn worst<T>(
         &self,
         check: impl Fn(&TrialReport) -> Option<T>,
         weight: impl Fn(&T) -> f64,
     ) -> Option<(String, T)> {
-        let (place, all) = self.all(check)?;
+        let (place, results) = self.results(check)?;
         let heavier = |worst: T, next: T| {
             if weight(&next) > weight(&worst) { next } else { worst }
         };
-        Some((place, all.into_iter().reduce(heavier)?))
+        Some((place, results.into_iter().reduce(heavier)?))
     }
 
     fn count<T>(&self, check: impl Fn(&TrialReport) -> Option<T>) -> usize {

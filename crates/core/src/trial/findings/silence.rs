@@ -16,14 +16,14 @@ codes! {
         cause "For some time no good response came at all, while operations waited or failed: for \
                a second or more, or with failures. Throughput is then the mean of times with and \
                without the target.",
-        remedy "Read the target's log at that time: it may have restarted or run out of \
-                something. Then repeat.";
+        remedy "Look at that time in the target's log: did it restart, or run out of something? \
+                then repeat.";
 
     HUNG_OPERATIONS = "hung_operations":
         cause "Operations waited far longer than others and never got a response. In a closed \
                loop their users do nothing else, so that the load is smaller than it looks.",
-        remedy "See at the target what these connections wait for (ss -tnp). A shorter --timeout \
-                shows whether new connections hang too.";
+        remedy "See at the target what these connections wait for (ss -tnp), and repeat with a \
+                shorter --timeout 2s to see whether new connections hang too.";
 
     PAUSES = "pauses":
         cause "For less than a second no response came at all, while operations waited and the \
@@ -53,23 +53,22 @@ pub(super) struct OutageSummary {
 
 pub(super) fn outage(t: &TrialReport) -> Option<OutageSummary> {
     let known = t.http().map(|http| &http.silence.outages);
-    let all = match known.filter(|outages| !outages.is_empty()) {
+    let outages = match known.filter(|outages| !outages.is_empty()) {
         Some(outages) => outages.clone(),
         None => dead_intervals(t),
     };
-    let first = all.first()?;
-    let length = |o: &OutageReport| (o.end_ns - o.start_ns) as f64;
+    let first = outages.first()?;
     Some(OutageSummary {
         from_ns: first.start_ns,
         until_ns: Some(first.end_ns).filter(|end| *end != t.duration_ns as i64),
-        count: all.len() as f64,
-        lasted_ns: all.iter().map(length).sum(),
-        failures: all.iter().map(|o| o.failures as f64).sum(),
+        count: outages.len() as f64,
+        lasted_ns: outages.iter().map(|o| (o.end_ns - o.start_ns) as f64).sum(),
+        failures: outages.iter().map(|o| o.failures as f64).sum(),
     })
 }
 
 /// A time of the window, in words.
-fn place_of(ns: i64) -> String {
+fn window_time(ns: i64) -> String {
     let length = time(ns.unsigned_abs() as f64);
     if ns < 0 {
         format!("{length} before the measurement")
@@ -78,53 +77,53 @@ fn place_of(ns: i64) -> String {
     }
 }
 
-/// What the intervals tell of outages, where they are all that is known or few operations came. In
-/// a closed loop users back off from a target that fails, so that an outage leaves few failures
+/// Outages from the intervals, where they are all that is known or few operations came. In a closed
+/// loop users back off from a target that fails, so that an outage leaves few failures
 /// among many responses. Where nothing ever came, `errors` says so.
 fn dead_intervals(t: &TrialReport) -> Vec<OutageReport> {
     let dead = t.intervals.iter().filter(|i| i.completed == 0 && i.errors > 0);
-    let mut all: Vec<OutageReport> = Vec::new();
+    let mut outages: Vec<OutageReport> = Vec::new();
     for i in dead {
-        match all.last_mut() {
+        match outages.last_mut() {
             Some(last) if last.end_ns == i.start_ns as i64 => {
                 last.end_ns = i.end_ns as i64;
                 last.failures += i.errors;
             }
-            _ => all.push(OutageReport {
+            _ => outages.push(OutageReport {
                 start_ns: i.start_ns as i64,
                 end_ns: i.end_ns as i64,
                 failures: i.errors,
             }),
         }
     }
-    let failures: u64 = all.iter().map(|o| o.failures).sum();
-    all.retain(|_| t.completed > 0 && failures >= OUTAGE_FAILURES);
-    all
+    let failures: u64 = outages.iter().map(|o| o.failures).sum();
+    outages.retain(|_| t.completed > 0 && failures >= OUTAGE_FAILURES);
+    outages
 }
 
 pub(super) fn outages(trials: &TrialGroup) -> Option<Finding> {
     let (place, outage) = trials.first(outage)?;
-    let all = if outage.count > 1.0 {
+    let sum = if outage.count > 1.0 {
         format!(" ({} such times, {} in all)", number(outage.count), time(outage.lasted_ns))
     } else {
         String::new()
     };
     let (from, until) = (
-        place_of(outage.from_ns),
+        window_time(outage.from_ns),
         outage.until_ns.map_or("its end".to_owned(), |ns| match ns {
             0.. => time(ns as f64),
-            _ => place_of(ns),
+            _ => window_time(ns),
         }),
     );
     let text = if outage.failures > 0.0 {
         format!(
-            "no good response came from {from} until {until}{all}, and {} operations failed: \
+            "no good response came from {from} until {until}{sum}, and {} operations failed: \
              throughput is the mean of times with and without the target",
             number(outage.failures)
         )
     } else {
         format!(
-            "no response came from {from} until {until}{all}, while operations waited: throughput \
+            "no response came from {from} until {until}{sum}, while operations waited: throughput \
              and response times include it"
         )
     };
@@ -137,8 +136,7 @@ pub(super) fn outages(trials: &TrialGroup) -> Option<Finding> {
             ("lasted_ns", outage.lasted_ns),
             ("failures", outage.failures),
         ],
-        "look at that time in the target's log: did it restart, or run out of something? then \
-         repeat",
+        OUTAGE.step(),
     ))
 }
 
@@ -197,8 +195,7 @@ pub(super) fn hung_operations(trials: &TrialGroup) -> Option<Finding> {
             ("users", hung.users.unwrap_or(f64::NAN)),
             ("waited_ns", hung.waited_ns),
         ],
-        "see at the target what these connections wait for (ss -tnp), and repeat with a shorter \
-         --timeout 2s to see whether new connections hang too",
+        HUNG_OPERATIONS.step(),
     ))
 }
 
@@ -206,7 +203,7 @@ pub(super) fn pauses(trials: &TrialGroup) -> Option<Finding> {
     let pauses = |t: &TrialReport| {
         let pauses = t.http()?.silence.pauses.clone()?;
         let closed_per_s = match t.offered.asked_per_s {
-            None if !trials.asked.is_open_loop_known => Some(t.responses_per_s()),
+            None if !trials.context.is_open_loop_known => Some(t.responses_per_s()),
             _ => None,
         };
         Some((pauses, closed_per_s))
@@ -230,7 +227,7 @@ pub(crate) fn pauses_found(
     };
     let length = time(pauses.length_ns as f64);
     let share = percent(pauses.percent);
-    let first = pauses.times_ns.first().map(|[start, _]| place_of(*start));
+    let first = pauses.times_ns.first().map(|[start, _]| window_time(*start));
     let first = first.map_or(String::new(), |place| format!(", first {place}"));
     let (code, text, job) = match (pauses.period_ns, pauses.count) {
         (Some(period), _) => (

@@ -62,7 +62,8 @@ codes! {
     SURPLUS_BYTES = "surplus_bytes":
         cause "After a whole response came bytes that no request asked for. Usually \
                Content-Length is smaller than the body.",
-        remedy "Compare Content-Length with the body that the target sends: curl -i URL.";
+        remedy "See what the target sends after its body: does Content-Length say less than there \
+                is? curl -i URL.";
 
     REDIRECTS = "redirects":
         cause "Most responses redirect to another address, and no redirection was followed, or \
@@ -83,16 +84,16 @@ codes! {
     SERVER_STALLED = "server_stalled":
         cause "The target answered almost nothing for a short time and then caught up, while the \
                generator was on time. A collection of garbage, a checkpoint or a lock does this.",
-        remedy "Read the target's log at that time, and repeat for longer to see whether it is \
-                periodic.";
+        remedy "Look at that time in the server's log (collection of garbage, a checkpoint, a \
+                lock), and repeat to see whether it is periodic: --duration 60s.";
 }
 
 pub(super) fn non_stationary(trials: &TrialGroup) -> Option<Finding> {
     // A queue that grows is never stationary, and that is a finding of its own. Where the load
     // changes by plan, so does what the target does.
     let drifts = |t: &TrialReport| {
-        let is_its_own = !t.offered.changes_by_plan && growing_queue(t).is_none();
-        !t.stationary && t.completed > 0 && is_its_own
+        let has_no_other_cause = !t.offered.changes_by_plan && growing_queue(t).is_none();
+        !t.stationary && t.completed > 0 && has_no_other_cause
     };
     let seconds = |t: &TrialReport| drifts(t).then_some(t.duration_ns as f64 / 1e9);
     let (place, longest_s) = trials.worst(seconds, |s| *s)?;
@@ -179,8 +180,8 @@ pub(super) struct GrowingQueue {
     waiting: f64,
 }
 
-/// Where there are too few connections, what waits for one waits here, not there. What waits for a
-/// target that is away is no sign of more than it can serve.
+/// With too few connections, requests wait for one at the generator, not at the target. Requests
+/// that wait for a target that is away are no sign of overload.
 pub(super) fn target_queue_grows(trials: &TrialGroup) -> Option<Finding> {
     let grows = |t: &TrialReport| {
         growing_queue(t).filter(|_| too_few_connections(t).is_none() && outage(t).is_none())
@@ -206,13 +207,12 @@ pub(super) fn target_queue_grows(trials: &TrialGroup) -> Option<Finding> {
     ))
 }
 
-/// What was started and has not ended accumulates from beginning to end, or arrivals had to be
-/// shed; open loop only.
+/// Operations that were started and have not ended accumulate from beginning to end, or arrivals
+/// had to be shed; open loop only.
 pub(super) fn growing_queue(t: &TrialReport) -> Option<GrowingQueue> {
     let offered_per_s = t.offered.asked_per_s?;
     let waiting_after = |intervals: &[Interval]| -> f64 {
-        let left = |i: &Interval| i.attempted as f64 - (i.completed + i.errors) as f64;
-        intervals.iter().map(left).sum()
+        intervals.iter().map(|i| i.attempted as f64 - (i.completed + i.errors) as f64).sum()
     };
     let attempted: u64 = t.intervals.iter().map(|i| i.attempted).sum();
     let waiting = waiting_after(&t.intervals);
@@ -322,8 +322,7 @@ pub(super) fn surplus_bytes(trials: &TrialGroup) -> Option<Finding> {
             }
         ),
         [("responses", responses as f64)],
-        "see what the target sends after its body: does Content-Length say less than there is? \
-         curl -i URL",
+        SURPLUS_BYTES.step(),
     ))
 }
 
@@ -371,7 +370,7 @@ pub(super) fn redirects(trials: &TrialGroup) -> Option<Finding> {
 /// Linux acknowledges data alone after 40 ms (`TCP_DELACK_MIN` in `include/net/tcp.h`), and a timer
 /// may be a few milliseconds late.
 const DELAYED_ACK_NS: [u64; 2] = [38_000_000, 50_000_000];
-/// Of as many bytes at the most the last one comes with the first, or shortly after it.
+/// Maximum bytes of a response whose last byte comes with its first, or shortly after it.
 const SHORT_RESPONSE_BYTES: f64 = 65_536.0;
 
 /// The time that responses wait for an acknowledgement, and their bytes. At least half of them have
@@ -380,8 +379,8 @@ fn waits_for_acknowledgement(t: &TrialReport) -> Option<[f64; 2]> {
     let wait_ns = t.timing()?.stages_ns.get(&Stage::Receive)?.p50?;
     let [least, most] = DELAYED_ACK_NS;
     let bytes = t.bytes_received as f64 / t.completed.max(1) as f64;
-    let is_it = (least..=most).contains(&wait_ns) && bytes <= SHORT_RESPONSE_BYTES;
-    is_it.then_some([wait_ns as f64, bytes])
+    let is_delayed = (least..=most).contains(&wait_ns) && bytes <= SHORT_RESPONSE_BYTES;
+    is_delayed.then_some([wait_ns as f64, bytes])
 }
 
 pub(super) fn delayed_ack(trials: &TrialGroup) -> Option<Finding> {
@@ -394,7 +393,7 @@ pub(super) fn delayed_ack(trials: &TrialGroup) -> Option<Finding> {
             exact(bytes.round()),
         ),
         [("receive_p50_ns", wait_ns), ("bytes_per_response", bytes)],
-        "set TCP_NODELAY in the target or its proxy, or have it write each response at once",
+        DELAYED_ACK.step(),
     ))
 }
 
@@ -436,7 +435,6 @@ pub(super) fn server_stalled(trials: &TrialGroup) -> Option<Finding> {
             time(from_ns)
         ),
         [("from_ns", from_ns), ("stall_ns", stall_ns)],
-        "look at that time in the server's log (collection of garbage, a checkpoint, a lock), and \
-         repeat to see whether it is periodic: --duration 60s",
+        SERVER_STALLED.step(),
     ))
 }

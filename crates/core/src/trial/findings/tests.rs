@@ -5,7 +5,7 @@ use crate::experiment::sweep::tests::fake::{base, blank, outcomes};
 use crate::trial::figure::{RateCertainty, TimeRange};
 use crate::trial::messages::{MessagesReport, SentReport};
 use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
-use crate::trial::sessions::{ProgramsReport, SessionsReport};
+use crate::trial::sessions::{ProgramsReport, ScriptReport, SessionReport, SessionsReport};
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
 use knee_load::measure::{Interval, Outcome, Stage, StatusCodes};
@@ -416,4 +416,32 @@ fn a_program_that_gives_no_value_is_told_with_its_reason() {
     let message = &failed.unwrap().text;
     let want = format!("3 steps were not sent for want of a value: {because}");
     assert_eq!(*message, want);
+}
+
+#[test]
+fn failed_iterations_come_first_and_marks_are_said() {
+    let of = |failed: u64, completed: u64, marked: Option<&str>| {
+        let mut t = sound();
+        t.outcomes = outcomes(4_000, 0.02);
+        t.as_http_mut().sessions = Some(SessionsReport {
+            kinds: vec![SessionReport { completed, failed, ..SessionReport::default() }],
+            script: Some(ScriptReport {
+                failed,
+                failures: (failed > 0)
+                    .then(|| "main.js:1:1: boom".to_owned())
+                    .into_iter()
+                    .collect(),
+                marked_because: marked.map(str::to_owned),
+                ..ScriptReport::default()
+            }),
+            ..SessionsReport::default()
+        });
+        trial_findings(&t)
+    };
+    let all = of(3, 0, None);
+    assert_eq!(all[0].code, "script_failed", "{all:?}");
+    assert!(all[0].text.contains("failed in 3 iterations, which were all"), "{}", all[0].text);
+    assert!(of(3, 1, None)[0].text.contains("failed in 3 iterations; the first"));
+    assert!(of(0, 9, None).iter().all(|f| !f.code.starts_with("script_")));
+    assert!(of(0, 9, Some("bad")).iter().any(|f| f.code == "script_marked_failed"));
 }

@@ -16,7 +16,6 @@ fn trial(load: Load, change: impl Fn(u64, Completion) -> Completion) -> Trial {
         window,
         interval: MS(1_000),
         open_loop: spec.load.is_open_loop(),
-        counts_whole: spec.load.counts_whole(),
         of_sessions: false,
         starts_max: 10_000,
         targets: 1,

@@ -87,11 +87,11 @@ codes! {
         remedy "Report the fault with the command, the report as JSON and the kind of server.";
 
     RATE_LIMITED = "rate_limited":
-        cause "The agents of a fleet, or knee mcp, have --rate-max, and more than 1 % of the \
-               operations had to wait for it. The throughput is that of the limit, not of the \
+        cause "The agents of a fleet, or python -m knee.mcp, have --rate-max, and more than 1 % of \
+               the operations had to wait for it. The throughput is that of the limit, not of the \
                target.",
         remedy "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
-                more, add agents, or start them or knee mcp with a higher --rate-max.";
+                more, add agents, or start them or python -m knee.mcp with a higher --rate-max.";
 
     UNDETERMINED = "undetermined":
         cause "The generator's own delays may have changed both the throughput and the median by \

@@ -2,6 +2,10 @@
 //!
 //! Messages as they stand on the wire (RFC 1035 §4.1), and the client's side of a connection or of
 //! a source port.
+//!
+//! An **unmatched answer** has an id, name and type of no query under way: it is late, repeated, or
+//! was never asked for (RFC 5452 §9.1). A **truncated answer** did not fit into its datagram. Its
+//! operation is **diverted**: it goes on over TCP and ends there (RFC 7766 §5).
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +26,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 /// Length of the header (RFC 1035 §4.1.1).
-pub(crate) const HEADER_BYTES: usize = 12;
+pub const HEADER_BYTES: usize = 12;
 
 /// The class of the Internet (RFC 1035 §3.2.4).
 const CLASS_IN: u16 = 1;
@@ -196,7 +200,7 @@ fn after_data(
 /// Where a name ends that begins at `at`. Each pointer in it leads to what stands before, so that
 /// it ends (RFC 1035 §4.1.4).
 #[inline]
-pub(crate) fn after_name(message: &[u8], at: usize) -> Result<usize, DnsViolation> {
+pub fn after_name(message: &[u8], at: usize) -> Result<usize, DnsViolation> {
     let (mut here, mut begin, mut bytes) = (at, at, 0);
     let mut end = None;
     loop {

@@ -214,7 +214,8 @@ struct Encoding {
 impl Encoding {
     fn read(&mut self, value: &[u8]) -> Result<(), Http1Violation> {
         self.present = true;
-        for element in list(value) {
+        // Empty elements are none (RFC 9110 §5.6.1.2).
+        for element in list(value).filter(|element| !element.is_empty()) {
             let name = element.split(|&b| b == b';').next().unwrap_or(element);
             self.chunked_last = name.trim_ascii().eq_ignore_ascii_case(b"chunked");
             if self.chunked_last && self.chunked_seen {
@@ -228,13 +229,13 @@ impl Encoding {
 
 /// What the Connection lines say together.
 #[derive(Default)]
-struct Connection {
-    close: bool,
+pub(super) struct Connection {
+    pub(super) close: bool,
     keep_alive: bool,
 }
 
 impl Connection {
-    fn read(&mut self, value: &[u8]) {
+    pub(super) fn read(&mut self, value: &[u8]) {
         for option in list(value) {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");

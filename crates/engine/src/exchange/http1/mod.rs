@@ -3,6 +3,10 @@
 //!
 //! Nothing here reads, writes, waits or knows the time, so the same code runs over epoll, io_uring,
 //! a test's byte slice and a fuzzer.
+//!
+//! **Surplus** is bytes that come after a whole response and before the next request. The response
+//! counts as it is, the connection is closed, and a finding reports it. Bytes that come once the
+//! next request is sent are taken for its response. Empty lines between responses mean nothing.
 
 mod framing;
 mod request;
@@ -13,6 +17,7 @@ use crate::exchange::{
     OpEvent, Received, RequestRef, StreamEnd, TargetConversation, WorkerSetup,
 };
 use crate::reactor::WireRequest;
+use framing::Connection;
 pub use framing::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
 use knee_load::measure::{Outcome, Status};
 use knee_load::spec::{HttpSettings, Target};
@@ -30,6 +35,8 @@ pub struct Http1 {
     op: Option<FlightId>,
     /// Its request asks for another protocol.
     asks_upgrade: bool,
+    /// Its request says that no other follows: none may (RFC 9112 §9.6).
+    asks_close: bool,
     state: ConnectionState,
     /// Bytes of empty lines that came since the last response.
     empty_bytes: u16,
@@ -41,6 +48,8 @@ pub struct Shared {
     heads: Box<[bool]>,
     /// Whether a request asks for another protocol.
     upgrades: Box<[bool]>,
+    /// Whether a request asks that the connection is closed.
+    closes: Box<[bool]>,
     /// The requests that have holes.
     filled: Box<[Option<Vec<Segment>>]>,
     /// How requests that are made at run time leave, by their servers.
@@ -56,6 +65,7 @@ impl Shared {
             upgrades: (target.requests.iter())
                 .map(|request| request.has_header("upgrade"))
                 .collect(),
+            closes: target.requests.iter().map(|r| asks_close(&r.headers)).collect(),
             filled: (target.requests.iter().enumerate())
                 .map(|(n, request)| {
                     let has_holes = !request.holes.is_empty();
@@ -107,10 +117,12 @@ impl Conversation for Http1 {
         self.empty_bytes = 0;
         if let Some(made) = request.fills.made() {
             self.asks_upgrade = false;
+            self.asks_close = asks_close(&made.headers);
             self.parser.begin(made.method == "HEAD");
             return shared.forms[usize::from(made.server)].put(made, out.bytes());
         }
         self.asks_upgrade = shared.upgrades[request.number];
+        self.asks_close = shared.closes[request.number];
         self.parser.begin(shared.heads[request.number]);
         match &shared.filled[request.number] {
             None => out.put_request(request.number),
@@ -145,7 +157,7 @@ impl Conversation for Http1 {
             }
             Progress::Done { status, keep_alive, surplus } => {
                 self.op = None;
-                if !keep_alive {
+                if !keep_alive || self.asks_close {
                     self.state = ConnectionState::Closing;
                 }
                 if !only_empty_lines(&bytes[bytes.len() - surplus..]) {
@@ -221,6 +233,15 @@ impl Http1 {
     }
 }
 
+/// Whether a request with these headers asks that the connection is closed.
+fn asks_close(headers: &[(String, String)]) -> bool {
+    let mut options = Connection::default();
+    let is_connection = |name: &str| name.eq_ignore_ascii_case("connection");
+    let values = headers.iter().filter(|(name, _)| is_connection(name));
+    values.for_each(|(_, value)| options.read(value.as_bytes()));
+    options.close
+}
+
 /// The rule that was broken, in words. A server that speaks TLS answers with an alert (RFC 8446
 /// §5.1).
 fn rule(violation: Http1Violation, bytes: &[u8]) -> String {
@@ -280,6 +301,23 @@ mod tests {
         let early = b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 x\r\n\r\n";
         let answered = vec![OpEvent::Answered { op, status: Status::Http(204) }];
         assert_eq!(events(&[], early), (answered, ConnectionState::Open));
+    }
+
+    #[test]
+    fn connections_are_used_until_one_end_says_close() {
+        let ok = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        for (headers, state) in [
+            (&[][..], ConnectionState::Open),
+            (&[("Connection", "close")], ConnectionState::Closing),
+            (&[("connection", "X, Close")], ConnectionState::Closing),
+            (&[("Connection", "x"), ("Connection", "close")], ConnectionState::Closing),
+            (&[("Connection", "keep-alive")], ConnectionState::Open),
+            (&[("Connection", "closed")], ConnectionState::Open),
+            (&[("Proxy-Connection", "close")], ConnectionState::Open),
+        ] {
+            let (answered, ended) = events(headers, ok);
+            assert_eq!((answered.len(), ended), (1, state), "{headers:?}");
+        }
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl MadeForm {
         if !has("user-agent") {
             line([b"User-Agent", b": ", concat!("knee/", env!("CARGO_PKG_VERSION")).as_bytes()]);
         }
-        if let Some(length) = made.content_length().filter(|_| !has("content-length")) {
+        if let Some(length) = made.content_length() {
             line([b"Content-Length", b": ", length.to_string().as_bytes()]);
         }
         if !self.keep_alive && !has("connection") {

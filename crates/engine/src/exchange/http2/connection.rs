@@ -13,36 +13,43 @@ const BLOCK_FRAMES_MAX: u32 = 128;
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
+    /// It opens streams with odd numbers.
     Client,
+    /// It answers on the streams of the client.
     Server,
 }
 
 /// Connection state that does not depend on streams.
 #[derive(Debug)]
-pub(crate) struct ConnectionCore {
+pub struct ConnectionCore {
     peer_side: Side,
     /// Settings of the peer; the defaults until its first SETTINGS frame.
-    pub(crate) peer: Settings,
-    pub(crate) has_settings: bool,
-    pub(crate) send_window: SendWindow,
-    pub(crate) receive_window: ReceiveWindow,
+    pub peer: Settings,
+    /// Whether the peer's first SETTINGS frame has come.
+    pub has_settings: bool,
+    /// What may be sent over all streams.
+    pub send_window: SendWindow,
+    /// What the peer may send over all streams.
+    pub receive_window: ReceiveWindow,
     block: HeaderBlock,
 }
 
 /// A header block in several frames.
 #[derive(Debug, Default)]
-pub(crate) struct HeaderBlock {
+pub struct HeaderBlock {
     /// Its stream; 0 for no block.
-    pub(crate) stream: u32,
-    pub(crate) ends_stream: bool,
-    pub(crate) bytes: Vec<u8>,
+    pub stream: u32,
+    /// Whether its stream ends with it.
+    pub ends_stream: bool,
+    /// What has come of it.
+    pub bytes: Vec<u8>,
     frames: u32,
 }
 
 impl ConnectionCore {
     /// A connection to a peer that may send `receive_window` bytes over all streams.
-    pub(crate) fn new(peer_side: Side, receive_window: u32) -> ConnectionCore {
+    pub fn new(peer_side: Side, receive_window: u32) -> ConnectionCore {
         ConnectionCore {
             peer_side,
             peer: Settings::default(),
@@ -59,7 +66,7 @@ impl ConnectionCore {
     /// A first frame that is not SETTINGS, a payload over the limit, a frame within a header block,
     /// or CONTINUATION outside of one.
     #[inline]
-    pub(crate) fn check(&self, head: FrameHead) -> Result<(), Violation> {
+    pub fn check(&self, head: FrameHead) -> Result<(), Violation> {
         if !self.has_settings && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
             return Err(Violation::Preface);
         }
@@ -75,12 +82,12 @@ impl ConnectionCore {
     }
 
     /// Whether a header block is incomplete.
-    pub(crate) fn in_block(&self) -> bool {
+    pub fn in_block(&self) -> bool {
         self.block.stream != 0
     }
 
     /// Keeps the first fragment of a header block that continues in other frames.
-    pub(crate) fn begin_block(&mut self, head: FrameHead, fragment: &[u8]) {
+    pub fn begin_block(&mut self, head: FrameHead, fragment: &[u8]) {
         self.block = HeaderBlock {
             stream: head.stream,
             ends_stream: head.has(flag::END_STREAM),
@@ -93,7 +100,7 @@ impl ConnectionCore {
     ///
     /// # Errors
     /// A block of too many frames or bytes.
-    pub(crate) fn continue_block(
+    pub fn continue_block(
         &mut self,
         head: FrameHead,
         fragment: &[u8],
@@ -115,7 +122,7 @@ impl ConnectionCore {
     ///
     /// # Errors
     /// SETTINGS on a stream, of a wrong length, or with a value out of its range.
-    pub(crate) fn apply_settings(
+    pub fn apply_settings(
         &mut self,
         head: FrameHead,
         payload: &[u8],
@@ -139,7 +146,7 @@ impl ConnectionCore {
     ///
     /// # Errors
     /// A wrong length, an increment of 0, a window beyond 2³¹ − 1.
-    pub(crate) fn window_update(
+    pub fn window_update(
         &mut self,
         head: FrameHead,
         payload: &[u8],
@@ -152,30 +159,36 @@ impl ConnectionCore {
     }
 }
 
-/// The identifiers of settings.
-pub(crate) mod id {
-    pub(crate) const HEADER_TABLE_SIZE: u16 = 1;
-    pub(crate) const ENABLE_PUSH: u16 = 2;
-    pub(crate) const MAX_CONCURRENT_STREAMS: u16 = 3;
-    pub(crate) const INITIAL_WINDOW_SIZE: u16 = 4;
-    pub(crate) const MAX_FRAME_SIZE: u16 = 5;
-    pub(crate) const MAX_HEADER_LIST_SIZE: u16 = 6;
+/// The identifiers of settings (RFC 9113 §6.5.2).
+pub mod id {
+    /// Bytes of the decoder's dynamic table.
+    pub const HEADER_TABLE_SIZE: u16 = 1;
+    /// Whether a server may push: 0 or 1.
+    pub const ENABLE_PUSH: u16 = 2;
+    /// The most streams that the peer may have open.
+    pub const MAX_CONCURRENT_STREAMS: u16 = 3;
+    /// The window of a new stream, in bytes.
+    pub const INITIAL_WINDOW_SIZE: u16 = 4;
+    /// The largest payload of a frame, in bytes.
+    pub const MAX_FRAME_SIZE: u16 = 5;
+    /// The largest list of fields, in bytes with 32 more for each.
+    pub const MAX_HEADER_LIST_SIZE: u16 = 6;
 }
 
 /// Settings of the peer that matter for sending to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Most bytes of its decoder's dynamic table.
-    pub(crate) table_bytes: u32,
+    pub table_bytes: u32,
     /// Least value of this within the last SETTINGS frame: entries beyond it are evicted (RFC 7541
     /// §4.2).
-    pub(crate) table_bytes_least: u32,
+    pub table_bytes_least: u32,
     /// Most concurrent streams; `None` for no limit.
-    pub(crate) streams_max: Option<u32>,
+    pub streams_max: Option<u32>,
     /// Window of new streams.
-    pub(crate) window: u32,
+    pub window: u32,
     /// Largest payload of a frame.
-    pub(crate) frame_bytes: u32,
+    pub frame_bytes: u32,
 }
 
 impl Default for Settings {
@@ -195,7 +208,7 @@ impl Settings {
     ///
     /// # Errors
     /// A length that is no multiple of 6; a value out of its range. Only a client may turn push on.
-    pub(crate) fn apply(&mut self, payload: &[u8], from_server: bool) -> Result<(), Violation> {
+    pub fn apply(&mut self, payload: &[u8], from_server: bool) -> Result<(), Violation> {
         let (entries, rest) = payload.as_chunks::<6>();
         if !rest.is_empty() {
             return Err(Violation::SettingsLength);
@@ -229,7 +242,7 @@ impl Settings {
 }
 
 /// Appends a SETTINGS frame.
-pub(crate) fn put_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
+pub fn put_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
     let mut payload = Vec::with_capacity(settings.len() * 6);
     for (id, value) in settings {
         payload.extend_from_slice(&id.to_be_bytes());
@@ -239,19 +252,20 @@ pub(crate) fn put_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
 }
 
 /// Appends the acknowledgement of one.
-pub(crate) fn put_settings_ack(out: &mut Vec<u8>) {
+pub fn put_settings_ack(out: &mut Vec<u8>) {
     frame::put(out, kind::SETTINGS, flag::ACK, 0, &[]);
 }
 
 /// Initial window of a stream and of the connection (§6.9.2).
-pub(crate) const WINDOW_DEFAULT: u32 = 65_535;
+pub const WINDOW_DEFAULT: u32 = 65_535;
 
 /// Bytes that may still be sent. Below 0 if the receiver has made the window smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SendWindow(i64);
+pub struct SendWindow(i64);
 
 impl SendWindow {
-    pub(crate) fn new(bytes: u32) -> SendWindow {
+    /// A window of this many bytes.
+    pub fn new(bytes: u32) -> SendWindow {
         SendWindow(i64::from(bytes))
     }
 
@@ -259,7 +273,7 @@ impl SendWindow {
     ///
     /// # Errors
     /// An increment of 0, or a window beyond 2³¹ − 1.
-    pub(crate) fn update(&mut self, increment: u32) -> Result<(), Violation> {
+    pub fn update(&mut self, increment: u32) -> Result<(), Violation> {
         match increment {
             0 => Err(Violation::IncrementZero),
             _ if self.grow(i64::from(increment)) => Ok(()),
@@ -269,19 +283,19 @@ impl SendWindow {
 
     /// Bytes that may be sent now.
     #[inline]
-    pub(crate) fn left(self) -> usize {
+    pub fn left(self) -> usize {
         self.0.max(0) as usize
     }
 
     /// Subtracts sent bytes, at most [`SendWindow::left`].
     #[inline]
-    pub(crate) fn take(&mut self, bytes: usize) {
+    pub fn take(&mut self, bytes: usize) {
         self.0 -= bytes as i64;
     }
 
     /// Changes the window by `by`. Whether it stays within 2³¹ − 1.
     #[must_use]
-    pub(crate) fn grow(&mut self, by: i64) -> bool {
+    pub fn grow(&mut self, by: i64) -> bool {
         self.0 += by;
         self.0 <= i64::from(MAX_31)
     }
@@ -290,20 +304,21 @@ impl SendWindow {
 /// Bytes that the peer may still send. The window is refilled once half of it is used. So updates
 /// are few, and the peer waits for none unless half a window is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReceiveWindow {
+pub struct ReceiveWindow {
     left: u32,
     full: u32,
 }
 
 impl ReceiveWindow {
-    pub(crate) fn new(bytes: u32) -> ReceiveWindow {
+    /// A full window of this many bytes.
+    pub fn new(bytes: u32) -> ReceiveWindow {
         ReceiveWindow { left: bytes, full: bytes }
     }
 
     /// Subtracts received bytes. Whether they were permitted.
     #[inline]
     #[must_use]
-    pub(crate) fn take(&mut self, bytes: u32) -> bool {
+    pub fn take(&mut self, bytes: u32) -> bool {
         match self.left.checked_sub(bytes) {
             Some(left) => {
                 self.left = left;
@@ -315,7 +330,7 @@ impl ReceiveWindow {
 
     /// The increment to announce now, if any.
     #[inline]
-    pub(crate) fn due(&mut self) -> Option<u32> {
+    pub fn due(&mut self) -> Option<u32> {
         if self.left > self.full / 2 {
             return None;
         }

@@ -9,7 +9,7 @@ use crate::exchange::decimal;
 use knee_load::messages::is_event_stream;
 
 /// The most bytes of a section's fields, each counted with 32 bytes more (RFC 9113 §10.5.1).
-pub(crate) const LIST_BYTES_MAX: usize = 64 << 10;
+pub const LIST_BYTES_MAX: usize = 64 << 10;
 
 /// Sections whose blocks are remembered. Two, as a peer may send two blocks in turn.
 const REMEMBERED: usize = 2;
@@ -18,7 +18,8 @@ const REMEMBERED: usize = 2;
 const REMEMBERED_BYTES_MAX: usize = 1024;
 
 /// What a section says, built up field by field.
-pub(crate) trait Section: Copy + Default {
+pub trait Section: Copy + Default {
+    /// Takes the next field.
     fn take(&mut self, name: &[u8], value: &[u8]);
 }
 
@@ -26,7 +27,7 @@ pub(crate) trait Section: Copy + Default {
 /// so the last ones are remembered. Equal bytes mean the same where the table is in the same state,
 /// or where they refer to none of its entries. Some servers add the same entries with each block.
 #[derive(Debug, Default)]
-pub(crate) struct SectionReader<S> {
+pub struct SectionReader<S> {
     decoder: Decoder,
     remembered: [Remembered<S>; REMEMBERED],
     oldest: usize,
@@ -48,7 +49,7 @@ impl<S: Section> SectionReader<S> {
     /// Those of HPACK, after which the connection cannot go on. Broken rules of messages are a part
     /// of the section.
     #[inline]
-    pub(crate) fn read(&mut self, block: &[u8]) -> Result<S, Error> {
+    pub fn read(&mut self, block: &[u8]) -> Result<S, Error> {
         let changes = self.decoder.changes();
         for known in &self.remembered {
             let is_known = known.changes.is_none_or(|of| of == changes)
@@ -65,7 +66,7 @@ impl<S: Section> SectionReader<S> {
     ///
     /// # Errors
     /// See [`SectionReader::read`].
-    pub(crate) fn read_into(
+    pub fn read_into(
         &mut self,
         block: &[u8],
         tell: &mut impl FnMut(&S, &[u8], &[u8]),
@@ -227,7 +228,7 @@ fn status(value: &[u8]) -> Option<u16> {
 }
 
 /// Whether a field belongs to a connection of HTTP/1.1, `te` apart (RFC 9113 §8.2.2).
-pub(crate) fn is_of_connection(name: &[u8]) -> bool {
+pub fn is_of_connection(name: &[u8]) -> bool {
     matches!(
         name,
         b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade"
@@ -235,7 +236,7 @@ pub(crate) fn is_of_connection(name: &[u8]) -> bool {
 }
 
 /// Checks a field's name (RFC 9113 §8.2.1).
-pub(crate) fn check_name(name: &[u8]) -> Result<(), Violation> {
+pub fn check_name(name: &[u8]) -> Result<(), Violation> {
     if name.is_empty() {
         return Err(Violation::FieldName);
     }

@@ -3,55 +3,72 @@
 use super::{ErrorCode, Violation};
 
 /// The bytes of a frame's head.
-pub(crate) const HEAD_BYTES: usize = 9;
+pub const HEAD_BYTES: usize = 9;
 
 /// Largest payload unless the receiver permits more (RFC 9113 §4.2).
-pub(crate) const FRAME_BYTES_DEFAULT: u32 = 16_384;
+pub const FRAME_BYTES_DEFAULT: u32 = 16_384;
 
 /// First bytes of a client, before its SETTINGS (RFC 9113 §3.4).
-pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The largest stream identifier and the largest window.
-pub(crate) const MAX_31: u32 = (1 << 31) - 1;
+pub const MAX_31: u32 = (1 << 31) - 1;
 
-/// The types of frames.
-pub(crate) mod kind {
-    pub(crate) const DATA: u8 = 0;
-    pub(crate) const HEADERS: u8 = 1;
-    pub(crate) const PRIORITY: u8 = 2;
-    pub(crate) const RST_STREAM: u8 = 3;
-    pub(crate) const SETTINGS: u8 = 4;
-    pub(crate) const PUSH_PROMISE: u8 = 5;
-    pub(crate) const PING: u8 = 6;
-    pub(crate) const GOAWAY: u8 = 7;
-    pub(crate) const WINDOW_UPDATE: u8 = 8;
-    pub(crate) const CONTINUATION: u8 = 9;
+/// The types of frames (RFC 9113 §6).
+pub mod kind {
+    /// Bytes of a body (§6.1).
+    pub const DATA: u8 = 0;
+    /// Begin of a header block (§6.2).
+    pub const HEADERS: u8 = 1;
+    /// Priority of a stream, which is not used (§6.3).
+    pub const PRIORITY: u8 = 2;
+    /// The end of a stream (§6.4).
+    pub const RST_STREAM: u8 = 3;
+    /// Settings of the sender, or their acknowledgement (§6.5).
+    pub const SETTINGS: u8 = 4;
+    /// A request that the server answers unasked (§6.6).
+    pub const PUSH_PROMISE: u8 = 5;
+    /// A question whether the peer is there, or its answer (§6.7).
+    pub const PING: u8 = 6;
+    /// No new streams (§6.8).
+    pub const GOAWAY: u8 = 7;
+    /// More may be sent (§6.9).
+    pub const WINDOW_UPDATE: u8 = 8;
+    /// More of a header block (§6.10).
+    pub const CONTINUATION: u8 = 9;
 }
 
-/// The flags of frames.
-pub(crate) mod flag {
-    pub(crate) const END_STREAM: u8 = 1;
-    pub(crate) const ACK: u8 = 1;
-    pub(crate) const END_HEADERS: u8 = 4;
-    pub(crate) const PADDED: u8 = 8;
-    pub(crate) const PRIORITY: u8 = 0x20;
+/// The flags of frames (RFC 9113 §6).
+pub mod flag {
+    /// The stream ends: DATA and HEADERS.
+    pub const END_STREAM: u8 = 1;
+    /// An answer: SETTINGS and PING.
+    pub const ACK: u8 = 1;
+    /// The header block ends: HEADERS and CONTINUATION.
+    pub const END_HEADERS: u8 = 4;
+    /// Padding follows: DATA and HEADERS.
+    pub const PADDED: u8 = 8;
+    /// A priority follows: HEADERS.
+    pub const PRIORITY: u8 = 0x20;
 }
 
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FrameHead {
+pub struct FrameHead {
     /// The bytes that follow, up to 2²⁴ − 1.
-    pub(crate) length: u32,
-    pub(crate) kind: u8,
-    pub(crate) flags: u8,
+    pub length: u32,
+    /// One of [`kind`].
+    pub kind: u8,
+    /// Several of [`flag`].
+    pub flags: u8,
     /// The stream's identifier, without the reserved bit; 0 is the connection.
-    pub(crate) stream: u32,
+    pub stream: u32,
 }
 
 impl FrameHead {
     /// Reads the head at the front of `bytes`. Returns the rest as well.
     #[inline]
-    pub(crate) fn read(bytes: &[u8]) -> Option<(FrameHead, &[u8])> {
+    pub fn read(bytes: &[u8]) -> Option<(FrameHead, &[u8])> {
         let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let [a, b, c, kind, flags, stream @ ..] = *head;
         let head = FrameHead {
@@ -63,14 +80,15 @@ impl FrameHead {
         Some((head, rest))
     }
 
+    /// Whether this flag is set.
     #[inline]
-    pub(crate) fn has(self, flag: u8) -> bool {
+    pub fn has(self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
     /// The head's bytes.
     #[inline]
-    pub(crate) fn bytes(self) -> [u8; HEAD_BYTES] {
+    pub fn bytes(self) -> [u8; HEAD_BYTES] {
         let [_, a, b, c] = self.length.to_be_bytes();
         let [s0, s1, s2, s3] = self.stream.to_be_bytes();
         [a, b, c, self.kind, self.flags, s0, s1, s2, s3]
@@ -79,7 +97,7 @@ impl FrameHead {
 
 /// Appends a frame.
 #[inline]
-pub(crate) fn put(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+pub fn put(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     let head = FrameHead { length: payload.len() as u32, kind, flags, stream };
     out.extend_from_slice(&head.bytes());
     out.extend_from_slice(payload);
@@ -87,13 +105,7 @@ pub(crate) fn put(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: 
 
 /// Appends a header block as HEADERS and, where it is longer than `frame_max`, CONTINUATION.
 #[inline]
-pub(crate) fn put_headers(
-    out: &mut Vec<u8>,
-    stream: u32,
-    end_stream: bool,
-    block: &[u8],
-    frame_max: u32,
-) {
+pub fn put_headers(out: &mut Vec<u8>, stream: u32, end_stream: bool, block: &[u8], frame_max: u32) {
     let end = if end_stream { flag::END_STREAM } else { 0 };
     if block.len() <= frame_max as usize {
         return put(out, kind::HEADERS, end | flag::END_HEADERS, stream, block);
@@ -109,17 +121,17 @@ pub(crate) fn put_headers(
 }
 
 /// Appends RST_STREAM.
-pub(crate) fn put_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
+pub fn put_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
     put(out, kind::RST_STREAM, 0, stream, &code.0.to_be_bytes());
 }
 
 /// Appends WINDOW_UPDATE; stream 0 is the connection.
-pub(crate) fn put_window_update(out: &mut Vec<u8>, stream: u32, increment: u32) {
+pub fn put_window_update(out: &mut Vec<u8>, stream: u32, increment: u32) {
     put(out, kind::WINDOW_UPDATE, 0, stream, &increment.to_be_bytes());
 }
 
 /// Appends GOAWAY with a reason in words.
-pub(crate) fn put_goaway(out: &mut Vec<u8>, last_stream: u32, code: ErrorCode, reason: &str) {
+pub fn put_goaway(out: &mut Vec<u8>, last_stream: u32, code: ErrorCode, reason: &str) {
     let mut payload = Vec::with_capacity(8 + reason.len());
     payload.extend_from_slice(&last_stream.to_be_bytes());
     payload.extend_from_slice(&code.0.to_be_bytes());
@@ -132,7 +144,7 @@ pub(crate) fn put_goaway(out: &mut Vec<u8>, last_stream: u32, code: ErrorCode, r
 /// # Errors
 /// A payload shorter than its flags announce.
 #[inline]
-pub(crate) fn content(head: FrameHead, payload: &[u8]) -> Result<&[u8], Violation> {
+pub fn content(head: FrameHead, payload: &[u8]) -> Result<&[u8], Violation> {
     if head.flags & (flag::PADDED | flag::PRIORITY) == 0 {
         return Ok(payload);
     }
@@ -158,7 +170,7 @@ fn content_among_extras(head: FrameHead, payload: &[u8]) -> Result<&[u8], Violat
 ///
 /// # Errors
 /// Another length.
-pub(crate) fn read_number(payload: &[u8]) -> Result<u32, Violation> {
+pub fn read_number(payload: &[u8]) -> Result<u32, Violation> {
     let bytes = payload.try_into().map_err(|_| Violation::FrameLength)?;
     Ok(u32::from_be_bytes(bytes))
 }
@@ -167,7 +179,7 @@ pub(crate) fn read_number(payload: &[u8]) -> Result<u32, Violation> {
 ///
 /// # Errors
 /// PING on a stream or of a wrong length.
-pub(crate) fn wants_pong(head: FrameHead, payload: &[u8]) -> Result<bool, Violation> {
+pub fn wants_pong(head: FrameHead, payload: &[u8]) -> Result<bool, Violation> {
     match (head.stream, payload.len()) {
         (0, 8) => Ok(!head.has(flag::ACK)),
         (0, _) => Err(Violation::FrameLength),
@@ -179,7 +191,7 @@ pub(crate) fn wants_pong(head: FrameHead, payload: &[u8]) -> Result<bool, Violat
 ///
 /// # Errors
 /// GOAWAY on a stream or of fewer than 8 bytes.
-pub(crate) fn read_goaway(head: FrameHead, payload: &[u8]) -> Result<(u32, ErrorCode), Violation> {
+pub fn read_goaway(head: FrameHead, payload: &[u8]) -> Result<(u32, ErrorCode), Violation> {
     if head.stream != 0 {
         return Err(Violation::NotOnStream);
     }

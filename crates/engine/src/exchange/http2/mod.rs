@@ -1,10 +1,18 @@
 //! HTTP/2 without sockets (RFC 9113): requests to bytes, bytes to what became of them.
+//!
+//! `client` is the client's side as a state machine. `connection` holds what both ends keep alike.
+//! It, `frame`, `hpack` and the section reader of `fields` know no direction: the built-in server
+//! uses them too. `requests` has the client's header blocks, `violation` each rule by its section.
+//!
+//! **Unprocessed** is an operation that the target says it has not begun, as it closes the
+//! connection or permits fewer streams than the client could know. It goes again up to three times,
+//! within its deadline. (RFC 9113 §6.8, §8.7)
 
 mod call;
 mod client;
-pub(crate) mod connection;
-pub(crate) mod fields;
-pub(crate) mod frame;
+pub mod connection;
+pub mod fields;
+pub mod frame;
 pub mod hpack;
 mod requests;
 mod streams;
@@ -14,5 +22,5 @@ pub use call::CallViolation;
 #[cfg(test)]
 pub(crate) use client::tests::grpc::{CallMode, call_modes};
 pub use client::{Http2, Http2Shared};
-pub(crate) use violation::ErrorCode;
+pub use violation::ErrorCode;
 pub use violation::Violation;

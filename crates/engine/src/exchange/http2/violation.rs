@@ -110,7 +110,7 @@ pub enum Violation {
 
 impl Violation {
     /// The code that tells the peer.
-    pub(crate) fn code(self) -> ErrorCode {
+    pub fn code(self) -> ErrorCode {
         match self {
             Violation::Hpack(hpack::Error::ListTooLarge)
             | Violation::BlockTooLarge
@@ -201,21 +201,31 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The number in RST_STREAM and GOAWAY.
+/// The number in RST_STREAM and GOAWAY (RFC 9113 §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ErrorCode(pub(crate) u32);
+pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
-    pub(crate) const NO_ERROR: ErrorCode = ErrorCode(0);
-    pub(crate) const PROTOCOL_ERROR: ErrorCode = ErrorCode(1);
-    pub(crate) const INTERNAL_ERROR: ErrorCode = ErrorCode(2);
-    pub(crate) const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(3);
-    pub(crate) const STREAM_CLOSED: ErrorCode = ErrorCode(5);
-    pub(crate) const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(6);
-    pub(crate) const REFUSED_STREAM: ErrorCode = ErrorCode(7);
-    pub(crate) const CANCEL: ErrorCode = ErrorCode(8);
-    pub(crate) const COMPRESSION_ERROR: ErrorCode = ErrorCode(9);
-    pub(crate) const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(11);
+    /// A graceful end.
+    pub const NO_ERROR: ErrorCode = ErrorCode(0);
+    /// The peer broke a rule that has no code of its own.
+    pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(1);
+    /// A fault of the sender.
+    pub const INTERNAL_ERROR: ErrorCode = ErrorCode(2);
+    /// More was sent than the window permits.
+    pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(3);
+    /// A frame for a stream that has ended.
+    pub const STREAM_CLOSED: ErrorCode = ErrorCode(5);
+    /// A frame of a wrong length.
+    pub const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(6);
+    /// Nothing of the request was done: it may be sent again.
+    pub const REFUSED_STREAM: ErrorCode = ErrorCode(7);
+    /// The stream is no longer needed.
+    pub const CANCEL: ErrorCode = ErrorCode(8);
+    /// The header block cannot be decoded.
+    pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(9);
+    /// The peer asks for too much.
+    pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(11);
 }
 
 /// By number.

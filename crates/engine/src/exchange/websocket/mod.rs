@@ -2,6 +2,14 @@
 //! and the client's side of a connection.
 //!
 //! The client of a load and the reference server share frames and handshakes.
+//!
+//! `frame` reads and writes frames for either side, `handshake` has both sides of the upgrade,
+//! `deflate` compressed messages, `messages` what is sent and how an echo is known, `violation`
+//! each rule by its section.
+//!
+//! The **upgrade** is the opening handshake, once the connection is established or secured. An
+//! **echo** is the message by which a server answers a message. **Fan-out latency** is the time
+//! from when a message left the server, by its own word, until a subscriber's host received it.
 
 pub mod deflate;
 pub mod frame;

@@ -21,7 +21,8 @@ use knee_load::experiment::throttle::{
 };
 use knee_load::spec::Margins;
 use knee_load::time::{Clock, Nanos};
-use std::io::{self, ErrorKind};
+use std::io;
+use std::io::ErrorKind::{self, Interrupted, TimedOut, WouldBlock};
 use std::net::{SocketAddr, UdpSocket};
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicBool;
@@ -168,19 +169,15 @@ const REFUSAL_PATIENCE: Duration = Duration::from_millis(20);
 enum OpenChore {
     None,
     Busy(Nanos),
-    Send(ConnectedPeer),
-    Ask(QuoteClient),
+    Datagrams(ChorePeer),
 }
 
-/// A connected UDP socket.
-struct ConnectedPeer {
+/// A connected UDP socket that the chore sends datagrams over.
+struct ChorePeer {
     socket: UdpSocket,
     address: SocketAddr,
-}
-
-/// Client of a quote of the day service.
-struct QuoteClient {
-    peer: ConnectedPeer,
+    /// Whether it is a quote of the day service, whose answers are awaited.
+    is_service: bool,
     /// Whether a late answer may still arrive.
     is_owed: bool,
 }
@@ -191,12 +188,29 @@ impl OpenChore {
     /// # Errors
     /// [`RunError::Unreachable`]: the name is unknown, or nothing answers.
     fn open(chore: &Chore) -> Result<OpenChore, RunError> {
-        match chore {
-            Chore::None => Ok(OpenChore::None),
-            Chore::Busy(time) => Ok(OpenChore::Busy(*time)),
-            Chore::Udp(to) => first_of(to, reach_sink).map(OpenChore::Send),
-            Chore::Qotd(to) => first_of(to, reach_service).map(OpenChore::Ask),
+        let (to, is_service) = match chore {
+            Chore::None => return Ok(OpenChore::None),
+            Chore::Busy(time) => return Ok(OpenChore::Busy(*time)),
+            Chore::Udp(to) => (to, false),
+            Chore::Qotd(to) => (to, true),
+        };
+        let addresses = lookup_text(to).map_err(|unknown| {
+            let reason = unknown.reason();
+            RunError::Unreachable(format!(
+                "cannot resolve '{to}': {reason}; give HOST:PORT such as 127.0.0.1:17"
+            ))
+        })?;
+        let mut tried = Vec::new();
+        for address in addresses {
+            match ChorePeer::reach(address, is_service) {
+                Ok(peer) => return Ok(OpenChore::Datagrams(peer)),
+                Err(line) => tried.push(line),
+            }
         }
+        if tried.is_empty() {
+            tried.push(format!("'{to}' has no address"));
+        }
+        Err(RunError::Unreachable(tried.join("; ")))
     }
 
     /// Whether the chore does anything.
@@ -212,112 +226,76 @@ impl OpenChore {
     #[inline]
     fn perform(&mut self, clock: &MonotonicClock) -> Result<(), RunError> {
         match self {
-            OpenChore::None => Ok(()),
-            OpenChore::Busy(time) => {
-                spin_until(clock, clock.now() + *time);
-                Ok(())
+            OpenChore::None => {}
+            OpenChore::Busy(time) => spin_until(clock, clock.now() + *time),
+            OpenChore::Datagrams(peer) => {
+                peer.exchange().map_err(|e| {
+                    let (address, reason) = (peer.address, reason(&e));
+                    RunError::Unreachable(format!("{address} answered before, and now: {reason}"))
+                })?;
             }
-            OpenChore::Send(peer) => peer.send().map_err(|e| peer.lost(&e)),
-            OpenChore::Ask(asker) => asker.ask().map(drop).map_err(|e| asker.peer.lost(&e)),
         }
+        Ok(())
     }
 }
 
-impl ConnectedPeer {
-    fn connect(address: SocketAddr) -> io::Result<ConnectedPeer> {
-        let socket = udp::connected(address)?;
-        Ok(ConnectedPeer { socket, address })
+impl ChorePeer {
+    /// Connects and tries the chore. A service has to answer one of [`PINGS`]. A sink need not
+    /// answer: only a refusal shows that there is none.
+    fn reach(address: SocketAddr, is_service: bool) -> Result<ChorePeer, String> {
+        let refused = |e: io::Error| {
+            let reason = reason(&e);
+            if is_service {
+                format!(
+                    "no quote of the day service at UDP {address}: {reason} (`knee serve qotd` is \
+                     one)"
+                )
+            } else {
+                format!("nobody receives UDP datagrams at {address}: {reason}")
+            }
+        };
+        let socket = udp::connected(address).map_err(refused)?;
+        let patience = if is_service { QUOTE_PATIENCE } else { REFUSAL_PATIENCE };
+        socket.set_read_timeout(Some(patience)).map_err(refused)?;
+        let mut peer = ChorePeer { socket, address, is_service, is_owed: false };
+        if !is_service {
+            peer.exchange().map_err(refused)?;
+            return match peer.socket.recv(&mut [0; 64]) {
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => Err(refused(e)),
+                _ => Ok(peer),
+            };
+        }
+        for _ in 0..PINGS {
+            if peer.exchange().map_err(refused)? {
+                return Ok(peer);
+            }
+        }
+        Err(format!(
+            "UDP {address} sent no quote of the day in {PINGS} times {} ms",
+            QUOTE_PATIENCE.as_millis()
+        ))
     }
 
-    fn send(&self) -> io::Result<()> {
-        self.socket.send(&PAYLOAD).map(drop)
-    }
-
-    fn lost(&self, error: &io::Error) -> RunError {
-        let (address, reason) = (self.address, reason(error));
-        RunError::Unreachable(format!("{address} answered before, and now: {reason}"))
-    }
-}
-
-impl QuoteClient {
-    /// Asks for a quote. Returns whether one came in time.
-    fn ask(&mut self) -> io::Result<bool> {
-        let socket = &self.peer.socket;
+    /// Sends a datagram and, to a service, waits for the answer. Returns whether one came in time.
+    fn exchange(&mut self) -> io::Result<bool> {
         let mut quote = [0; 1024];
         if self.is_owed {
-            socket.set_nonblocking(true)?;
-            while socket.recv(&mut quote).is_ok() {}
-            socket.set_nonblocking(false)?;
+            self.socket.set_nonblocking(true)?;
+            while self.socket.recv(&mut quote).is_ok() {}
+            self.socket.set_nonblocking(false)?;
             self.is_owed = false;
         }
-        self.peer.send()?;
-        match socket.recv(&mut quote) {
+        self.socket.send(&PAYLOAD)?;
+        if !self.is_service {
+            return Ok(false);
+        }
+        match self.socket.recv(&mut quote) {
             Ok(_) => Ok(true),
-            Err(e) if is_no_answer(&e) => {
+            Err(e) if matches!(e.kind(), WouldBlock | TimedOut | Interrupted) => {
                 self.is_owed = true;
                 Ok(false)
             }
             Err(e) => Err(e),
         }
     }
-}
-
-fn is_no_answer(error: &io::Error) -> bool {
-    use ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
-}
-
-/// The first of the addresses that `reach` succeeds with.
-fn first_of<T>(to: &str, reach: impl Fn(SocketAddr) -> Result<T, String>) -> Result<T, RunError> {
-    let addresses = lookup_text(to).map_err(|unknown| {
-        let reason = unknown.reason();
-        RunError::Unreachable(format!(
-            "cannot resolve '{to}': {reason}; give HOST:PORT such as 127.0.0.1:17"
-        ))
-    })?;
-    let mut tried = Vec::new();
-    for address in addresses {
-        match reach(address) {
-            Ok(reached) => return Ok(reached),
-            Err(line) => tried.push(line),
-        }
-    }
-    if tried.is_empty() {
-        tried.push(format!("'{to}' has no address"));
-    }
-    Err(RunError::Unreachable(tried.join("; ")))
-}
-
-/// A sink need not answer: only a refusal shows that there is none.
-fn reach_sink(address: SocketAddr) -> Result<ConnectedPeer, String> {
-    let refused = |e: io::Error| {
-        let reason = reason(&e);
-        format!("nobody receives UDP datagrams at {address}: {reason}")
-    };
-    let peer = ConnectedPeer::connect(address).map_err(refused)?;
-    peer.send().map_err(refused)?;
-    peer.socket.set_read_timeout(Some(REFUSAL_PATIENCE)).map_err(refused)?;
-    match peer.socket.recv(&mut [0; 64]) {
-        Err(e) if e.kind() == ErrorKind::ConnectionRefused => Err(refused(e)),
-        _ => Ok(peer),
-    }
-}
-
-fn reach_service(address: SocketAddr) -> Result<QuoteClient, String> {
-    let refused = |e: io::Error| {
-        let reason = reason(&e);
-        format!("no quote of the day service at UDP {address}: {reason} (`knee serve qotd` is one)")
-    };
-    let peer = ConnectedPeer::connect(address).map_err(refused)?;
-    peer.socket.set_read_timeout(Some(QUOTE_PATIENCE)).map_err(refused)?;
-    let mut asker = QuoteClient { peer, is_owed: false };
-    for _ in 0..PINGS {
-        if asker.ask().map_err(refused)? {
-            return Ok(asker);
-        }
-    }
-    Err(format!(
-        "UDP {address} sent no quote of the day in {PINGS} times {} ms",
-        QUOTE_PATIENCE.as_millis()
-    ))
 }

@@ -29,95 +29,58 @@ const STEAL_BLOCK: Nanos = Nanos::from_millis(50);
 
 /// Measures the row on the calling thread.
 pub(super) fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<WaitStats, RunError> {
-    let mut row = WaitRow {
-        spec,
-        stop,
-        clock: MonotonicClock::start(),
-        way: OpenWait::open(spec.method, &spec.margins)?,
-        work: OpenChore::open(&spec.chore)?,
-    };
-    row.warm_up()?;
-    row.measure()
-}
-
-struct WaitRow<'a> {
-    spec: &'a WaitSpec,
-    stop: &'a AtomicBool,
-    clock: MonotonicClock,
-    way: OpenWait,
-    work: OpenChore,
-}
-
-impl WaitRow<'_> {
-    /// Waits once. Returns begin and end.
-    #[inline]
-    fn wait(&mut self) -> Result<(Nanos, Nanos), RunError> {
-        let (clock, spec) = (self.clock, self.spec);
+    let clock = MonotonicClock::start();
+    let mut way = OpenWait::open(spec.method, &spec.margins)?;
+    let mut work = OpenChore::open(&spec.chore)?;
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    // Waits once. Returns begin and end.
+    let wait_once = |way: &mut OpenWait| {
         let begin = clock.now();
-        let waited = self.way.wait(&clock, begin, spec.delay, self.stop);
+        let waited = way.wait(&clock, begin, spec.delay, stop);
         let end = clock.now();
-        waited.map_err(|e| broken(spec.method.name(), &e))?;
-        Ok((begin, end))
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    fn warm_up(&mut self) -> Result<(), RunError> {
-        let count = match self.spec.method {
-            WaitMethod::Hybrid => WARM_UP_HYBRID,
-            _ => WARM_UP,
-        };
-        let end = self.clock.now() + Nanos(self.spec.duration.0 / WARM_UP_SHARE);
-        for _ in 0..count {
-            self.wait()?;
-            self.work.perform(&self.clock)?;
-            if self.is_stopped() || self.clock.now() + self.spec.delay > end {
-                break;
-            }
+        waited.map(|()| (begin, end)).map_err(|e| broken(spec.method.name(), &e))
+    };
+    let warm_up = if spec.method == WaitMethod::Hybrid { WARM_UP_HYBRID } else { WARM_UP };
+    let warm_until = clock.now() + Nanos(spec.duration.0 / WARM_UP_SHARE);
+    for _ in 0..warm_up {
+        wait_once(&mut way)?;
+        work.perform(&clock)?;
+        if is_stopped() || clock.now() + spec.delay > warm_until {
+            break;
         }
-        Ok(())
     }
-
-    fn measure(&mut self) -> Result<WaitStats, RunError> {
-        let mut waits = WaitStats {
-            overshoot: Histogram::ready(),
-            chore: Histogram::ready(),
-            ..WaitStats::default()
-        };
-        let mut steal = StealWatch::new(self.clock.now());
-        // Processor time is read within the time that it is a share of.
-        let started = self.clock.now();
-        let cpu_before = thread_cpu_ns();
-        loop {
-            let is_enough = waits.samples >= WaitSpec::SAMPLES_MIN;
-            if is_enough && waits.elapsed >= self.spec.duration {
-                break;
-            }
-            waits.interrupted = self.is_stopped();
-            if waits.interrupted {
-                break;
-            }
-            let (begin, end) = self.wait()?;
-            if self.is_stopped() && end < begin + self.spec.delay {
-                // The stop ended it, not its time.
-                continue;
-            }
-            waits.record(self.spec.delay, end - begin);
-            waits.elapsed = end - started;
-            if self.work.is_any() {
-                self.work.perform(&self.clock)?;
-                waits.chore.record(self.clock.now() - end);
-            }
-            steal.read_steal(end, &mut waits);
+    let mut waits = WaitStats {
+        overshoot: Histogram::ready(),
+        chore: Histogram::ready(),
+        ..WaitStats::default()
+    };
+    let mut steal = StealWatch::new(clock.now());
+    // Processor time is read within the time that it is a share of.
+    let started = clock.now();
+    let cpu_before = thread_cpu_ns();
+    while waits.samples < WaitSpec::SAMPLES_MIN || waits.elapsed < spec.duration {
+        waits.interrupted = is_stopped();
+        if waits.interrupted {
+            break;
         }
-        steal.read_steal(Nanos::MAX, &mut waits);
-        waits.cpu = Nanos(thread_cpu_ns() - cpu_before) - steal.cpu;
-        waits.elapsed = self.clock.now() - started;
-        waits.margin = self.way.margin(self.spec.delay);
-        Ok(waits)
+        let (begin, end) = wait_once(&mut way)?;
+        if is_stopped() && end < begin + spec.delay {
+            // The stop ended it, not its time.
+            continue;
+        }
+        waits.record(spec.delay, end - begin);
+        waits.elapsed = end - started;
+        if work.is_any() {
+            work.perform(&clock)?;
+            waits.chore.record(clock.now() - end);
+        }
+        steal.read_steal(end, &mut waits);
     }
+    steal.read_steal(Nanos::MAX, &mut waits);
+    waits.cpu = Nanos(thread_cpu_ns() - cpu_before) - steal.cpu;
+    waits.elapsed = clock.now() - started;
+    waits.margin = way.margin(spec.delay);
+    Ok(waits)
 }
 
 /// Counts samples that were made while the host gave processors to others.

@@ -1,5 +1,8 @@
 //! The UDP experiment: one `UdpTrialSpec` in, one `UdpTrial` out. There are senders, the service
 //! that counts their datagrams, and the control connection between them.
+//!
+//! `send` keeps to a schedule, or waits exactly as a client would, and hands all that is due to the
+//! kernel in one call. `service` is the other end, `wire` the messages between them.
 
 pub mod send;
 pub mod service;

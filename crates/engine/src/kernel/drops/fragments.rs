@@ -51,7 +51,7 @@ impl IpFlow {
             "ReasmOKs" => &mut self.reassembled,
             "FragOKs" => &mut self.fragmented,
             "FragCreates" => &mut self.created,
-            // Hosts that come up call routers and groups, which most let pass: no drop of ours.
+            // Multicast, such as the solicitation of routers, which hosts may ignore: no drop.
             "InMcastPkts" if group == "Ip6: " => &mut self.given,
             _ => return,
         };
@@ -72,7 +72,7 @@ impl Drops {
         round.checked_div(self.ip.fragmented).unwrap_or(1).max(1)
     }
 
-    /// What of reassembly the counters tell.
+    /// Counters of reassembly.
     pub(crate) fn reassembly(&self) -> Reassembly {
         let (fragments, reassembled) = (self.ip.fragments, self.ip.reassembled);
         Reassembly { fragments, reassembled }

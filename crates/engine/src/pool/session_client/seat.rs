@@ -184,7 +184,9 @@ impl SessionClient {
             follows = walk.answered(request, answered, readings, users);
             match follows {
                 AfterResponse::Unexpected(number) => {
-                    self.measured.keep(|| walk.told(number, request, answered, readings, users));
+                    self.measured.keep(|| {
+                        walk.describe_unexpected(number, request, answered, readings, users)
+                    });
                     outcome = Outcome::Unexpected;
                 }
                 // A status that was expected is no error.

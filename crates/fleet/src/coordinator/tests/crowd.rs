@@ -7,10 +7,11 @@ use crate::bus::now_ns;
 use crate::clocks::TimeSpan;
 use crate::coordinator::{Fleet, FleetOptions};
 use crate::nats_access::NatsAccess;
-use crate::{Agent, AgentOptions, Patience, Permit, Selector};
+use crate::{Agent, AgentOptions, Patience, Selector};
 use knee_core::trial::assess::assess;
 use knee_engine::StartBarrier;
 use knee_engine::error::RunError;
+use knee_engine::permit::Permit;
 use knee_engine::sys::thread::raise_open_files;
 use knee_load::arrival::ArrivalLaw;
 use knee_load::measure::{Histogram, Interval, IntervalWatcher, Trial};
@@ -95,7 +96,7 @@ fn simulated_part(
     stop: &AtomicBool,
 ) -> Result<(Trial, Vec<TimeSpan>), RunError> {
     let mut worker = Simulated::new(spec, crew.share(0));
-    let never = || RunError::NotPermitted("it was never told to begin".to_owned());
+    let never = || RunError::NotPermitted("it received no start request".to_owned());
     let begin_ns = barrier.begin().ok_or_else(never)?;
     barrier.begun(now_ns().saturating_sub(begin_ns));
     let length_ns = (spec.window_end() + spec.timeout).0;
@@ -127,7 +128,7 @@ fn the_crowd() {
             margins: Margins::UNKNOWN,
             clock_shift_ns: 0,
         });
-        let agent = agent.unwrap().with_parts_of(simulated_part);
+        let agent = agent.unwrap().with_make_part(simulated_part);
         let serve = move || agent.serve(&AtomicBool::new(false), &|_| ());
         thread::Builder::new().spawn(serve).unwrap()
     };
@@ -277,6 +278,9 @@ fn coordinate(agents: usize, lost: usize, duration: Nanos) -> Option<Took> {
         memory_mib: memory_mib_max(),
     };
     let each = EACH_PER_S * (duration.0 / 1_000_000_000);
+    let whys = trial.agents.iter().filter_map(|a| Some((&a.agent, a.lost_because.as_ref()?)));
+    let whys = Vec::from_iter(whys.filter(|(agent, _)| **agent < name(stay)));
+    assert!(whys.is_empty(), "{took:?}: {whys:?}");
     assert_eq!(trial.measurement.outcomes.total(), each * stay as u64, "{took:?}");
     let kept: u64 = trial.measurement.intervals.iter().map(|i| i.attempted).sum();
     assert_eq!(kept, each * stay as u64);
@@ -314,9 +318,10 @@ fn what_a_coordinator_takes() {
     let [agents, seconds, lost] = numbers.try_into().unwrap();
     let took = coordinate(agents as usize, lost as usize, Nanos::from_secs(seconds));
     let took = took.expect("nats-server");
+    let Took { cpu_s, wall_s, verdict_s, memory_mib } = took;
+    let percent = 100.0 * cpu_s / wall_s;
     println!(
-        "took agents {agents} seconds {seconds} lost {lost} cpu_s {:.2} wall_s {:.1} verdict_s \
-         {:.1} memory_mib {}",
-        took.cpu_s, took.wall_s, took.verdict_s, took.memory_mib
+        "| {agents} | {lost} | {seconds} | {cpu_s:.2} | {percent:.1} | {verdict_s:.1} | \
+         {memory_mib} |"
     );
 }

@@ -118,7 +118,6 @@ fn record(operations: &[[u64; 3]]) -> crate::measure::Measurement {
         window: Window { start: Nanos::ZERO, end },
         interval: Nanos::from_secs(1_000),
         open_loop: true,
-        counts_whole: true,
         of_sessions: false,
         starts_max: 0,
         targets: 1,

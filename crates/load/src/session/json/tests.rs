@@ -49,6 +49,22 @@ fn values_by_their_pointers_however_the_text_is_cut() {
 }
 
 #[test]
+fn half_a_surrogate_pair_is_replaced() {
+    for (inside, text) in [
+        (r"a\ud83d", "a\u{fffd}"),
+        (r"\uDE00b", "\u{fffd}b"),
+        (r"\ud83d\ude00", "\u{1f600}"),
+        (r"\ud83d\ud83d\ude00", "\u{fffd}\u{1f600}"),
+        (r"\ud83d\n", "\u{fffd}\n"),
+        (r"\\ud83d", r"\ud83d"),
+        (r"\ud7ff\ue000", "\u{d7ff}\u{e000}"),
+    ] {
+        let json = format!("{{\"a\":\"{inside}\"}}");
+        assert_eq!(scan(&[json.as_bytes()], &["/a"]), [Some(text.to_owned())], "{inside}");
+    }
+}
+
+#[test]
 fn the_whole_text_and_what_is_no_json() {
     assert_eq!(scan(&[b"[1, 2]"], &[""]), [Some("[1, 2]".to_owned())]);
     assert_eq!(scan(&[b"12", b"3"], &[""]), [Some("123".to_owned())]);

@@ -114,9 +114,9 @@ impl World {
         self.walk.answered(request, answered, &mut self.readings, &mut self.users)
     }
 
-    fn told(&mut self, number: u16, request: u32, status: u16) -> Unexpected {
+    fn unexpected(&mut self, number: u16, request: u32, status: u16) -> Unexpected {
         let (readings, users) = (&mut self.readings, &mut self.users);
-        self.walk.told(number, request, answered(status), readings, users)
+        self.walk.describe_unexpected(number, request, answered(status), readings, users)
     }
 }
 
@@ -365,10 +365,10 @@ fn what_is_extracted_and_set_is_in_the_next_request() {
     assert_eq!(world.fills(1), ["/items/1", "t", "7", "id=1"]);
     let missing = world.answer(0, 200, &[], "<html>");
     assert_eq!(missing, AfterResponse::Unexpected(0));
-    let told = world.told(0, 0, 200);
-    assert_eq!(told.expected, "/token in the JSON of the body for 'token'");
+    let described = world.unexpected(0, 0, 200);
+    assert_eq!(described.expected, "/token in the JSON of the body for 'token'");
     assert_eq!(
-        (told.came.as_str(), told.sample.as_str()),
+        (described.came.as_str(), described.sample.as_str()),
         ("the body is not one whole JSON text", "'<html>'")
     );
 }
@@ -425,8 +425,11 @@ fn expectations() {
         let want = if is_met { AfterResponse::Next } else { AfterResponse::Unexpected(0) };
         assert_eq!(got, want, "{name}");
         if !is_met {
-            let told = world.told(0, 0, status);
-            assert!(!told.expected.is_empty() && !told.came.is_empty(), "{name}: {told:?}");
+            let described = world.unexpected(0, 0, status);
+            assert!(
+                !described.expected.is_empty() && !described.came.is_empty(),
+                "{name}: {described:?}"
+            );
         }
     }
     let mut world = World::new(plan(vec![Instruction::Request(0)], vec![step(vec![])]));
@@ -453,7 +456,7 @@ fn redirections_are_followed_as_far_as_permitted() {
     assert_eq!(world.walk.clone().redirects_left, 0);
     let last = world.answer(1, 302, &to("/again"), "");
     assert_eq!(last, AfterResponse::Unexpected(0), "two were permitted");
-    assert_eq!(world.told(0, 1, 302).request, 0, "it is the step's expectation");
+    assert_eq!(world.unexpected(0, 1, 302).request, 0, "it is the step's expectation");
 }
 
 #[test]
@@ -491,7 +494,7 @@ fn the_status_decides_how_a_redirection_is_followed() {
     let to = Redirected { same: 1, get: 2, is_post: false };
     let post = Redirected { is_post: true, ..to };
     for (status, other, of_post) in [
-        (300, None, None),
+        (300, Some(1), Some(1)),
         (301, Some(1), Some(2)),
         (302, Some(1), Some(2)),
         (303, Some(2), Some(2)),

@@ -24,7 +24,7 @@ pub struct Unexpected {
 impl Walk {
     /// What was wrong with the response that was just answered with
     /// `AfterResponse::Unexpected`, in words: what was expected, and what came.
-    pub fn told(
+    pub fn describe_unexpected(
         &self,
         number: u16,
         request: u32,
@@ -35,15 +35,15 @@ impl Walk {
         let plan = Rc::clone(users.plan());
         let request = self.reads_as(request, &plan);
         let step = &plan.requests[request as usize];
-        let answer = readings.found(answered.session);
+        let response = readings.last_response(answered.session);
         let is_secret = plan.unshown.expectations.contains(&(request, number));
         let number = usize::from(number);
         let shown_value = |value: &[u8]| {
             if is_secret { format!("'{MASK}'") } else { shown(value) }
         };
-        let came = match answer.value(number) {
+        let came = match response.value(number) {
             Some(value) => shown_value(value),
-            None => answer.missing_because(number),
+            None => response.missing_because(number),
         };
         let what = match step.expect.get(number) {
             Some(Expectation::Status(ranges)) => format!("status {}", ranges_shown(ranges)),
@@ -54,7 +54,7 @@ impl Walk {
                 let mut show = |template: &Template| {
                     shown_value(&self.text(template, users, answered.realtime_ns))
                 };
-                is.told(&source.to_string(), &mut show)
+                is.description(&source.to_string(), &mut show)
             }
             None => {
                 let extraction = step.extract.get(number - step.expect.len());
@@ -71,9 +71,9 @@ impl Walk {
             expected: what,
             came,
             status: answered.status,
-            sample: shown(answer.sample()),
+            sample: shown(response.sample()),
         };
-        self.without_secrets(unexpected, &plan, answer.value(number).filter(|_| is_secret))
+        self.without_secrets(unexpected, &plan, response.value(number).filter(|_| is_secret))
     }
 
     /// The same without the values of secret variables, of cookies and of `value`.

@@ -8,6 +8,7 @@ use super::table::{Table, TableOf};
 use super::{Document, Fact, Layout, Medium, fact, generator};
 use crate::document::Block;
 use crate::number::{TIE, count, known, number, time_short};
+use knee_core::experiment::latency::analysis::PATH_FIGURES;
 use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use knee_core::report::Report;
 use knee_core::trial::detail::FlowsReport;
@@ -31,8 +32,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &LatencyConclusion) {
     let table = scenarios::latency_table(&shown, c.idle_ns.is_some());
     doc.table("Latency", table);
     doc.section("Flows", scenarios::FLOWS_REMARK);
-    let each = plots::flows(&c.scenarios);
-    doc.only(Medium::Page, |doc| doc.plots([each], Layout::Wide));
+    doc.only(Medium::Page, |doc| doc.plots([plots::flows(&c.scenarios)], Layout::Wide));
     doc.table("Flows", scenarios::flows_table(&shown));
     doc.note(scenarios::FLOWS_NOTE);
     let worst = worst(&shown);
@@ -61,15 +61,14 @@ fn show_key_figures(doc: &mut Document, c: &LatencyConclusion, shown: &[Scenario
 }
 
 fn show_overall(doc: &mut Document, c: &LatencyConclusion) {
-    let grade = match c.grade.as_str() {
+    let grade = match c.path.grade.as_str() {
         "" => Vec::new(),
         _ => scenarios::grade_facts(c),
     };
     doc.section("Overall", "the worst scenario counts");
     // The text of the original test has the rest.
     doc.only(Medium::Lines, |doc| doc.facts(grade.clone()));
-    let all = grade.into_iter().chain(overall(c));
-    doc.only(Medium::Page, |doc| doc.facts(all));
+    doc.only(Medium::Page, |doc| doc.facts(grade.into_iter().chain(overall(c))));
 }
 
 /// The figures of the path as a whole.
@@ -77,10 +76,10 @@ fn overall(c: &LatencyConclusion) -> Vec<Fact> {
     let figure = |value, unit: &str| known(value, |n| format!("{}{TIE}{unit}", count(n)));
     vec![
         fact("least round trip", known(c.min_rtt_ns, time_short)),
-        fact("upload capacity", figure(c.upload_capacity_kib_per_s, "KiB/s")),
-        fact("download capacity", figure(c.download_capacity_kib_per_s, "KiB/s")),
-        fact("responsiveness", figure(c.responsiveness_hz, "Hz")),
-        fact("smoothness", figure(c.smoothness_hz, "Hz")),
+        fact("upload capacity", figure(c.path.upload_capacity_kib_per_s, "KiB/s")),
+        fact("download capacity", figure(c.path.download_capacity_kib_per_s, "KiB/s")),
+        fact("responsiveness", figure(c.path.responsiveness_hz, "Hz")),
+        fact("smoothness", figure(c.path.smoothness_hz, "Hz")),
     ]
 }
 
@@ -169,14 +168,10 @@ fn show_original_text(doc: &mut Document, c: &LatencyConclusion) {
     let of_first = c.scenarios.iter().filter(|row| row.congestion_control == control);
     lines.extend(of_first.enumerate().map(|(i, row)| scenario(i + 1, row)));
     lines.push("OVERALL:".to_owned());
-    let overall = [
-        ("Upload Capacity", c.upload_capacity_kib_per_s, "KiB/s"),
-        ("Download Capacity", c.download_capacity_kib_per_s, "KiB/s"),
-        ("Link Responsiveness", c.responsiveness_hz, "Hz"),
-        ("Flow Smoothness", c.smoothness_hz, "Hz"),
-    ];
-    let known = overall.into_iter().filter_map(|(name, value, unit)| Some((name, value?, unit)));
-    lines.extend(known.map(|(name, value, unit)| format!("{name:>19}: {value} {unit}")));
+    lines.extend(PATH_FIGURES.iter().filter_map(|figure| {
+        let value = (figure.of_path)(&c.path)?;
+        Some(format!("{:>19}: {value} {}", figure.title(), figure.unit))
+    }));
     doc.only(Medium::Lines, |doc| doc.push(Block::Verbatim(lines)));
 }
 
@@ -187,15 +182,11 @@ fn scenario(number: usize, row: &ScenarioRow) -> String {
     for (kib_per_s, direction) in [(row.up_kib_per_s, "up"), (row.down_kib_per_s, "down")] {
         parts.extend(kib_per_s.map(|n| format!("{:.0} KiB/s {direction}", n.floor())));
     }
-    parts.extend(row.smoothness_hz.map(|hz| format!("{} Hz smoothness", hundredths(hz))));
+    // Two decimals, rounded down as the overall figure is: 2.996 Hz must not become 3. The summand
+    // is for 2.90, which is a little less in binary.
+    let hundredths = |hz: f64| (hz * 100.0 + 1e-6).floor() / 100.0;
+    parts.extend(row.smoothness_hz.map(|hz| format!("{:.2} Hz smoothness", hundredths(hz))));
     format!("Scenario {number}: {} uploads, {} downloads... {}", row.up, row.down, parts.join(", "))
-}
-
-/// With two decimals, rounded down as the overall figure is. A report made of this text is then the
-/// same: 2.996 Hz must not become 3.
-fn hundredths(hz: f64) -> String {
-    // What was read as 2.90 is a little less than that in binary.
-    format!("{:.2}", (hz * 100.0 + 1e-6).floor() / 100.0)
 }
 
 #[cfg(test)]

@@ -45,8 +45,8 @@ fn marked(name: &str, points: Vec<Point>, (tone, mark): (Tone, Mark)) -> PlotSer
 fn capacity(rows: &[ScenarioRow]) -> Plot {
     let up = row_points(rows, |row| row.up_kib_per_s);
     let down = row_points(rows, |row| row.down_kib_per_s);
-    let all = up.iter().chain(&down).map(|p| p.x);
-    let x = Scale::from_zero(all, Unit::KibPerS, "goodput");
+    let goodputs = up.iter().chain(&down).map(|p| p.x);
+    let x = Scale::from_zero(goodputs, Unit::KibPerS, "goodput");
     with_both_ways(plot("Capacity", x, rows.iter()), up, down)
 }
 
@@ -87,11 +87,11 @@ fn latency_of_rows(c: &LatencyConclusion, shown: &[ScenarioTrial]) -> Option<Plo
         ("longest", Tone::Muted, Mark::Ring, |s| Some(s.flows.latency_ns_max)),
     ];
     let idle = c.idle_ns.as_ref().and_then(|idle| Some(idle.p50? as f64));
-    let all = shown.iter().flat_map(|s| figures.map(|f| f.3(s))).flatten().map(|ns| ns as f64);
-    let x = Scale::fitting(all.chain(idle), Unit::Time, "round trip");
+    let times = shown.iter().flat_map(|s| figures.map(|f| f.3(s))).flatten().map(|ns| ns as f64);
+    let x = Scale::fitting(times.chain(idle), Unit::Time, "round trip");
     let mut plot = plot("Latency under load", x, shown.iter().map(|s| s.row));
-    for (name, tone, mark, of) in figures {
-        let points = row_points(shown, |s| Some(of(s)? as f64));
+    for (name, tone, mark, figure) in figures {
+        let points = row_points(shown, |s| Some(figure(s)? as f64));
         plot = plot.with(marked(name, points, (tone, mark)));
     }
     if let Some(idle) = idle {
@@ -104,9 +104,9 @@ fn latency_of_rows(c: &LatencyConclusion, shown: &[ScenarioTrial]) -> Option<Plo
 fn frequencies(rows: &[ScenarioRow]) -> Option<Plot> {
     let smooth = row_points(rows, |row| row.smoothness_hz);
     let responsive = row_points(rows, |row| row.responsiveness_hz);
-    let all = smooth.iter().chain(&responsive).map(|p| p.x);
-    all.clone().next()?;
-    let x = fitting_or_from_zero(all, Unit::Hertz, "frequency");
+    let values = smooth.iter().chain(&responsive).map(|p| p.x);
+    values.clone().next()?;
+    let x = fitting_or_from_zero(values, Unit::Hertz, "frequency");
     let plot = plot("Smoothness and responsiveness", x, rows.iter())
         .noted(
             "smoothness: 1 / the longest gap in the data of any flow; responsiveness: 1 / the \
@@ -119,7 +119,7 @@ fn frequencies(rows: &[ScenarioRow]) -> Option<Plot> {
 
 /// The goodput of every flow.
 pub(super) fn flows(rows: &[ScenarioRow]) -> Plot {
-    let of = |direction: Direction| -> Vec<Point> {
+    let points = |direction: Direction| -> Vec<Point> {
         let rows = rows.iter().enumerate();
         rows.flat_map(|(i, row)| {
             let flows = row.flows.iter().filter(move |f| f.direction == direction);
@@ -127,9 +127,9 @@ pub(super) fn flows(rows: &[ScenarioRow]) -> Plot {
         })
         .collect()
     };
-    let (up, down) = (of(Direction::Up), of(Direction::Down));
-    let all = up.iter().chain(&down).map(|p| p.x);
-    let x = fitting_or_from_zero(all, Unit::KibPerS, "goodput");
+    let (up, down) = (points(Direction::Up), points(Direction::Down));
+    let goodputs = up.iter().chain(&down).map(|p| p.x);
+    let x = fitting_or_from_zero(goodputs, Unit::KibPerS, "goodput");
     let plot = plot("Goodput of each flow", x, rows.iter())
         .noted("a mark for each flow: the closer together, the fairer");
     with_both_ways(plot, up, down)
@@ -156,23 +156,23 @@ pub(super) fn show_over_time(
     worst: Option<&ScenarioTrial>,
 ) {
     let with_control = names_controls(shown.iter().map(|s| s.row));
-    let figures = |of: &[&ScenarioTrial]| -> Vec<Plot> {
-        let measured = of.iter().filter(|s| s.trial.intervals.len() > 1);
+    let figures = |scenarios: &[&ScenarioTrial]| -> Vec<Plot> {
+        let measured = scenarios.iter().filter(|s| s.trial.intervals.len() > 1);
         let measured: Vec<&ScenarioTrial> = measured.copied().collect();
         let scales = Scales::of(&measured);
-        let both = |s: &&ScenarioTrial| {
+        let plots = |s: &&ScenarioTrial| {
             let name = name(s.row, with_control);
             [Some(goodput(&name, s, &scales)), latency(&name, s, &scales)]
         };
-        measured.iter().flat_map(both).flatten().collect()
+        measured.iter().flat_map(plots).flatten().collect()
     };
-    let all = figures(&shown.iter().collect::<Vec<_>>());
+    let plots = figures(&shown.iter().collect::<Vec<_>>());
     let remark = "goodput, and the longest latency in each interval: beside the flows there and \
                   back, inside them one way";
-    if !all.is_empty() {
+    if !plots.is_empty() {
         doc.section("Over time", remark);
     }
-    doc.only(Medium::Page, |doc| doc.plots(all, Layout::Pairs));
+    doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
     let worst = worst.map_or_else(Vec::new, |worst| figures(&[worst]));
     doc.only(Medium::Lines, |doc| doc.plots(worst, Layout::Pairs));
 }
@@ -209,8 +209,8 @@ fn goodput(name: &str, s: &ScenarioTrial, scales: &Scales) -> Plot {
     let mut plot = Plot::new(format!("{name}: goodput"), time_scale(intervals), y)
         .high(OVER_TIME_PX)
         .zooming();
-    let carried = |of: fn(&Interval) -> Option<u64>| -> Vec<Point> {
-        thinned(stair(intervals, |i| kib_per_s(i, of(i))), scales.most)
+    let carried = |bytes: fn(&Interval) -> Option<u64>| -> Vec<Point> {
+        thinned(stair(intervals, |i| kib_per_s(i, bytes(i))), scales.most)
     };
     if s.row.up > 0 {
         let up = PlotSeries::step("up", carried(|i| i.up_bytes));

@@ -22,8 +22,8 @@ const SIDES: [(&str, Side); 2] =
 
 /// The grade, and the idle path for comparison.
 pub(super) fn grade_facts(conclusion: &LatencyConclusion) -> Vec<Fact> {
-    let mut line = Line::of(grade_ink(&conclusion.grade), conclusion.grade.as_str());
-    if let Some(ns) = conclusion.added_latency_ns {
+    let mut line = Line::of(grade_ink(&conclusion.path.grade), conclusion.path.grade.as_str());
+    if let Some(ns) = conclusion.path.added_latency_ns {
         line.push(Ink::Plain, format!(", {} added under load", time_short(ns)));
     }
     let mut facts = vec![fact("bufferbloat", line)];
@@ -68,8 +68,8 @@ pub(super) fn latency_table(shown: &[ScenarioTrial], has_idle: bool) -> Table {
     if has_idle {
         table.right("added", |s| added(s.row));
     }
-    let pings = |s: &ScenarioTrial, of: fn(&TimesReport) -> Option<u64>| {
-        or_none(of(&s.flows.tcp.round_trip_ns), time)
+    let pings = |s: &ScenarioTrial, figure: fn(&TimesReport) -> Option<u64>| {
+        or_none(figure(&s.flows.tcp.round_trip_ns), time)
     };
     table.right("ping p50", |s| pings(s, |l| l.p50));
     table.right("p99", |s| pings(s, |l| l.p99));
@@ -117,10 +117,10 @@ pub(super) fn flows_table(shown: &[ScenarioTrial]) -> Table {
     table.left("state", |s| Line::of(state_ink(&s.flows.state), s.flows.state.as_str()));
     table.right("after", |s| time(s.trial.duration_ns));
     table.right_if_any("CPU s/GiB", "", |s| s.flows.cpu_s_per_gib.map(estimate));
-    let both = |s: &ScenarioTrial| [s.row.up_kib_per_s, s.row.down_kib_per_s];
-    let axis = Axis::from_zero(shown.iter().flat_map(both).flatten());
+    let capacities = |s: &ScenarioTrial| [s.row.up_kib_per_s, s.row.down_kib_per_s];
+    let axis = Axis::from_zero(shown.iter().flat_map(capacities).flatten());
     for (i, side, ink) in [(0, "up", Ink::Data), (1, "down", Ink::Guide)] {
-        table.bars(side, ink, |s| Some(axis.position(both(s)[i].filter(|kib| *kib > 0.0)?)));
+        table.bars(side, ink, |s| Some(axis.position(capacities(s)[i].filter(|kib| *kib > 0.0)?)));
     }
     table.done()
 }
@@ -155,9 +155,9 @@ pub(super) fn show_controls(doc: &mut Document, rows: &[CongestionRow]) {
     doc.section(title, "the same scenarios with each of them");
     type Capacity = fn(&CongestionRow) -> Option<u64>;
     let figures: [(&str, Unit, Tone, Capacity); 3] = [
-        ("Latency added under load", Unit::Time, Tone::Second, |r| r.added_latency_ns),
-        ("Upload capacity", Unit::KibPerS, Tone::First, |r| r.upload_capacity_kib_per_s),
-        ("Download capacity", Unit::KibPerS, Tone::Third, |r| r.download_capacity_kib_per_s),
+        ("Latency added under load", Unit::Time, Tone::Second, |r| r.path.added_latency_ns),
+        ("Upload capacity", Unit::KibPerS, Tone::First, |r| r.path.upload_capacity_kib_per_s),
+        ("Download capacity", Unit::KibPerS, Tone::Third, |r| r.path.download_capacity_kib_per_s),
     ];
     let plots = figures.map(|(title, unit, tone, figure)| {
         let value = |row: &CongestionRow| figure(row).map_or(f64::NAN, |n| n as f64);
@@ -173,7 +173,7 @@ pub(super) fn show_controls(doc: &mut Document, rows: &[CongestionRow]) {
 }
 
 fn graded(row: &CongestionRow) -> String {
-    match row.grade.as_str() {
+    match row.path.grade.as_str() {
         "" => row.congestion_control.clone(),
         grade => format!("{} ({grade})", row.congestion_control),
     }
@@ -182,12 +182,12 @@ fn graded(row: &CongestionRow) -> String {
 fn controls_table(rows: &[CongestionRow]) -> Table {
     let mut table = TableOf::new(rows);
     table.left("", |r| r.congestion_control.as_str());
-    table.right("up KiB/s", |r| known(r.upload_capacity_kib_per_s, count));
-    table.right("down KiB/s", |r| known(r.download_capacity_kib_per_s, count));
-    table.right("responsiveness Hz", |r| known(r.responsiveness_hz, count));
-    table.right("smoothness Hz", |r| known(r.smoothness_hz, count));
-    table.right("added", |r| known(r.added_latency_ns, time));
-    table.left("grade", |r| Line::of(grade_ink(&r.grade), r.grade.as_str()));
+    table.right("up KiB/s", |r| known(r.path.upload_capacity_kib_per_s, count));
+    table.right("down KiB/s", |r| known(r.path.download_capacity_kib_per_s, count));
+    table.right("responsiveness Hz", |r| known(r.path.responsiveness_hz, count));
+    table.right("smoothness Hz", |r| known(r.path.smoothness_hz, count));
+    table.right("added", |r| known(r.path.added_latency_ns, time));
+    table.left("grade", |r| Line::of(grade_ink(&r.path.grade), r.path.grade.as_str()));
     table.done()
 }
 
@@ -197,15 +197,15 @@ const OF_EACH: u32 = 4;
 
 /// Adds the flows of the scenario with the longest latency among `scenarios`, under its name.
 pub(super) fn show_worst(doc: &mut Document, worst: &ScenarioTrial, name: &str, scenarios: usize) {
-    let all = &worst.flows.flows;
-    let mut listed: Vec<&FlowReport> = all.iter().collect();
+    let flows = &worst.flows.flows;
+    let mut listed: Vec<&FlowReport> = flows.iter().collect();
     let mut remark = match scenarios {
-        1 => plural(all.len() as u64, "flow"),
+        1 => plural(flows.len() as u64, "flow"),
         _ => "the scenario with the longest latency".to_owned(),
     };
     if listed.len() > FLOWS_MAX {
         listed.retain(|flow| flow.number < OF_EACH || flow.lost_because.is_some());
-        remark = format!("{remark}; {} of {}", listed.len(), all.len());
+        remark = format!("{remark}; {} of {}", listed.len(), flows.len());
     }
     if listed.is_empty() {
         return;

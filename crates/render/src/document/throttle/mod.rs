@@ -124,14 +124,15 @@ fn table(rows: &[RateRow]) -> Table {
     table.right("CV", |r| known(r.achieved_per_s, |_| fixed(r.gap_cv, 3)));
     table.right("CPU", |r| percent_cell(r.cpu_percent));
     table.right("ops", |r| percent_cell(r.op_percent));
-    let mut where_any = |title: &str, number: fn(&RateRow) -> u64, text: fn(u64) -> String| {
-        if rows.iter().any(|r| number(r) > 0) {
-            table.right(title, |r| text(number(r)));
-        }
-    };
-    where_any("early", |r| r.early, count);
-    where_any("skipped", |r| r.skipped, count);
-    where_any("shifted", |r| r.shifted_ns, time);
+    let mut right_if_above_zero =
+        |title: &str, number: fn(&RateRow) -> u64, text: fn(u64) -> String| {
+            if rows.iter().any(|r| number(r) > 0) {
+                table.right(title, |r| text(number(r)));
+            }
+        };
+    right_if_above_zero("early", |r| r.early, count);
+    right_if_above_zero("skipped", |r| r.skipped, count);
+    right_if_above_zero("shifted", |r| r.shifted_ns, time);
     let ends = rows.iter().flat_map(|r| [r.achieved_per_s.unwrap_or(0.0), r.asked_per_s]);
     let axis = Axis::from_zero(ends);
     table.bars("achieved", Ink::Data, |r| Some(axis.position(r.achieved_per_s?)));

@@ -68,10 +68,10 @@ fn show_methods(doc: &mut Document, rows: &[WaitRow]) {
     let cost = Scale::from_zero(cost.map(|v| 1.1 * v), Unit::Percent, "of a core");
     doc.section("Methods compared", "how late waits end, and what that costs");
     for delay in &delays {
-        let there: Vec<&WaitRow> = drawn().filter(|r| r.delay_ns == *delay).collect();
+        let rows: Vec<&WaitRow> = drawn().filter(|r| r.delay_ns == *delay).collect();
         let delay = time_short(*delay);
-        let late = plot_late(&delay, &there, lateness.clone());
-        let costs = plot_costs(&delay, &there, cost.clone());
+        let late = plot_late(&delay, &rows, lateness.clone());
+        let costs = plot_costs(&delay, &rows, cost.clone());
         doc.only(Medium::Lines, |doc| doc.plots([late.clone()], Layout::Wide));
         doc.only(Medium::Page, |doc| doc.plots([late, costs], Layout::Pairs));
     }
@@ -120,8 +120,8 @@ fn show_delays(doc: &mut Document, rows: &[WaitRow]) {
     let ends = rows.iter().flat_map(|r| [r.overshoot_p50_ns, r.overshoot_max_ns]);
     let late = Scale::around(least_and_most(ends), Unit::Time, "late by");
     let plot = |(method, rows): (String, Vec<&WaitRow>)| {
-        let figure = |of: fn(&WaitRow) -> u64| -> Vec<Point> {
-            rows.iter().map(|r| Point::new(r.delay_ns as f64, of(r) as f64)).collect()
+        let points = |figure: fn(&WaitRow) -> u64| -> Vec<Point> {
+            rows.iter().map(|r| Point::new(r.delay_ns as f64, figure(r) as f64)).collect()
         };
         // A logarithmic scale has no place for zero.
         let clamped = |ns: u64| (ns as f64).max(LEAST_NS);
@@ -129,9 +129,9 @@ fn show_delays(doc: &mut Document, rows: &[WaitRow]) {
             let range = [r.overshoot_p1_ns, r.overshoot_p99_ns].map(clamped);
             Point::with(r.delay_ns as f64, r.overshoot_p50_ns as f64, Some(range))
         });
-        let max = PlotSeries::line("max", figure(|r| r.overshoot_max_ns)).toned(Tone::Muted);
-        let p99 = PlotSeries::line("p99", figure(|r| r.overshoot_p99_ns)).toned(Tone::Second);
-        let p50 = PlotSeries::line("p50", figure(|r| r.overshoot_p50_ns));
+        let max = PlotSeries::line("max", points(|r| r.overshoot_max_ns)).toned(Tone::Muted);
+        let p99 = PlotSeries::line("p99", points(|r| r.overshoot_p99_ns)).toned(Tone::Second);
+        let p50 = PlotSeries::line("p50", points(|r| r.overshoot_p50_ns));
         let x = Scale::around([first, last], Unit::Time, "delay asked for");
         Plot::new(method, x, late.clone())
             .high(150)
@@ -163,16 +163,16 @@ fn show_margins(doc: &mut Document, conclusion: &ThrottleConclusion) {
     if margins.is_empty() {
         return;
     }
-    let what = "how long before its deadline a sleep has to end";
+    let meaning = "how long before its deadline a sleep has to end";
     let remark = match conclusion.hybrid_margin_ns {
-        Some(ns) => format!("{what}; {} for 1{TIE}ms", time_short(ns)),
-        None => what.to_owned(),
+        Some(ns) => format!("{meaning}; {} for 1{TIE}ms", time_short(ns)),
+        None => meaning.to_owned(),
     };
     doc.section("Margins of hybrid", remark);
     let sleeps = margins.iter().map(|m| m.sleep_ns as f64);
     let x = Scale::fitting(sleeps, Unit::Time, "length of the sleep, from");
-    let all = margins.iter().map(|m| m.margin_ns as f64);
-    let y = Scale::from_zero(all, Unit::Time, "margin");
+    let lengths = margins.iter().map(|m| m.margin_ns as f64);
+    let y = Scale::from_zero(lengths, Unit::Time, "margin");
     let points = margins.iter().map(|m| Point::new(m.sleep_ns as f64, m.margin_ns as f64));
     let plot = Plot::new("How long before its deadline a sleep has to end", x, y)
         .high(160)
@@ -243,14 +243,14 @@ fn advice_table(advice: &[WaitAdvice]) -> Table {
 /// Joins neighbours with the same advice for one delay, with the range of their budgets.
 fn merged(advice: &[WaitAdvice]) -> Vec<(&WaitAdvice, String)> {
     let same = |a: &WaitAdvice, b: &WaitAdvice| {
-        let of = |a: &WaitAdvice| WaitAdvice { budget_percent: 0.0, ..a.clone() };
-        of(a) == of(b)
+        let budget_percent = b.budget_percent;
+        WaitAdvice { budget_percent, ..a.clone() } == *b
     };
     let budget = |group: &[WaitAdvice]| {
-        let of = |a: &WaitAdvice| fixed(a.budget_percent, 0);
+        let percent = |a: &WaitAdvice| fixed(a.budget_percent, 0);
         match group {
-            [first, .., last] => format!("{}–{}{TIE}%", of(first), of(last)),
-            [only] => format!("{}{TIE}%", of(only)),
+            [first, .., last] => format!("{}–{}{TIE}%", percent(first), percent(last)),
+            [only] => format!("{}{TIE}%", percent(only)),
             [] => String::new(),
         }
     };
@@ -259,7 +259,7 @@ fn merged(advice: &[WaitAdvice]) -> Vec<(&WaitAdvice, String)> {
 
 /// The marks of a row, explained below the table.
 fn marks(row: &WaitRow) -> String {
-    let mark = |is_so: u64, mark: &'static str| if is_so > 0 { mark } else { "" };
+    let mark = |count: u64, mark: &'static str| if count > 0 { mark } else { "" };
     let (stolen, early) = (mark(row.stolen_samples, "†"), mark(row.early_samples, "‡"));
     format!("{stolen}{early}")
 }
@@ -268,8 +268,8 @@ fn marks(row: &WaitRow) -> String {
 fn notes(rows: &[WaitRow]) -> Vec<Line> {
     let text = "p50, p99, max: by how much waits end late; CPU: processor time, % of a core";
     let mut notes = vec![Line::of(Ink::Dim, text)];
-    let mut note = |mark: &str, text: &str, of: fn(&WaitRow) -> u64| {
-        let most = rows.iter().map(of).max();
+    let mut note = |mark: &str, text: &str, samples: fn(&WaitRow) -> u64| {
+        let most = rows.iter().map(samples).max();
         if let Some(most) = most.filter(|n| *n > 0) {
             let text = format!("{mark}{TIE}{text}, up to {}", count(most));
             notes.push(Line::of(Ink::Warn, text));

@@ -34,8 +34,7 @@ pub(super) fn show(doc: &mut Document, c: &UdpConclusion) {
 
 /// Adds the explanations, a line each.
 pub(super) fn show_key_figures(doc: &mut Document, c: &UdpConclusion) {
-    let all = explanations(c).into_iter();
-    let lines = all.flat_map(|(_, ink, mark, lines)| {
+    let lines = explanations(c).into_iter().flat_map(|(_, ink, mark, lines)| {
         lines.iter().map(move |line| explanation(ink, mark, line))
     });
     doc.list(lines.collect());
@@ -48,22 +47,16 @@ fn show_effects(doc: &mut Document, effects: &[EffectRow]) {
     let remark = format!("to {}, pairs of trials with their 95 % confidence", first.base);
     doc.section("What each change does", remark);
     doc.only(Medium::Page, |doc| {
-        doc.plots([losses(effects), rates(effects)], Layout::Pairs);
+        let loss = |e: &EffectRow| (e.loss_change_points, e.loss_change_ci95_points);
+        let sent = |e: &EffectRow| (e.sent_ratio, e.sent_ratio_ci95);
+        let plots = [
+            plot("Change of the loss", "percentage points of loss", effects, 0.0, loss),
+            plot("Ratio of datagrams sent", "sent, changed over unchanged", effects, 1.0, sent),
+        ];
+        doc.plots(plots, Layout::Pairs);
     });
     doc.table("Effects", table(effects));
     doc.note(NOTE);
-}
-
-fn losses(effects: &[EffectRow]) -> Plot {
-    let of = |e: &EffectRow| (e.loss_change_points, e.loss_change_ci95_points);
-    let axis = "percentage points of loss";
-    plot("Change of the loss", axis, effects, 0.0, of)
-}
-
-fn rates(effects: &[EffectRow]) -> Plot {
-    let of = |e: &EffectRow| (e.sent_ratio, e.sent_ratio_ci95);
-    let axis = "sent, changed over unchanged";
-    plot("Ratio of datagrams sent", axis, effects, 1.0, of)
 }
 
 /// `name: claim: because` behind a mark, the name in other words.
@@ -121,10 +114,10 @@ fn plot(
     axis: &str,
     effects: &[EffectRow],
     none: f64,
-    of: fn(&EffectRow) -> Estimate,
+    figure: fn(&EffectRow) -> Estimate,
 ) -> Plot {
     let ends = effects.iter().flat_map(|e| {
-        let (value, ci95) = of(e);
+        let (value, ci95) = figure(e);
         let [lo, hi] = ci95.unwrap_or([value; 2]);
         [value, lo, hi]
     });
@@ -132,10 +125,10 @@ fn plot(
     let margin = ((hi - lo) * 0.06).max(0.01);
     let x = Scale::linear(lo - margin, hi + margin, Unit::Number, axis);
     // What may be chance is drawn apart.
-    let is_clear = |e: &EffectRow| of(e).1.is_some_and(|[lo, hi]| lo > none || hi < none);
+    let is_clear = |e: &EffectRow| figure(e).1.is_some_and(|[lo, hi]| lo > none || hi < none);
     let points = |clear: bool| -> Vec<Point> {
-        let such = effects.iter().enumerate().filter(|(_, e)| is_clear(e) == clear);
-        such.map(|(i, e)| Point::with(of(e).0, i as f64, of(e).1)).collect()
+        let shown = effects.iter().enumerate().filter(|(_, e)| is_clear(e) == clear);
+        shown.map(|(i, e)| Point::with(figure(e).0, i as f64, figure(e).1)).collect()
     };
     Plot::of_rows(title, x, effects.iter().map(|e| e.change.as_str()), 44)
         .with_any(PlotSeries::marks("effect", points(true)))

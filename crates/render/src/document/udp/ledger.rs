@@ -26,7 +26,7 @@ pub(super) fn show(doc: &mut Document, laws: &[LawRow]) {
     };
     let lines = ledger_lines(laws);
     doc.section("Ledger", remark);
-    let plots = [Some(whole(laws)), missing(laws, &lines)];
+    let plots = [Some(intended(laws)), missing(laws, &lines)];
     doc.only(Medium::Page, |doc| doc.plots(plots.into_iter().flatten(), Layout::Pairs));
     doc.table("Ledger", table(laws, &lines));
     if laws.iter().flat_map(|law| &law.ledger.evidence).any(|evidence| evidence.host_wide) {
@@ -44,9 +44,9 @@ pub(super) fn show_key_figures(doc: &mut Document, laws: &[LawRow]) {
 }
 
 /// The intended datagrams: a bar for each law, received and missing.
-fn whole(laws: &[LawRow]) -> Plot {
-    let all = laws.iter().map(|law| law.ledger.intended as f64);
-    let x = Scale::from_zero(all, Unit::Count, "datagrams intended");
+fn intended(laws: &[LawRow]) -> Plot {
+    let intended = laws.iter().map(|law| law.ledger.intended as f64);
+    let x = Scale::from_zero(intended, Unit::Count, "datagrams intended");
     let pieces = |range: fn(&LedgerReport) -> [u64; 2]| -> Vec<Point> {
         let laws = laws.iter().enumerate();
         let pieces = laws.map(|(i, law)| {
@@ -70,14 +70,14 @@ fn missing(laws: &[LawRow], lines: &[LedgerLine]) -> Option<Plot> {
         line.is_trouble && (line.is_unexplained || line.counts.iter().any(|n| *n != 0))
     };
     let shown: Vec<&LedgerLine> = lines.iter().filter(is_shown).collect();
-    let all = shown.iter().flat_map(|line| &line.counts);
-    let all: Vec<f64> = all.map(|n| *n.max(&0) as f64).collect();
-    if all.iter().all(|n| *n == 0.0) {
+    let counts = shown.iter().flat_map(|line| &line.counts);
+    let counts: Vec<f64> = counts.map(|n| *n.max(&0) as f64).collect();
+    if counts.iter().all(|n| *n == 0.0) {
         return None;
     }
     // Room for the count beside the longest bar.
-    let all = all.into_iter().map(|n| n * 1.2);
-    let x = Scale::from_zero(all, Unit::Count, "datagrams");
+    let lengths = counts.into_iter().map(|n| n * 1.2);
+    let x = Scale::from_zero(lengths, Unit::Count, "datagrams");
     let names = shown.iter().map(|line| line.name.as_str());
     let mut plot =
         Plot::of_rows("What is missing, by place", x, names, 14 + 14 * laws.len() as u32);
@@ -194,8 +194,8 @@ fn place_in_words(place: &str) -> String {
 /// The evidence for losses at a place; with its counts if there is a single ledger.
 fn evidence_for(place: &str, laws: &[LawRow]) -> String {
     let mut texts: Vec<String> = Vec::new();
-    let all = laws.iter().flat_map(|law| &law.ledger.evidence);
-    for evidence in all.filter(|evidence| evidence.place == place) {
+    let evidence = laws.iter().flat_map(|law| &law.ledger.evidence);
+    for evidence in evidence.filter(|evidence| evidence.place == place) {
         let text = evidence_text(evidence, laws.len() == 1);
         if !texts.contains(&text) {
             texts.push(text);

@@ -82,14 +82,14 @@ fn compared(
     axis: &str,
     unit: Unit,
     laws: &[LawRow],
-    of: fn(&LawRow) -> Estimate,
+    figure: fn(&LawRow) -> Estimate,
 ) -> Plot {
-    let ends = laws.iter().flat_map(|law| match of(law) {
+    let ends = laws.iter().flat_map(|law| match figure(law) {
         (value, Some([_, hi])) => [value, hi],
         (value, None) => [value, value],
     });
     let points = laws.iter().enumerate().map(|(i, law)| {
-        let (value, ci95) = of(law);
+        let (value, ci95) = figure(law);
         Point::with(value, i as f64, ci95)
     });
     let names = laws.iter().map(|law| law.label.as_str());
@@ -135,8 +135,8 @@ fn over_time(law: &LawRow, most: usize, y: Scale) -> Plot {
 }
 
 /// A count of each interval, NaN where unknown.
-fn counts(law: &LawRow, most: usize, of: fn(&Interval) -> Option<u64>) -> Vec<Point> {
-    let known = stair(&law.intervals, |i| of(i).map_or(f64::NAN, |n| n as f64));
+fn counts(law: &LawRow, most: usize, count: fn(&Interval) -> Option<u64>) -> Vec<Point> {
+    let known = stair(&law.intervals, |i| count(i).map_or(f64::NAN, |n| n as f64));
     thinned(known, most)
 }
 
@@ -164,13 +164,13 @@ fn dispersion(laws: &[LawRow], sent: Option<&Dispersion>) -> Option<Plot> {
     };
     let sent: Vec<Point> = sent.map_or_else(Vec::new, dispersion_points);
     let arrived: Vec<Vec<Point>> = laws.iter().map(arrived).collect();
-    let all = || arrived.iter().flatten().chain(&sent);
-    if all().count() < 2 {
+    let points = || arrived.iter().flatten().chain(&sent);
+    if points().count() < 2 {
         return None;
     }
-    let scales = all().map(|p| p.x);
+    let scales = points().map(|p| p.x);
     let x = Scale::fitting(scales, Unit::Time, "length of the bins");
-    let indices = all().map(|p| p.y.max(INDEX_MIN)).chain([1.0]);
+    let indices = points().map(|p| p.y.max(INDEX_MIN)).chain([1.0]);
     let y = Scale::around(span(indices)?, Unit::Number, "variance over mean");
     let mut plot = Plot::new("Index of dispersion against the time scale", x, y);
     if !sent.is_empty() {

@@ -94,7 +94,7 @@ impl LabelBox {
     }
 
     /// Whether two boxes overlap.
-    pub(super) fn meets(&self, other: &LabelBox) -> bool {
+    pub(super) fn overlaps(&self, other: &LabelBox) -> bool {
         self.left < other.right
             && other.left < self.right
             && self.top < other.bottom
@@ -102,20 +102,20 @@ impl LabelBox {
     }
 }
 
-/// Which words at these places along x stand in `width_px` CSS pixels. Where they are `even`, it is
-/// every one, every other one and so on. Otherwise it is each that fits beside the one before it.
+/// Which words at these places along x fit in `width_px` CSS pixels. If they are `even`, every one,
+/// every second one and so on. Otherwise each that fits beside the one before it.
 pub(super) fn fitting(words: &[(f64, String)], even: bool, width_px: f64) -> Vec<bool> {
     if !even {
-        return fitting_of(words, 1, width_px);
+        return fitting_at_stride(words, 1, width_px);
     }
     let strides = [1, 2, 4, 5].into_iter();
-    let mut fits = strides.map(|stride| (stride, fitting_of(words, stride, width_px)));
-    let all = |(stride, fits): &(usize, Vec<bool>)| fits.iter().step_by(*stride).all(|f| *f);
-    let found = fits.find(all).map(|(_, fits)| fits);
-    found.unwrap_or_else(|| fitting_of(words, words.len().max(1), width_px))
+    let mut fits = strides.map(|stride| (stride, fitting_at_stride(words, stride, width_px)));
+    let all_fit = |(stride, fits): &(usize, Vec<bool>)| fits.iter().step_by(*stride).all(|f| *f);
+    let fitting = fits.find(all_fit).map(|(_, fits)| fits);
+    fitting.unwrap_or_else(|| fitting_at_stride(words, words.len().max(1), width_px))
 }
 
-fn fitting_of(words: &[(f64, String)], stride: usize, width_px: f64) -> Vec<bool> {
+fn fitting_at_stride(words: &[(f64, String)], stride: usize, width_px: f64) -> Vec<bool> {
     let mut end = f64::NEG_INFINITY;
     let fits = words.iter().enumerate().map(|(i, (at, text))| {
         let half = (text.chars().count() as f64 * LETTER_PX + 10.0) / 2.0;

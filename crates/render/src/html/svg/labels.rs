@@ -99,47 +99,52 @@ impl PlotLabels {
     /// Places the labels of a plot with these margins, the most important first: reference lines,
     /// lines, points.
     pub(super) fn of(plot: &Plot, margins: &PlotMargins, side: Vec<SideLabel>) -> PlotLabels {
-        let mut words = PlotLabels::default();
+        let mut labels = PlotLabels::default();
         let aside = plot.series.iter().filter(|s| plot.is_named_aside(s));
         if side.is_empty() {
-            words.listed = aside.map(|s| (classes(s), s.name.clone())).collect();
+            labels.listed = aside.map(|s| (classes(s), s.name.clone())).collect();
         }
         for label in &side {
             let at = (1.0, label.from_top, 6, 4);
-            for (taken, room) in words.taken.iter_mut().zip(rooms(plot, margins, at, &label.name)) {
+            for (taken, room) in labels.taken.iter_mut().zip(rooms(plot, margins, at, &label.name))
+            {
                 taken.push(room);
             }
         }
-        words.side = side;
+        labels.side = side;
         let mut above = 0;
         for reference in &plot.references {
             let class = format!("ref {}", tone_class(reference.tone));
             match plot.place_above(reference, above) {
                 Some(corner) => {
                     above += 1;
-                    words.put(corner, reference.tone, &reference.label);
+                    labels.put(corner, reference.tone, &reference.label);
                 }
                 None => {
                     let corners = plot.corners_at(reference);
-                    let found = words.find(plot, margins, &corners, &reference.label);
-                    words.put_or_list(found, reference.tone, &reference.label, class);
+                    let corner = labels.find(plot, margins, &corners, &reference.label);
+                    labels.put_or_list(corner, reference.tone, &reference.label, class);
                 }
             }
         }
         for series in &plot.series {
             if let Some((x, y)) = plot.early_end(series) {
-                let corners = beside_end(x, y);
-                let found = words.find(plot, margins, &corners, &series.name);
-                words.put_or_list(found, series.tone, &series.name, classes(series));
+                // Around the end of the line, the nearest first.
+                let near = [(-6, 16), (-6, -6), (6, 16), (6, -6), (8, 4), (-8, 4)];
+                let far = [(-6, 30), (-6, -20), (6, 30), (6, -20)];
+                let corners = near.into_iter().chain(far).map(|(dx, dy)| (x, y, dx, dy));
+                let corners: Vec<Anchor> = corners.collect();
+                let corner = labels.find(plot, margins, &corners, &series.name);
+                labels.put_or_list(corner, series.tone, &series.name, classes(series));
             }
         }
         for series in &plot.series {
-            words.add_of_points(plot, margins, series);
+            labels.add_labels_of_points(plot, margins, series);
         }
-        words
+        labels
     }
 
-    fn add_of_points(&mut self, plot: &Plot, margins: &PlotMargins, series: &PlotSeries) {
+    fn add_labels_of_points(&mut self, plot: &Plot, margins: &PlotMargins, series: &PlotSeries) {
         let lying = matches!(series.shape, Shape::Bars(..)) && plot.y.is_of_categories();
         for (point, label) in series.points().iter().zip(&series.labels) {
             let Some((x, y)) = plot.place(point.x, point.y) else {
@@ -174,18 +179,18 @@ impl PlotLabels {
     ) -> Option<Anchor> {
         let is_free = |corner: &&Anchor| {
             let rooms = rooms(plot, margins, **corner, words);
-            let mut each = rooms.iter().zip(&self.taken).zip(margins.beyond());
-            each.all(|((room, taken), beyond)| {
-                let is_met = taken.iter().any(|other| other.meets(room));
-                room.is_inside(beyond) && !is_met && !room.is_crossed(plot)
+            let mut widths = rooms.iter().zip(&self.taken).zip(margins.beyond());
+            widths.all(|((room, taken), beyond)| {
+                let overlaps = taken.iter().any(|other| other.overlaps(room));
+                room.is_inside(beyond) && !overlaps && !room.is_crossed(plot)
             })
         };
         let clutter = |corner: &&Anchor| rooms(plot, margins, **corner, words)[0].clutter(plot);
-        let found = *corners.iter().filter(is_free).min_by_key(clutter)?;
-        for (taken, room) in self.taken.iter_mut().zip(rooms(plot, margins, found, words)) {
+        let corner = *corners.iter().filter(is_free).min_by_key(clutter)?;
+        for (taken, room) in self.taken.iter_mut().zip(rooms(plot, margins, corner, words)) {
             taken.push(room);
         }
-        Some(found)
+        Some(corner)
     }
 
     fn put(&mut self, corner: Anchor, tone: Tone, words: &str) {
@@ -194,8 +199,8 @@ impl PlotLabels {
         }
     }
 
-    fn put_or_list(&mut self, found: Option<Anchor>, tone: Tone, words: &str, class: String) {
-        match found {
+    fn put_or_list(&mut self, corner: Option<Anchor>, tone: Tone, words: &str, class: String) {
+        match corner {
             Some(corner) => self.put(corner, tone, words),
             None if words.is_empty() => {}
             None => self.listed.push((class, words.to_owned())),
@@ -310,34 +315,27 @@ impl PlotMargins {
     }
 }
 
-/// Positions around the end of a line, the nearest first.
-fn beside_end(x: f64, y: f64) -> Vec<Anchor> {
-    let near = [(-6, 16), (-6, -6), (6, 16), (6, -6), (8, 4), (-8, 4)];
-    let far = [(-6, 30), (-6, -20), (6, 30), (6, -20)];
-    near.into_iter().chain(far).map(|(dx, dy)| (x, y, dx, dy)).collect()
-}
-
 impl Plot {
     /// The possible positions for the name of a reference line; none outside of the plot.
     fn corners_at(&self, reference: &Reference) -> Vec<Anchor> {
         match reference.at {
             ReferenceAt::Y(y) => {
                 let at = self.y.position_within(y).map(|p| self.depth_of(p));
-                let of = |y| {
+                let corners = |y| {
                     let places = [(0.0, 4), (1.0, -4), (0.25, 4), (0.5, 4), (0.75, -4)];
                     let rows = |dy| places.map(|(x, dx)| (x, y, dx, dy));
                     [-7, 17].map(rows).into_iter().flatten()
                 };
-                at.into_iter().flat_map(of).collect()
+                at.into_iter().flat_map(corners).collect()
             }
             ReferenceAt::X(x) => {
                 let at = self.x.position_within(x);
                 let rows = [(0.0, 12), (0.0, 27), (1.0, -6), (1.0, -21)];
                 let between = [0.2, 0.35, 0.5, 0.65, 0.8].map(|y| (y, 4));
                 let rows: Vec<(f64, i32)> = rows.into_iter().chain(between).collect();
-                let of =
+                let corners =
                     |x| rows.iter().flat_map(move |(y, dy)| [6, -6].map(|dx| (x, *y, dx, *dy)));
-                at.into_iter().flat_map(of).collect()
+                at.into_iter().flat_map(corners).collect()
             }
         }
     }
@@ -429,7 +427,7 @@ mod tests {
             let [one, two] = taken.as_slice() else {
                 panic!("{taken:?}");
             };
-            assert!(!one.meets(two));
+            assert!(!one.overlaps(two));
             assert!(!one.is_crossed(&plot) && !two.is_crossed(&plot));
         }
     }

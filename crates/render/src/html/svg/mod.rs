@@ -64,9 +64,17 @@ impl Plot {
         let side = side_labels(self);
         let left = y_ticks.iter().map(|(_, t)| t.chars().count()).max().unwrap_or(0);
         let right = side.iter().map(|l| l.name.chars().count()).max().unwrap_or(0);
+        // The part of the last label of x beyond the plot.
+        let x_ticks = self.x.ticks(TICKS.0);
+        let last = x_ticks.last().filter(|(position, _)| *position > 0.9);
+        let overhang = last.map_or(0, |(_, word)| word.chars().count() * CHAR_PX / 2 + 4);
         let margins = PlotMargins {
-            left: if self.names_stand_over() { OVER_LEFT_PX } else { left * CHAR_PX + GAP_PX },
-            right: (right * BOLD_CHAR_PX + GAP_PX).max(self.overhang()).max(20),
+            left: if self.frame_class() == "frame over" {
+                OVER_LEFT_PX
+            } else {
+                left * CHAR_PX + GAP_PX
+            },
+            right: (right * BOLD_CHAR_PX + GAP_PX).max(overhang).max(20),
             figure: least_px,
         };
         let words = PlotLabels::of(self, &margins, side);
@@ -114,20 +122,13 @@ impl Plot {
             let svg = svg.attr("aria-labelledby", format_args!("t{id} d{id}"));
             svg.with(|m| {
                 m.el("title").attr("id", format_args!("t{id}")).text(&self.title);
-                m.el("desc").attr("id", format_args!("d{id}")).text(self.described_or_not());
+                m.el("desc").attr("id", format_args!("d{id}")).text(self.description_or_names());
                 self.grid(m, &y_ticks, margins);
                 self.area(m, rows);
                 self.category_names(m, &y_ticks);
                 words.write(m);
             });
         });
-    }
-
-    /// The part of the last label of x beyond the plot, in CSS pixels.
-    fn overhang(&self) -> usize {
-        let ticks = self.x.ticks(TICKS.0);
-        let last = ticks.last().filter(|(position, _)| *position > 0.9);
-        last.map_or(0, |(_, word)| word.chars().count() * CHAR_PX / 2 + 4)
     }
 
     /// The class of the frame. Category names stand over their rows always (`over`) or in narrow
@@ -141,12 +142,7 @@ impl Plot {
         }
     }
 
-    /// Whether category names always stand over their rows.
-    fn names_stand_over(&self) -> bool {
-        self.frame_class() == "frame over"
-    }
-
-    fn described_or_not(&self) -> String {
+    fn description_or_names(&self) -> String {
         if !self.description.is_empty() {
             return self.description.clone();
         }

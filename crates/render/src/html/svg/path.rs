@@ -181,8 +181,8 @@ impl PathData<'_> {
 
     /// The area between two values of x.
     pub(super) fn column(&mut self, lo: f64, hi: f64) {
-        let of = |x| Some(self.plot.x.position(x)?.clamp(0.0, 1.0));
-        if let (Some(lo), Some(hi)) = (of(lo), of(hi)) {
+        let position = |x| Some(self.plot.x.position(x)?.clamp(0.0, 1.0));
+        if let (Some(lo), Some(hi)) = (position(lo), position(hi)) {
             self.rectangle([Some((lo, 0.0)), Some((hi, 1.0))]);
         }
     }
@@ -246,8 +246,8 @@ impl PathData<'_> {
 
 /// A place in whole units of the inner view, kept within bounds that any renderer draws.
 fn units((x, y): Position) -> (i64, i64) {
-    let of = |share: f64, size: f64| (share.clamp(-9.0, 9.0) * size).round() as i64;
-    (of(x, VIEW.0), of(y, VIEW.1))
+    let units = |share: f64, size: f64| (share.clamp(-9.0, 9.0) * size).round() as i64;
+    (units(x, VIEW.0), units(y, VIEW.1))
 }
 
 fn is_inside((_, y): Position) -> bool {

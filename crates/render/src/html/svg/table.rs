@@ -31,33 +31,32 @@ impl DataTable {
         }
         keys.sort_unstable_by(f64::total_cmp);
         keys.dedup();
-        let mut rows = DataTable {
+        let mut table = DataTable {
             heads: vec![scale.name.clone()],
             rows: keys.iter().map(|k| vec![scale.value(*k)]).collect(),
             of_series: Vec::new(),
         };
         for series in &plot.series {
             if !series.listed {
-                rows.of_series.push(SeriesCells::default());
+                table.of_series.push(SeriesCells::default());
                 continue;
             }
-            let found = keys_of(series, lying).into_iter();
             let find = |k: f64| keys.binary_search_by(|key| key.total_cmp(&k)).unwrap_or(0);
-            let found: Vec<usize> = found.map(find).collect();
+            let rows: Vec<usize> = keys_of(series, lying).into_iter().map(find).collect();
             // The label of a bar is its value, which has its own cell.
             let labels = match series.shape {
                 Shape::Bars(..) => &[][..],
                 _ => &series.labels,
             };
-            for (label, row) in labels.iter().zip(&found) {
-                rows.rows[*row][0].push_str(&format!(" ({label})"));
+            for (label, row) in labels.iter().zip(&rows) {
+                table.rows[*row][0].push_str(&format!(" ({label})"));
             }
-            rows.add(plot, series, found);
+            table.add(plot, series, rows);
         }
-        rows
+        table
     }
 
-    fn add(&mut self, plot: &Plot, series: &PlotSeries, found: Vec<usize>) {
+    fn add(&mut self, plot: &Plot, series: &PlotSeries, rows: Vec<usize>) {
         let lying = plot.y.is_of_categories();
         let scale = if lying { &plot.x } else { &plot.y };
         let first_column = self.heads.len();
@@ -82,16 +81,16 @@ impl DataTable {
         for row in &mut self.rows {
             row.resize(self.heads.len(), String::new());
         }
-        for (row, cells) in found.iter().zip(cells) {
+        for (row, cells) in rows.iter().zip(cells) {
             for (i, cell) in cells.into_iter().enumerate() {
-                let there = &mut self.rows[*row][first_column + i];
-                if !there.is_empty() {
-                    there.push_str(", ");
+                let text = &mut self.rows[*row][first_column + i];
+                if !text.is_empty() {
+                    text.push_str(", ");
                 }
-                there.push_str(&cell);
+                text.push_str(&cell);
             }
         }
-        self.of_series.push(SeriesCells { rows: found, first_column, columns });
+        self.of_series.push(SeriesCells { rows, first_column, columns });
     }
 
     /// The rows of a series: the first if they are consecutive, else all.

@@ -1,6 +1,5 @@
 //! The inside of `$'…'`, with the escapes of C.
 
-use super::shell::open;
 use super::wrong;
 use crate::import::data::char_of_byte;
 use knee_load::quantity::ParseError;
@@ -84,6 +83,12 @@ fn number(text: &str, radix: u32, digits_max: usize) -> Option<(u32, &str)> {
     let digits = text.chars().take(digits_max).take_while(|c| c.is_digit(radix)).count();
     let (digits, rest) = text.split_at(digits);
     Some((u32::from_str_radix(digits, radix).ok()?, rest))
+}
+
+/// The error of a quote or a bracket without its end.
+pub(super) fn open(sign: char) -> ParseError {
+    let kind = if matches!(sign, '(' | '{') { "bracket" } else { "quote" };
+    wrong(format!("the {kind} {sign} is not closed"))
 }
 
 #[cfg(test)]

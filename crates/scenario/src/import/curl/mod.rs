@@ -3,6 +3,7 @@
 //! `options.txt` has all options, `shell` the commands of a pasted text, `prompt` those of Windows,
 //! `request` what is sent.
 
+mod command;
 mod escapes;
 mod prompt;
 mod request;
@@ -13,8 +14,8 @@ mod tests;
 use super::builder::ScenarioBuilder;
 use super::data::{ReadFile, has_bytes};
 use super::{ImportedScenario, error, wrong};
+use command::ShellCommand;
 use knee_load::quantity::ParseError;
-use shell::ShellCommand;
 use std::collections::HashMap;
 use std::slice::Iter;
 use std::sync::LazyLock;

@@ -1,13 +1,15 @@
 //! Commands as the command prompt of Windows splits them.
 
-use super::shell::ShellCommand;
+use super::command::ShellCommand;
 use std::str::CharIndices;
 
 /// Whether a text is quoted for the command prompt, whose lines browsers copy with `^` before each
-/// sign. No other shell has `^"`, or `^` at the end of a line.
+/// sign. No other shell has `^"`, or `^` at the end of a line. Firefox needs no caret in a line
+/// whose quotes are doubled, as those of JSON.
 pub(super) fn is_of_prompt(text: &str) -> bool {
     let continues = |line: &str| line.trim_end().ends_with(" ^");
-    text.contains(" ^\"") || text.lines().any(continues)
+    let doubles = |begin: &&str| text.contains(&format!(" \"{begin}\"\""));
+    text.contains(" ^\"") || text.lines().any(continues) || ["{", "[", "[{"].iter().any(doubles)
 }
 
 /// A character behind the carets.
@@ -109,6 +111,8 @@ mod tests {
                 "curl ^\n -H \"x-q: a\"\"b\" -d \"{\"\"a\"\":1}\" \"\" \"\"\"c\"",
                 &["curl", "-H", "x-q: a\"b", "-d", "{\"a\":1}", "", "\"c"],
             ),
+            ("curl h -d \"{\"\"a\"\":\"\"b c\"\"}\"", &["curl", "h", "-d", "{\"a\":\"b c\"}"]),
+            ("curl h -d \"[\"\"a\"\"]\"", &["curl", "h", "-d", "[\"a\"]"]),
             ("\ncurl \"a\"^\n\n\"b\" ^\n\n -s\n\n", &["curl", "a\nb", "-s"]),
             // The prompt would end the command within the JSON; curl has it whole elsewhere.
             (
@@ -120,6 +124,13 @@ mod tests {
             let split = commands(line).unwrap();
             assert_eq!(split.len(), 1, "{line}");
             assert_eq!(split[0].words, words, "{line}");
+        }
+        for line in [
+            "curl h -d '{\"a\": \"\"}' -H \"X: \"\"y\"",
+            "curl h -d '[ \"{\", \"\"]' -d \"\"",
+            "curl h -d \"{}\" -d \"[]\"",
+        ] {
+            assert!(!is_of_prompt(line), "{line}");
         }
     }
 

@@ -272,8 +272,15 @@ impl Transfer {
         if self.has("--compressed") {
             headers.push(("Accept-Encoding", "deflate, gzip, br, zstd".to_owned()));
         }
-        if let Some(url) = self.last("--referer").filter(|url| !url.is_empty()) {
-            let url = url.split(";auto").next().unwrap_or(url);
+        let referer = self.last("--referer").unwrap_or_default();
+        let (url, is_automatic) = match referer.split_once(";auto") {
+            Some((url, _)) => (url, true),
+            None => (referer, false),
+        };
+        if is_automatic && self.follows() {
+            unsupported
+                .push("option --referer ;auto: each redirection names the one before".into());
+        } else if !url.is_empty() {
             headers.push(("Referer", url.to_owned()));
         }
         let (cookies, files): (Vec<&str>, Vec<&str>) =

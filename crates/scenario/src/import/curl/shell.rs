@@ -1,31 +1,13 @@
 //! Commands as a shell splits them.
 
-use super::escapes::ansi_c;
+use super::command::ShellCommand;
+use super::escapes::{ansi_c, open};
 use super::prompt::{self, is_of_prompt};
-use super::{is_curl, typographic, wrong};
+use super::{is_curl, typographic};
 use knee_load::quantity::ParseError;
 
 /// Signs between commands, and before the files of a redirection.
 const OPERATORS: [char; 5] = ['|', ';', '&', '>', '<'];
-
-/// A command of a text, or what a pipe or a redirection adds to the command before it.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ShellCommand {
-    pub(super) words: Vec<String>,
-    /// Variables and commands of a POSIX shell within the words, as they are written.
-    pub(super) substitutions: Vec<String>,
-    /// How it is written, with the operator before it.
-    pub(super) text: String,
-    /// Whether a pipe, a redirection or `||` stands before it.
-    pub(super) is_joined: bool,
-}
-
-impl ShellCommand {
-    /// Whether it runs curl by itself.
-    pub(super) fn runs_curl(&self) -> bool {
-        !self.is_joined && self.words.first().is_some_and(|word| is_curl(word))
-    }
-}
 
 /// Splits a text into commands, and these into words without quotes and continued lines. Variables
 /// and commands within words are not replaced.
@@ -235,12 +217,6 @@ fn closed(text: &str, brackets: [char; 2]) -> Result<usize, ParseError> {
         }
     }
     Err(open(brackets[0]))
-}
-
-/// The error of a quote or a bracket without its end.
-pub(super) fn open(sign: char) -> ParseError {
-    let kind = if matches!(sign, '(' | '{') { "bracket" } else { "quote" };
-    wrong(format!("the {kind} {sign} is not closed"))
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl<'a> ApiOperation<'a> {
             ..StepRequest::default()
         };
         if self.operation.get("servers").or(self.item.get("servers")).is_some() {
-            all.leave_out(format!("{}: servers of its own", self.told()));
+            all.leave_out(format!("{}: servers of its own", self.method_and_path()));
         }
         let mut path = self.path.to_owned();
         let (mut query, mut form, mut headers) = (Vec::new(), Vec::new(), Vec::new());
@@ -76,7 +76,10 @@ impl<'a> ApiOperation<'a> {
         }
         if let Some((_, rest)) = path.split_once('{') {
             let name = rest.split('}').next().unwrap_or_default().to_owned();
-            all.leave_out(format!("{}: the value of {{{name}}} is not described", self.told()));
+            all.leave_out(format!(
+                "{}: the value of {{{name}}} is not described",
+                self.method_and_path()
+            ));
         }
         let sign = if query.is_empty() { "" } else { "?" };
         draft.url = format!("{base}{path}{sign}{}", query.join("&")).into();
@@ -120,7 +123,7 @@ impl<'a> ApiOperation<'a> {
         draft.headers.extend(others);
     }
 
-    fn told(&self) -> String {
+    fn method_and_path(&self) -> String {
         format!("{} {}", self.method.to_ascii_uppercase(), self.path)
     }
 
@@ -258,7 +261,10 @@ impl<'a> ApiOperation<'a> {
             let media = media.and_then(Value::as_str).or(text("contentMediaType"));
             let media = media.and_then(|media| media.split(',').next());
             if is_file {
-                all.leave_out(format!("the file '{name}' of {}: a text in its place", self.told()));
+                all.leave_out(format!(
+                    "the file '{name}' of {}: a text in its place",
+                    self.method_and_path()
+                ));
             }
             let values = match value {
                 Value::Array(values) => values,
@@ -282,7 +288,10 @@ impl<'a> ApiOperation<'a> {
             Some(value) => Some(value),
             None if media.starts_with("text/") => Some(self.value(content, all)),
             None if media.starts_with("image/") || media == "application/octet-stream" => {
-                all.leave_out(format!("the body of {}: a text in its place", self.told()));
+                all.leave_out(format!(
+                    "the body of {}: a text in its place",
+                    self.method_and_path()
+                ));
                 Some("text".into())
             }
             None => None,
@@ -292,7 +301,7 @@ impl<'a> ApiOperation<'a> {
                 draft.body = text.into_bytes();
                 draft.header("Content-Type", media);
             }
-            _ => all.leave_out(format!("the body of {}, of type {media}", self.told())),
+            _ => all.leave_out(format!("the body of {}, of type {media}", self.method_and_path())),
         }
     }
 }

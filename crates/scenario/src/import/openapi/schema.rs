@@ -31,10 +31,6 @@ impl<'a> ApiSchemas<'a> {
         self.0.iter().find_map(|schema| schema.get(key))
     }
 
-    fn number(&self, key: &str) -> Option<f64> {
-        self.get(key).and_then(Value::as_f64)
-    }
-
     fn count(&self, key: &str) -> Option<u64> {
         self.get(key).and_then(Value::as_u64)
     }
@@ -160,7 +156,10 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
     ) -> Value {
         let first = |key: &str| schemas.get(key).and_then(|list| list.get(0));
         let given = ["example", "default", "const"].into_iter().find_map(|key| schemas.get(key));
-        let given = given.or_else(|| first("examples")).or_else(|| first("enum"));
+        // A value says more than that there may be none.
+        let choices = || schemas.get("enum").and_then(Value::as_array);
+        let choice = || choices().and_then(|all| all.iter().find(|one| !one.is_null()));
+        let given = given.or_else(|| first("examples")).or_else(choice).or_else(|| first("enum"));
         let is_one_kind = schemas.0.len() < 2 || !matches!(given, Some(Value::Object(_)));
         if let Some(value) = given.filter(|_| is_one_kind) {
             return value.clone();
@@ -188,14 +187,21 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
 
     fn number(&mut self, schemas: &ApiSchemas<'a>, is_whole: bool) -> Value {
         // `exclusiveMinimum` is a number since 3.1, and before that it says what `minimum` is.
+        let number = |key: &str| schemas.get(key).filter(|bound| bound.is_number());
         let bound = |key: &str, exclusive: &str| {
             let is_exclusive = schemas.get(exclusive) == Some(&Value::Bool(true));
-            let own = schemas.number(key).map(|bound| (bound, is_exclusive));
-            schemas.number(exclusive).map(|bound| (bound, true)).or(own)
+            let own = number(key).map(|bound| (bound, is_exclusive));
+            number(exclusive).map(|bound| (bound, true)).or(own)
         };
         let (least, most) =
             (bound("minimum", "exclusiveMinimum"), bound("maximum", "exclusiveMaximum"));
-        let step = schemas.number("multipleOf").filter(|step| *step > 0.0);
+        let step = number("multipleOf").filter(|step| step.as_f64() > Some(0.0));
+        if let Some(whole) = whole_number((least, most), step, is_whole) {
+            return whole;
+        }
+        let near =
+            |bound: Option<(&Value, bool)>| bound.and_then(|(b, open)| Some((b.as_f64()?, open)));
+        let (least, most, step) = (near(least), near(most), step.and_then(Value::as_f64));
         let is_fine = |value: f64| {
             let above = least.is_none_or(|(b, open)| value > b || (!open && value == b));
             let below = most.is_none_or(|(b, open)| value < b || (!open && value == b));
@@ -308,11 +314,54 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         }
         let text = of_format(format);
         let length = text.chars().count();
-        if text != "text" || (least..=most).contains(&length) {
+        let is_fit = (least..=most).contains(&length);
+        if !is_fit && text != "text" {
+            let what = format!("the length of a text of the format {format}: '{text}' here");
+            self.all.leave_out(what);
+        }
+        if is_fit || text != "text" {
             return text.to_owned();
         }
         text.chars().cycle().take(length.clamp(least, most.max(least))).collect()
     }
+}
+
+/// A lower or upper bound, and whether it is no value itself.
+type Bound<'a> = Option<(&'a Value, bool)>;
+
+/// A whole number within bounds, exactly; `None` where there is none. Bounds of numbers that need not
+/// be whole have to be whole themselves.
+fn whole_number(
+    (least, most): (Bound, Bound),
+    step: Option<&Value>,
+    is_whole: bool,
+) -> Option<Value> {
+    let within = |value: f64| (value.abs() < 1e30).then_some(value as i128);
+    let exact = |value: &Value| match (value.as_i64(), value.as_u64(), value.as_f64()) {
+        (Some(value), ..) => Some(value.into()),
+        (_, Some(value), _) => Some(value.into()),
+        (.., value) => value.filter(|value| value.fract() == 0.0).and_then(within),
+    };
+    let limit = |bound: Bound, inwards: i128, round: fn(f64) -> f64| match bound {
+        None => Some(None),
+        Some((bound, is_open)) => match exact(bound) {
+            Some(bound) => Some(Some(bound + if is_open { inwards } else { 0 })),
+            None if is_whole => within(round(bound.as_f64()?)).map(Some),
+            None => None,
+        },
+    };
+    let (low, high) = (limit(least, 1, f64::ceil)?, limit(most, -1, f64::floor)?);
+    let step = step.map_or(Some(1), exact)?;
+    let is_fine = |value: i128| {
+        let is_within = low.is_none_or(|low| value >= low) && high.is_none_or(|high| value <= high);
+        is_within && value % step == 0
+    };
+    let next = low.map(|low| -(-low).div_euclid(step) * step);
+    let last = high.map(|high| high.div_euclid(step) * step);
+    let tries = [Some(1), next, last, Some(step)];
+    let value = tries.into_iter().flatten().find(|value| is_fine(*value))?;
+    let whole = i64::try_from(value).map(Number::from).or(u64::try_from(value).map(Number::from));
+    Some(Value::Number(whole.ok().or_else(|| Number::from_f64(value as f64))?))
 }
 
 /// Another value of the same kind, for a list without two that are the same.
@@ -417,6 +466,42 @@ fn letter(class: &Class) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::text_of;
+    use serde_json::Value;
+
+    #[test]
+    fn whole_numbers_are_exact() {
+        for (least, most, step, is_whole, want) in [
+            (None, None, None, true, Some("1")),
+            (Some(("9007199254740992", true)), None, None, true, Some("9007199254740993")),
+            (Some(("9007199254740993", false)), None, None, false, Some("9007199254740993")),
+            (Some(("18446744073709551615", false)), None, None, true, Some("18446744073709551615")),
+            (None, Some(("-9223372036854775808", false)), None, true, Some("-9223372036854775808")),
+            (
+                Some(("1000000000000000", false)),
+                None,
+                Some("1000000007"),
+                true,
+                Some("1000000007000000"),
+            ),
+            (Some(("1e3", false)), None, None, true, Some("1000")),
+            (Some(("1.5", false)), None, None, true, Some("2")),
+            (Some(("1.5", false)), None, None, false, None),
+            (Some(("-7", false)), Some(("0", true)), Some("5"), true, Some("-5")),
+            (Some(("2", true)), Some(("3", true)), None, true, None),
+            (None, None, Some("0.5"), true, None),
+        ] {
+            let number = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+            let bound =
+                |bound: Option<(&str, bool)>| bound.map(|(text, open)| (number(text), open));
+            let (low, high, by) = (bound(least), bound(most), step.map(number));
+            let both = (
+                low.as_ref().map(|(value, open)| (value, *open)),
+                high.as_ref().map(|(value, open)| (value, *open)),
+            );
+            let made = super::whole_number(both, by.as_ref(), is_whole);
+            assert_eq!(made.map(|made| made.to_string()).as_deref(), want, "{least:?} {most:?}");
+        }
+    }
 
     #[test]
     fn texts_match_their_patterns() {

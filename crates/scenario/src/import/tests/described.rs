@@ -325,6 +325,16 @@ fn values_are_within_their_bounds() {
         (r#"{"type": "string", "format": "ipv4"}"#, "\"192.0.2.1\""),
         (r#"{"type": "string", "format": "date-time"}"#, "\"2026-01-01T00:00:00Z\""),
         (r#"{"enum": ["a", "b"]}"#, "\"a\""),
+        (r#"{"type": "string", "nullable": true, "enum": [null, "x"]}"#, "\"x\""),
+        (r#"{"enum": [null]}"#, "null"),
+        (
+            r#"{"type": "string", "format": "ipv4", "minLength": 7, "maxLength": 15}"#,
+            "\"192.0.2.1\"",
+        ),
+        (r#"{"type": "integer", "exclusiveMinimum": 9007199254740992}"#, "9007199254740993"),
+        (r#"{"type": "number", "minimum": 9007199254740993}"#, "9007199254740993"),
+        (r#"{"type": "number", "minimum": 1.5}"#, "1.5"),
+        (r#"{"type": "integer", "default": 9223372036854775807}"#, "9223372036854775807"),
         (r#"{"const": 7}"#, "7"),
         (r#"{"examples": [8], "type": "integer"}"#, "8"),
         (
@@ -369,6 +379,11 @@ fn values_that_no_schema_permits_are_named() {
             r#"{"type": "string", "pattern": "(?=a)b"}"#,
             "\"text\"",
             "pattern (?=a)b: no text for it was found: 'text' here",
+        ),
+        (
+            r#"{"type": "string", "format": "hostname", "maxLength": 4}"#,
+            "\"example.com\"",
+            "the length of a text of the format hostname: 'example.com' here",
         ),
         (
             r#"{"type": "integer", "minimum": 3, "maximum": 2}"#,

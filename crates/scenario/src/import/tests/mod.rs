@@ -155,7 +155,7 @@ fn options_of_curl_mean_what_they_mean_there() {
         ("curl -G -d a=1 'h/x?b=2#c'", "GET", "/x?b=2&a=1", ""),
         ("curl -XDELETE h/ü", "DELETE", "/%C3%BC", ""),
         ("curl --json '{\"a\":1}' h", "POST", "/", "{\"a\":1}"),
-        ("curl --json @body.json h", "POST", "/", "{\"a\":[1,2]}"),
+        ("curl --json @body.json h", "POST", "/", "{\"a\": [1,\n2]}"),
         ("curl --data-urlencode 'q=a b' h", "POST", "/", "q=a+b"),
         ("curl -X PURGE --url h -o /dev/null -w '%{http_code}'", "PURGE", "/", ""),
         ("curl -H 'Content-Type: text/plain' -d ' a\\ttext\"' h", "POST", "/", " a\\ttext\""),
@@ -177,6 +177,16 @@ fn options_of_curl_mean_what_they_mean_there() {
     assert_eq!(header(request, "authorization"), Some("Basic bWU6cHc="));
     assert_eq!(header(request, "user-agent"), Some("a/1"));
     assert_eq!(header(request, "referer"), Some("r"));
+    for (line, referer, left_out) in [
+        ("curl -e ';auto' h", None, 0),
+        ("curl -e 'r;auto' h", Some("r"), 0),
+        ("curl -L -e r h", Some("r"), 0),
+        ("curl -L -e 'r;auto' h", None, 1),
+    ] {
+        let imported = curl(line);
+        assert_eq!(header(&requests(&imported)[0], "referer"), referer, "{line}");
+        assert_eq!(imported.left_out.len(), left_out, "{line}");
+    }
     let form = curl("curl -F a=1 h");
     let request = &requests(&form)[0];
     assert!(request.body.starts_with(b"------knee"), "{form:?}");
@@ -295,6 +305,29 @@ fn headers_that_do_not_fit_what_is_sent_are_dropped() {
             assert_eq!(sent, Some("x/y").filter(|_| is_sent), "{name} {encoding}");
             assert_eq!(&*request.body, b"a=1");
         }
+    }
+}
+
+#[test]
+fn headers_of_a_connection_are_kept_or_named() {
+    for (header_line, sent, left_out) in [
+        ("Connection: close", Some("close"), None),
+        ("Connection: keep-alive", None, None),
+        ("Connection: X, Close", Some("X, Close"), None),
+        ("TE: trailers", Some("trailers"), None),
+        ("TE: gzip", None, Some("codings of the transfer are not undone")),
+        ("Upgrade: h2c", None, Some("a connection keeps its protocol")),
+        ("Connection: Upgrade, X", None, Some("a connection keeps its protocol")),
+        ("Transfer-Encoding: chunked", None, Some("a body is sent whole, with its Content-Length")),
+        ("Keep-Alive: timeout=5", None, None),
+        ("Proxy-Connection: keep-alive", None, None),
+        ("Upgrade-Insecure-Requests: 1", Some("1"), None),
+    ] {
+        let imported = curl(&format!("curl http://h/ -H '{header_line}'"));
+        let (name, _) = header_line.split_once(':').unwrap();
+        assert_eq!(header(&requests(&imported)[0], name), sent, "{header_line}");
+        let why = left_out.map(|why| format!("header {name}: {why}"));
+        assert_eq!(imported.left_out, Vec::from_iter(why), "{header_line}");
     }
 }
 

@@ -71,16 +71,16 @@ impl Grid {
         let mut intervals: Vec<Interval> = (0..self.count)
             .map(|index| {
                 let (start_ns, end_ns) = self.bounds(index);
-                let of = &ended[index];
+                let tally = &ended[index];
                 Interval {
                     start_ns,
                     end_ns,
-                    completed: of.answered,
-                    errors: of.lost,
-                    p50_ns: of.times.quantile(0.5).0,
-                    p90_ns: of.times.quantile(0.9).0,
-                    p99_ns: of.times.quantile(0.99).0,
-                    max_ns: of.times.max().0,
+                    completed: tally.answered,
+                    errors: tally.lost,
+                    p50_ns: tally.times.quantile(0.5).0,
+                    p90_ns: tally.times.quantile(0.9).0,
+                    p99_ns: tally.times.quantile(0.99).0,
+                    max_ns: tally.times.max().0,
                     ..Interval::default()
                 }
             })
@@ -118,11 +118,11 @@ impl Grid {
 
     fn beside(&self, kind: &str, probes: &ProbesMeasured, every: Nanos) -> LatencySeries {
         let ended = self.ended(probes, every, Probe::time);
-        let known = |of: &ProbeTally, value: Nanos| (!of.times.is_empty()).then_some(value.0);
+        let known = |tally: &ProbeTally, value: Nanos| (!tally.times.is_empty()).then_some(value.0);
         LatencySeries {
             kind: kind.to_owned(),
-            p50_ns: ended.iter().map(|of| known(of, of.times.quantile(0.5))).collect(),
-            max_ns: ended.iter().map(|of| known(of, of.times.max())).collect(),
+            p50_ns: ended.iter().map(|tally| known(tally, tally.times.quantile(0.5))).collect(),
+            max_ns: ended.iter().map(|tally| known(tally, tally.times.max())).collect(),
         }
     }
 
@@ -150,12 +150,12 @@ impl Grid {
     ) -> Vec<ProbeTally> {
         let mut ended = vec![ProbeTally::default(); self.count];
         for (probe, stands_for) in probes.probes.iter().zip(shares(probes, every)) {
-            let of = &mut ended[self.at(probe.sent + probe.time())];
+            let tally = &mut ended[self.at(probe.sent + probe.time())];
             match probe.back {
-                Some(_) => of.answered += 1,
-                None => of.lost += 1,
+                Some(_) => tally.answered += 1,
+                None => tally.lost += 1,
             }
-            of.times.record_n(time(probe), stands_for);
+            tally.times.record_n(time(probe), stands_for);
         }
         ended
     }
@@ -227,18 +227,18 @@ impl WeightedTimes {
     }
 
     /// The figures of the measured time. There are as many observations as probes, so that a
-    /// percentile is known where the probes themselves tell it.
+    /// percentile is known where the probes themselves determine it.
     pub(super) fn report(&self) -> TimesReport {
-        let told = |q| self.each.percentile(q).is_some();
-        let of = times_report(&self.standing, None);
+        let is_known = |q| self.each.percentile(q).is_some();
+        let times = times_report(&self.standing, None);
         TimesReport {
             count: self.each.count(),
-            p75: of.p75.filter(|_| told(0.75)),
-            p90: of.p90.filter(|_| told(0.9)),
-            p95: of.p95.filter(|_| told(0.95)),
-            p99: of.p99.filter(|_| told(0.99)),
-            p999: of.p999.filter(|_| told(0.999)),
-            ..of
+            p75: times.p75.filter(|_| is_known(0.75)),
+            p90: times.p90.filter(|_| is_known(0.9)),
+            p95: times.p95.filter(|_| is_known(0.95)),
+            p99: times.p99.filter(|_| is_known(0.99)),
+            p999: times.p999.filter(|_| is_known(0.999)),
+            ..times
         }
     }
 }

@@ -4,13 +4,13 @@ mod grid;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::experiment::latency::report::{ScenarioFlow, ScenarioRow};
+use crate::experiment::latency::report::{PathFigures, ScenarioFlow, ScenarioRow};
 use crate::trial::assess::{generator_report, times_report};
 use crate::trial::detail::{DirectionReport, FlowReport, FlowsReport, LatencyDetail, ProbeReport};
 use crate::trial::offered::quantiles;
 use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
-use crate::words::list;
+use crate::words::{capital, list};
 use grid::{Grid, WeightedTimes};
 use knee_load::experiment::latency::settling::still_changed;
 use knee_load::experiment::latency::{
@@ -272,11 +272,11 @@ pub fn row(
         trial: None,
         up_jain_index: ups.map(|d| d.jain_index),
         down_jain_index: downs.map(|d| d.jain_index),
-        flows: flows.flows.iter().map(in_short).collect(),
+        flows: flows.flows.iter().map(scenario_flow).collect(),
     })
 }
 
-fn in_short(flow: &FlowReport) -> ScenarioFlow {
+fn scenario_flow(flow: &FlowReport) -> ScenarioFlow {
     let lost = flow.lost_at_ns.map_or(String::new(), |at| {
         let why = flow.lost_because.as_deref().unwrap_or("for no known reason");
         format!("after {}: {why}", Nanos(at))
@@ -298,37 +298,89 @@ pub fn median_probe_ns(trial: &TrialReport) -> Option<u64> {
     udp.round_trip_ns.p50.filter(|_| most_back)
 }
 
-/// The figures of a path; bigger is better. Whole numbers are rounded down.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PathFigures<T> {
-    /// In KiB/s; `None` where no scenario uploads.
-    pub upload_capacity: Option<T>,
-    /// In KiB/s; `None` where no scenario downloads.
-    pub download_capacity: Option<T>,
-    /// In Hz; `None` where it is not known of any scenario.
-    pub responsiveness_hz: Option<T>,
-    /// In Hz; `None` where it is not known of any scenario.
-    pub smoothness_hz: Option<T>,
+/// An overall figure of a path of which more is better.
+#[derive(Clone, Copy, Debug)]
+pub struct PathFigure {
+    /// Its key in a report.
+    pub key: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Whether it is the harmonic mean over the scenarios, so that a zero carries. Otherwise it is
+    /// the worst of any scenario.
+    pub is_capacity: bool,
+    /// The figure of a scenario.
+    pub of_row: fn(&ScenarioRow) -> Option<f64>,
+    /// The figure of the path, rounded down.
+    pub of_path: fn(&PathFigures) -> Option<u64>,
 }
 
-/// Capacities are the harmonic means over the scenarios that have the direction, so that a zero
-/// carries. Responsiveness and smoothness are the worst of any scenario.
-pub fn overall(rows: &[&ScenarioRow]) -> PathFigures<u64> {
-    let capacity = |direction: Direction| {
-        let of = rows.iter().filter_map(|row| match direction {
-            Direction::Up => row.up_kib_per_s,
-            Direction::Down => row.down_kib_per_s,
-        });
-        harmonic_mean(&of.collect::<Vec<f64>>()).map(rounded_down)
-    };
-    let worst = |figure: fn(&ScenarioRow) -> Option<f64>| {
-        rows.iter().filter_map(|row| figure(row)).reduce(f64::min).map(rounded_down)
-    };
+/// The overall figures, in the order of the text of 2011.
+pub static PATH_FIGURES: [PathFigure; 4] = [
+    PathFigure {
+        key: "upload_capacity_kib_per_s",
+        name: "upload capacity",
+        unit: "KiB/s",
+        is_capacity: true,
+        of_row: |row| row.up_kib_per_s,
+        of_path: |path| path.upload_capacity_kib_per_s,
+    },
+    PathFigure {
+        key: "download_capacity_kib_per_s",
+        name: "download capacity",
+        unit: "KiB/s",
+        is_capacity: true,
+        of_row: |row| row.down_kib_per_s,
+        of_path: |path| path.download_capacity_kib_per_s,
+    },
+    PathFigure {
+        key: "responsiveness_hz",
+        name: "link responsiveness",
+        unit: "Hz",
+        is_capacity: false,
+        of_row: |row| row.responsiveness_hz,
+        of_path: |path| path.responsiveness_hz,
+    },
+    PathFigure {
+        key: "smoothness_hz",
+        name: "flow smoothness",
+        unit: "Hz",
+        is_capacity: false,
+        of_row: |row| row.smoothness_hz,
+        of_path: |path| path.smoothness_hz,
+    },
+];
+
+impl PathFigure {
+    /// Its name in the text of 2011: `Upload Capacity`.
+    pub fn title(&self) -> String {
+        self.name.split(' ').map(capital).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The overall figure of scenarios with these.
+    pub fn overall(&self, figures: &[f64]) -> Option<f64> {
+        if self.is_capacity {
+            harmonic_mean(figures)
+        } else {
+            figures.iter().copied().reduce(f64::min)
+        }
+    }
+}
+
+/// The overall figures of these scenarios.
+pub fn overall(rows: &[&ScenarioRow]) -> PathFigures {
+    let [up, down, responsiveness, smoothness] = PATH_FIGURES.map(|figure| {
+        let known: Vec<f64> = rows.iter().filter_map(|row| (figure.of_row)(row)).collect();
+        figure.overall(&known).map(rounded_down)
+    });
     PathFigures {
-        upload_capacity: capacity(Direction::Up),
-        download_capacity: capacity(Direction::Down),
-        responsiveness_hz: worst(|row| row.responsiveness_hz),
-        smoothness_hz: worst(|row| row.smoothness_hz),
+        upload_capacity_kib_per_s: up,
+        download_capacity_kib_per_s: down,
+        responsiveness_hz: responsiveness,
+        smoothness_hz: smoothness,
+        grade: path_grade(rows, ScenarioRow::by_ping).to_owned(),
+        added_latency_ns: added_latency_ns(rows, ScenarioRow::by_ping),
     }
 }
 
@@ -342,7 +394,7 @@ pub fn added_latency_ns(rows: &[&ScenarioRow], by: Added) -> Option<u64> {
 }
 
 /// The grade of these scenarios; empty where it is not known.
-pub fn grade_of(rows: &[&ScenarioRow], by: Added) -> &'static str {
+pub fn path_grade(rows: &[&ScenarioRow], by: Added) -> &'static str {
     added_latency_ns(rows, by).map_or("", |ns| grade(Nanos(ns)))
 }
 

@@ -71,9 +71,9 @@ fn a_lost_flow_carries_its_zero() {
     assert_eq!(lost.flows[1].lost, "after 2 s: connection reset by peer");
     let whole = row(&assess(&measured()), None, None).expect("a scenario");
     let both = overall(&[&whole, &lost]);
-    assert_eq!(both.upload_capacity, Some(0));
+    assert_eq!(both.upload_capacity_kib_per_s, Some(0));
     assert_eq!(both.smoothness_hz, Some(0));
-    assert!(both.download_capacity > Some(0));
+    assert!(both.download_capacity_kib_per_s > Some(0));
 }
 
 #[test]

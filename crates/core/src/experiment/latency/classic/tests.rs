@@ -40,11 +40,7 @@ Link Responsiveness: 0 Hz
     );
     assert_eq!(classic.scenarios[3].up_kib_per_s, Some(14_712.5));
     assert_eq!(classic.scenarios[3].responsiveness_hz, Some(4.5));
-    let overall = classic.overall;
-    assert_eq!(overall.upload_capacity, Some(50_450.0));
-    assert_eq!(overall.download_capacity, Some(0.0));
-    assert_eq!(overall.responsiveness_hz, Some(0.0));
-    assert_eq!(overall.smoothness_hz, Some(0.0));
+    assert_eq!(classic.overall, [Some(50_450.0), Some(0.0), Some(0.0), Some(0.0)]);
 }
 
 #[test]

@@ -41,8 +41,8 @@ const SHOWN_FACTOR: f64 = 2.0;
 impl LatencyDiagnosis<'_> {
     pub(super) fn bloated(&self) -> Option<Finding> {
         let added = |s: &MeasuredScenario<'_>| added_latency_ns(&[&s.row], ScenarioRow::by_ping);
-        let all = self.scenarios.iter().filter_map(|s| Some((s, added(s)?)));
-        let bloated = || all.clone().filter(|(_, added)| *added >= BLOATED_NS);
+        let known = self.scenarios.iter().filter_map(|s| Some((s, added(s)?)));
+        let bloated = || known.clone().filter(|(_, added)| *added >= BLOATED_NS);
         let (worst, added_ns) = bloated().max_by_key(|(_, added)| *added)?;
         let flows = worst.flows();
         let longest_ns = flows.map_or(f64::NAN, |f| f.latency_ns_max as f64);
@@ -169,13 +169,13 @@ impl LatencyDiagnosis<'_> {
     /// Only where nobody asked for it: who does knows.
     pub(super) fn may_hide_bloat(&self) -> Option<Finding> {
         let rows: Vec<&ScenarioRow> = self.scenarios.iter().map(|s| &s.row).collect();
-        let asked = rows.iter().any(|row| !row.congestion_control.is_empty());
+        let is_asked = rows.iter().any(|row| !row.congestion_control.is_empty());
         let flows = self.scenarios.iter().filter_map(MeasuredScenario::flows);
         let mut flows = flows.flat_map(|f| &f.flows).peekable();
         let used = flows.peek()?.congestion_control.clone();
         let all_bbr = flows.all(|f| is_bbr(&f.congestion_control));
         let added_ns = added_latency_ns(&rows, ScenarioRow::by_ping)?;
-        (!asked && all_bbr && added_ns < BLOATED_NS).then(|| {
+        (!is_asked && all_bbr && added_ns < BLOATED_NS).then(|| {
             HIDES_BLOAT.info(
                 format!(
                     "load adds at most {} to the median ping, but all flows used {used}, the \

@@ -29,7 +29,7 @@ fn trial(up: u32, down: u32, ping_ms: f64, kib_per_s: &[f64]) -> LatencyTrial {
 }
 
 /// What is found of these, with the congestion controls asked for, beside an idle path of 10 ms.
-fn found_with(scenarios: &[(LatencyTrial, Option<&str>)]) -> Vec<Finding> {
+fn findings_with(scenarios: &[(LatencyTrial, Option<&str>)]) -> Vec<Finding> {
     let idle = assess(&trial(0, 0, 10.0, &[]));
     let reports: Vec<TrialReport> = scenarios.iter().map(|(trial, _)| assess(trial)).collect();
     let names = scenarios.iter().map(|(_, name)| *name);
@@ -45,9 +45,9 @@ fn found_with(scenarios: &[(LatencyTrial, Option<&str>)]) -> Vec<Finding> {
     latency_findings(&past, Some(&idle), &scenarios)
 }
 
-fn found(trials: &[LatencyTrial]) -> Vec<Finding> {
+fn findings(trials: &[LatencyTrial]) -> Vec<Finding> {
     let plain: Vec<_> = trials.iter().map(|t| (t.clone(), None)).collect();
-    found_with(&plain)
+    findings_with(&plain)
 }
 
 fn only(code: &str, findings: &[Finding]) -> Finding {
@@ -57,8 +57,8 @@ fn only(code: &str, findings: &[Finding]) -> Finding {
 }
 
 fn check(code: &str, triggers: &[LatencyTrial], nearest: &[LatencyTrial]) -> Finding {
-    assert_eq!(found(nearest), [], "the nearest data without {code}");
-    only(code, &found(triggers))
+    assert_eq!(findings(nearest), [], "the nearest data without {code}");
+    only(code, &findings(triggers))
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn bloated_from_60_ms_on() {
     assert!((added / 60.1e6 - 1.0).abs() < 0.002, "{added}");
     let mut bbr = with(70.1);
     bbr[1].flows[0].congestion_control = "bbr".to_owned();
-    let finding = only("bloated", &found(&bbr));
+    let finding = only("bloated", &findings(&bbr));
     assert!(!finding.next_step.contains("--cc"), "{}", finding.next_step);
 }
 
@@ -102,7 +102,7 @@ fn starved_below_a_tenth_of_the_mean() {
 }
 
 fn starved(trials: &[LatencyTrial]) -> Option<String> {
-    let all = found(trials);
+    let all = findings(trials);
     all.iter().find(|f| f.code == "starved_flow").map(|f| f.text.clone())
 }
 
@@ -132,7 +132,7 @@ fn a_killed_flow_is_named_with_time_and_reason() {
     );
     killed.flows[0].lost =
         Some(FlowLost { at: Nanos::from_millis(500), why: "broken pipe".to_owned() });
-    let finding = only("flow_killed", &found(&[killed]));
+    let finding = only("flow_killed", &findings(&[killed]));
     assert!(
         finding.text.contains("500 ms: broken pipe; 1 more flow was lost later"),
         "{}",
@@ -160,18 +160,18 @@ fn asymmetric_from_a_factor_of_two_on() {
         trial(0, 1, 10.0, &[1_000.0]),
         trial(0, 2, 10.0, &[900.0, 900.0]),
     ];
-    let all = found(&[&even[..], &[forced, mixed]].concat());
+    let all = findings(&[&even[..], &[forced, mixed]].concat());
     assert!(all.iter().all(|f| f.code != "asymmetric"), "{all:?}");
     // One upload against three downloads has no mirror image here.
     let unlike = trial(1, 3, 10.0, &[100.0, 300.0, 300.0, 300.0]);
-    assert_eq!(found(&[unlike]), []);
+    assert_eq!(findings(&[unlike]), []);
 }
 
 #[test]
 fn bbr_hides_what_cubic_shows() {
-    let of = |name: &'static str, ms: f64| (trial(1, 0, ms, &[900.0]), Some(name));
+    let scenario = |name: &'static str, ms: f64| (trial(1, 0, ms, &[900.0]), Some(name));
     let hides = |cubic_ms, bbr_ms| {
-        let all = found_with(&[of("cubic", cubic_ms), of("bbr", bbr_ms)]);
+        let all = findings_with(&[scenario("cubic", cubic_ms), scenario("bbr", bbr_ms)]);
         all.into_iter().find(|f| f.code == "congestion_control_hides_bloat")
     };
     assert_eq!(hides(69.0, 12.0), None, "cubic does not bloat it either");
@@ -198,7 +198,7 @@ fn a_default_of_bbr_may_hide_bloat_unless_it_was_asked_for() {
     let finding = check("congestion_control_hides_bloat", &[bbr.clone()], &[mixed]);
     assert_eq!(finding.severity, Severity::Info);
     assert_eq!(finding.next_step, "compare: --cc cubic,bbr");
-    assert_eq!(found_with(&[(bbr, Some("bbr"))]), []);
+    assert_eq!(findings_with(&[(bbr, Some("bbr"))]), []);
 }
 
 #[test]
@@ -226,9 +226,9 @@ fn a_forced_scenario_has_not_settled() {
 fn a_late_pinger_is_told() {
     let mut late = trial(1, 0, 10.0, &[900.0]);
     late.tcp.pacing_error.record(Nanos::from_millis(99));
-    assert_eq!(found(&[late.clone()]), []);
+    assert_eq!(findings(&[late.clone()]), []);
     late.tcp.pacing_error.record(Nanos::from_millis(101));
-    let finding = only("generator_distorted", &found(&[late]));
+    let finding = only("generator_distorted", &findings(&[late]));
     assert!(finding.next_step.contains("--scenarios 1/1,4/4"), "{}", finding.next_step);
 }
 
@@ -255,7 +255,7 @@ fn probes_that_disagree_are_told() {
     assert!(finding.text.contains("the queue prefers TCP"), "{}", finding.text);
     let mut held = with(20.0);
     held[0].tcp.held_back = 1_234;
-    let finding = only("probes_disagree", &found(&held));
+    let finding = only("probes_disagree", &findings(&held));
     assert!(
         finding
             .text
@@ -267,7 +267,7 @@ fn probes_that_disagree_are_told() {
     for probe in &mut lost[0].udp.as_mut().expect("probes").probes {
         probe.back = None;
     }
-    assert_eq!(found(&lost), []);
+    assert_eq!(findings(&lost), []);
 }
 
 /// One that the user ended before its first data tells nothing of the path.
@@ -279,9 +279,10 @@ fn an_end_before_the_first_data_is_no_zero() {
         flow.by_interval.iter_mut().for_each(|bytes| *bytes = 0);
     }
     let report = assess(&ended);
-    let of = row(&report, None, None).expect("a scenario");
-    assert_eq!((of.up_kib_per_s, of.down_kib_per_s, of.smoothness_hz), (None, None, None));
-    assert_eq!(found(&[ended.clone()]), []);
+    let row_ended = row(&report, None, None).expect("a scenario");
+    let figures = (row_ended.up_kib_per_s, row_ended.down_kib_per_s, row_ended.smoothness_hz);
+    assert_eq!(figures, (None, None, None));
+    assert_eq!(findings(&[ended.clone()]), []);
     ended.interrupted = false;
     let standing = row(&assess(&ended), None, None).expect("a scenario");
     assert_eq!(standing.up_kib_per_s, Some(0.0), "a standstill is one");

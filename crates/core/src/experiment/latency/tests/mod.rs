@@ -1,8 +1,8 @@
 use super::distorted::REPEATS_MAX;
 use super::*;
-use crate::consistency::Said;
+use crate::consistency::CheckedReport;
 use crate::experiment::latency::analysis::tests::path;
-use crate::experiment::latency::analysis::{PathFigures, assess, grade};
+use crate::experiment::latency::analysis::{assess, grade};
 use crate::experiment::latency::parse_classic;
 use crate::experiment::{Conducted, EndReason, conduct};
 use crate::finding::Finding;
@@ -79,8 +79,8 @@ fn idle_path_comes_first_then_each_scenario_and_control() {
     let [cubic, bbr] = &conclusion.by_congestion_control[..] else {
         panic!("two rows");
     };
-    assert_eq!(conclusion.grade, cubic.grade, "that of the first");
-    assert!(cubic.added_latency_ns > bbr.added_latency_ns);
+    assert_eq!(conclusion.path.grade, cubic.path.grade, "that of the first");
+    assert!(cubic.path.added_latency_ns > bbr.path.added_latency_ns);
     assert!(codes(&conducted.findings).contains(&"congestion_control_hides_bloat"));
     assert!(conclusion.answer.contains("By congestion control"), "{}", conclusion.answer);
 }
@@ -99,21 +99,21 @@ fn without_an_idle_time_only_the_scenarios_are_run() {
     assert_eq!(spec.end, plan.base.end);
     let conducted = run(plan, 100, |_, _| {});
     let conclusion = conclusion(&conducted);
-    assert_eq!((conclusion.min_rtt_ns, conclusion.added_latency_ns), (None, None));
-    assert_eq!(conclusion.grade, "");
-    assert_eq!(conclusion.upload_capacity_kib_per_s, None, "no scenario uploads");
-    assert!(conclusion.download_capacity_kib_per_s > Some(0));
+    assert_eq!((conclusion.min_rtt_ns, conclusion.path.added_latency_ns), (None, None));
+    assert_eq!(conclusion.path.grade, "");
+    assert_eq!(conclusion.path.upload_capacity_kib_per_s, None, "no scenario uploads");
+    assert!(conclusion.path.download_capacity_kib_per_s > Some(0));
 }
 
 #[test]
 fn a_long_queue_is_found_and_a_short_one_is_not() {
     let long = run(plan(&[(1, 0), (0, 1), (1, 1)], &[]), 1_000, |_, _| {});
     let of_long = conclusion(&long);
-    assert!(of_long.responsiveness_hz <= Some(2), "{of_long:?}");
+    assert!(of_long.path.responsiveness_hz <= Some(2), "{of_long:?}");
     let min_ms = of_long.min_rtt_ns.expect("measured") as f64 / 1e6;
     assert!((min_ms - 10.0).abs() < 0.01, "{min_ms}");
     assert!(codes(&long.findings).contains(&"bloated"), "{:?}", long.findings);
-    assert_eq!(of_long.grade, "F");
+    assert_eq!(of_long.path.grade, "F");
     assert!(
         of_long.answer.contains("Bufferbloat F") && of_long.answer.contains("bends with 1 "),
         "{}",
@@ -121,9 +121,9 @@ fn a_long_queue_is_found_and_a_short_one_is_not() {
     );
     let short = run(plan(&[(1, 0), (0, 1), (1, 1)], &[]), 20, |_, _| {});
     let of_short = conclusion(&short);
-    assert!(of_short.responsiveness_hz >= Some(15), "{of_short:?}");
+    assert!(of_short.path.responsiveness_hz >= Some(15), "{of_short:?}");
     assert!(!codes(&short.findings).contains(&"bloated"), "{:?}", short.findings);
-    assert!(["A", "B"].contains(&of_short.grade.as_str()), "{}", of_short.grade);
+    assert!(["A", "B"].contains(&of_short.path.grade.as_str()), "{}", of_short.path.grade);
     assert_eq!(short.verdict, Verdict::Valid);
 }
 
@@ -141,10 +141,10 @@ fn killed_flow_makes_figures_zero_and_the_run_goes_on() {
     assert_eq!(conducted.trials.len(), 3);
     assert_eq!(conducted.ended, EndReason::Converged);
     let conclusion = conclusion(&conducted);
-    assert_eq!(conclusion.upload_capacity_kib_per_s, Some(0));
-    assert_eq!(conclusion.smoothness_hz, Some(0));
-    assert!(conclusion.download_capacity_kib_per_s > Some(0));
-    assert!(conclusion.responsiveness_hz > Some(0));
+    assert_eq!(conclusion.path.upload_capacity_kib_per_s, Some(0));
+    assert_eq!(conclusion.path.smoothness_hz, Some(0));
+    assert!(conclusion.path.download_capacity_kib_per_s > Some(0));
+    assert!(conclusion.path.responsiveness_hz > Some(0));
     let killed = conducted.findings.iter().find(|f| f.code == "flow_killed");
     let text = &killed.expect("a finding").text;
     assert!(text.starts_with("upload 1 of 2 uploads and 2 downloads was lost after 2 s"), "{text}");
@@ -187,8 +187,8 @@ fn pings_lost_in_a_whole_scenario_need_a_finding() {
     lose_half(&mut measured);
     let lines = |measured: &LatencyTrial| {
         let trials = [assess(measured)];
-        let said = Said { verdict: Verdict::Valid, trials: &trials, findings: &[] };
-        contradictions(said, &LatencyConclusion::default())
+        let report = CheckedReport { verdict: Verdict::Valid, trials: &trials, findings: &[] };
+        contradictions(report, &LatencyConclusion::default())
     };
     let unnamed = |lines: &[String]| lines.iter().any(|line| line.contains("no finding says how"));
     assert!(unnamed(&lines(&measured)));
@@ -327,32 +327,33 @@ fn consistent(report: &Conducted<TrialReport, LatencyConclusion>) {
     // What is the worst is at least as bad as every scenario; a zero carries.
     for row in rows {
         for (all, own) in [
-            (conclusion.responsiveness_hz, row.responsiveness_hz),
-            (conclusion.smoothness_hz, row.smoothness_hz),
+            (conclusion.path.responsiveness_hz, row.responsiveness_hz),
+            (conclusion.path.smoothness_hz, row.smoothness_hz),
         ] {
             if let Some(own) = own {
                 assert!(all.expect("it is known") as f64 <= own + 1e-6);
             }
         }
         let lost = row.flows.iter().any(|f| !f.lost.is_empty());
-        assert!(!lost || conclusion.smoothness_hz == Some(0) && has("flow_killed"));
+        assert!(!lost || conclusion.path.smoothness_hz == Some(0) && has("flow_killed"));
     }
     let worst = rows.iter().filter_map(|r| r.added_latency_ns).max();
-    assert_eq!(conclusion.added_latency_ns, worst.map(|ns| ns.max(0) as u64));
-    if let Some(added) = conclusion.added_latency_ns {
+    assert_eq!(conclusion.path.added_latency_ns, worst.map(|ns| ns.max(0) as u64));
+    if let Some(added) = conclusion.path.added_latency_ns {
         let grade = grade(Nanos(added));
-        assert_eq!(conclusion.grade, grade);
+        assert_eq!(conclusion.path.grade, grade);
         assert!(answer.contains(&format!("Bufferbloat {grade}:")), "{answer}");
         assert_eq!(answer.contains("no scenario bends it"), added < 30_000_000, "{answer}");
         assert_eq!(has("bloated"), added >= 60_000_000, "{codes:?}");
     }
-    let other_grade = conclusion.udp_grade != conclusion.grade && !conclusion.udp_grade.is_empty();
+    let other_grade =
+        conclusion.udp_grade != conclusion.path.grade && !conclusion.udp_grade.is_empty();
     assert_eq!(other_grade, answer.contains("by probes over UDP"), "{answer}");
     for finding in &report.findings {
         assert!(finding.evidence.values().all(|v| v.is_finite()), "{finding:?}");
         if finding.code == "bloated" {
-            let told = finding.evidence["added_latency_ns"];
-            assert_eq!(Some(told as u64), conclusion.added_latency_ns);
+            let added_ns = finding.evidence["added_latency_ns"];
+            assert_eq!(Some(added_ns as u64), conclusion.path.added_latency_ns);
         }
         if finding.code == "probes_disagree" {
             let (tcp, udp) = (finding.evidence["tcp_ns"], finding.evidence["udp_ns"]);
@@ -404,10 +405,10 @@ fn the_published_run_gives_its_overall_figures_again() {
     let classic = parse_classic(&published()).expect("reads");
     let (findings, conclusion) = conclude_classic(&classic);
     assert_eq!(conclusion.scenarios.len(), 19);
-    assert_eq!(conclusion.upload_capacity_kib_per_s, Some(50_449));
-    assert_eq!(conclusion.download_capacity_kib_per_s, Some(0));
-    assert_eq!(conclusion.responsiveness_hz, Some(0), "as printed");
-    assert_eq!(conclusion.smoothness_hz, Some(0));
+    assert_eq!(conclusion.path.upload_capacity_kib_per_s, Some(50_449));
+    assert_eq!(conclusion.path.download_capacity_kib_per_s, Some(0));
+    assert_eq!(conclusion.path.responsiveness_hz, Some(0), "as printed");
+    assert_eq!(conclusion.path.smoothness_hz, Some(0));
     assert_eq!(conclusion.min_rtt_ns, Some(0));
     assert_eq!(codes(&findings), ["recomputed_differs"]);
     assert_eq!(
@@ -422,9 +423,9 @@ fn the_published_run_gives_its_overall_figures_again() {
 #[test]
 fn overall_figure_unlike_its_scenarios_is_a_warning() {
     let mut classic = parse_classic(&published()).expect("reads");
-    classic.overall.upload_capacity = Some(60_000.0);
+    classic.overall[0] = Some(60_000.0);
     let (findings, _) = conclude_classic(&classic);
     assert_eq!(findings[0].severity, crate::finding::Severity::Warning);
-    classic.overall = PathFigures { upload_capacity: Some(50_449.0), ..PathFigures::default() };
+    classic.overall = [Some(50_449.0), None, None, None];
     assert_eq!(conclude_classic(&classic).0, []);
 }

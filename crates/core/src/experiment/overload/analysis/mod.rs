@@ -14,8 +14,8 @@ use crate::words::{number, ratio};
 use knee_load::measure::{Outcome, SynSource};
 use knee_load::spec::CloseKind;
 use knee_load::time::Nanos;
-use point::count_between;
-pub use point::{OverloadPoint, SYN_AGAIN, ServerObservation};
+pub use point::{OverloadPoint, SYN_AGAIN};
+use point::{count_between, is_queue_full};
 use std::borrow::Cow;
 pub use stop::{ServerStop, Silence, StopEnd};
 pub use summary::{BeyondCapacity, LineFit, OverloadSummary, PRESSED_FACTOR, most_served_per_s};
@@ -26,7 +26,7 @@ pub struct OverloadSetting {
     /// T: the time limit of a connect, after which it is closed and replaced. Over datagrams, that
     /// of the answer.
     pub patience: Nanos,
-    /// Where a schedule started the connects: how many could be in flight at once.
+    /// Maximum connects in flight at once where a schedule started them.
     pub scheduled_descriptors: u32,
     /// How connections were closed; `None` where attempts are requests in datagrams.
     pub close: Option<CloseKind>,
@@ -87,8 +87,9 @@ pub fn end(how: Outcome) -> Cow<'static, str> {
     })
 }
 
-/// The server's kernel dropped this share of the SYNs at least where its queues are the reason.
-const DROPPED_SHARE: f64 = 0.5;
+/// The server's kernel dropped this share of the unanswered SYNs or datagrams at least where its
+/// queues are the reason.
+pub const DROPPED_SHARE: f64 = 0.5;
 /// A server accepts that has a smaller share of its connections in the accept queue.
 const ACCEPTING_SHARE: f64 = 0.1;
 /// More connections than this multiple of the accept queue are established only if the server
@@ -96,17 +97,6 @@ const ACCEPTING_SHARE: f64 = 0.1;
 const QUEUES: u64 = 2;
 /// A smaller share of the SYNs arrives where they are lost on their way.
 const ARRIVED_SHARE: f64 = 0.5;
-
-/// Why datagrams are not answered within T.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnansweredDatagrams {
-    /// The receive buffer of the server's socket was full.
-    BufferFull,
-    /// Their answers came after T.
-    AnsweredLate,
-    /// No counter says.
-    Unknown,
-}
 
 /// Why connects are not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,80 +113,41 @@ pub enum UnansweredCause {
     Unknown,
 }
 
-/// Whether a server that answers no request takes connections out of its accept queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AcceptState {
-    /// Connections do not stay in the queue.
-    Yes,
-    /// Connections stay in the queue until it is full.
-    No,
-    /// Nobody looked.
-    Unknown,
-}
-
-impl ServerObservation {
-    /// Whether its accept queue was full at some time.
-    pub fn is_queue_full(&self) -> bool {
-        match (self.accept_queue_max, self.accept_queue_limit) {
-            (Some(max), Some(limit)) => max >= limit,
-            _ => false,
-        }
-    }
-}
-
 impl OverloadPoint {
     /// Why connects of this trial were not answered; of one in which all were it means nothing.
     pub fn why_unanswered(&self) -> UnansweredCause {
-        let timeouts = self.outcomes.count(Outcome::ConnectTimeout) as f64;
-        let server = self.server.as_ref();
-        let Some((server, drops)) = server.and_then(|s| Some((s, s.queue_drops?))) else {
+        let timeouts = self.row.outcomes.count(Outcome::ConnectTimeout) as f64;
+        let Some(drops) = self.queue_drops else {
             return match self.established() {
                 0 => UnansweredCause::Silent,
                 _ => UnansweredCause::Unknown,
             };
         };
-        let uncounted = drops == 0 && server.is_queue_full();
+        let uncounted = drops == 0 && is_queue_full(&self.row);
         if drops as f64 >= DROPPED_SHARE * timeouts || uncounted {
             return UnansweredCause::QueueFull;
         }
         let is_captured = self.source == SynSource::Capture;
-        if is_captured && self.first_syn_per_s < ARRIVED_SHARE * self.attempts_per_s {
+        if is_captured && self.row.first_syn_per_s < ARRIVED_SHARE * self.attempts_per_s {
             UnansweredCause::DroppedBefore
         } else {
             UnansweredCause::DroppedThere
         }
     }
 
-    /// Why datagrams of this trial were not answered; of one in which all were it means nothing.
-    pub fn why_datagrams_unanswered(&self) -> UnansweredDatagrams {
-        let timeouts = self.outcomes.count(Outcome::ResponseTimeout) as f64;
-        let drops = self.server.and_then(|s| s.queue_drops).unwrap_or(0);
-        if drops as f64 >= DROPPED_SHARE * timeouts {
-            UnansweredDatagrams::BufferFull
-        } else if (drops + self.closed_port_datagrams) as f64 >= DROPPED_SHARE * timeouts {
-            UnansweredDatagrams::AnsweredLate
-        } else {
-            UnansweredDatagrams::Unknown
-        }
-    }
-
-    /// Whether a server that answered no request of this trial accepts.
-    pub fn accepts(&self) -> AcceptState {
+    /// Whether a server that answered no request of this trial takes connections out of its accept
+    /// queue; `None` where nobody looked.
+    pub fn accepts(&self) -> Option<bool> {
         // An established connection that was never one there found the queue full.
-        let ghosts = self.outcomes.count(Outcome::Ghost);
+        let ghosts = self.row.outcomes.count(Outcome::Ghost);
         let established = self.established() - ghosts;
-        let server = self.server.as_ref();
-        let Some(most) = server.and_then(|s| s.accept_queue_max) else {
-            return match ghosts {
-                0 => AcceptState::Unknown,
-                _ => AcceptState::No,
-            };
+        let Some(most) = self.row.accept_queue_max else {
+            return (ghosts > 0).then_some(false);
         };
-        let holds = server.and_then(|s| s.accept_queue_limit).unwrap_or(0);
-        let holds = u64::from(holds.max(most)) + 1;
-        let is_full = server.is_some_and(ServerObservation::is_queue_full);
-        let stays = is_full || f64::from(most) >= ACCEPTING_SHARE * established as f64;
-        if stays && established <= QUEUES * holds { AcceptState::No } else { AcceptState::Yes }
+        let holds = u64::from(self.row.accept_queue_limit.unwrap_or(0).max(most)) + 1;
+        let stays =
+            is_queue_full(&self.row) || f64::from(most) >= ACCEPTING_SHARE * established as f64;
+        Some(!stays || established > QUEUES * holds)
     }
 }
 
@@ -220,8 +171,7 @@ pub fn base(points: &[OverloadPoint]) -> Result<&OverloadPoint, &'static str> {
     if !lighter.iter().any(OverloadPoint::has_served) {
         return Err("nothing was served before the heaviest level");
     }
-    let counts = |p: &&OverloadPoint| p.counts() && p.served_per_s > 0.0;
-    let base = lighter.iter().find(counts);
+    let base = lighter.iter().find(|p| p.counts() && p.row.served_per_s > 0.0);
     base.ok_or("no level before the heaviest was measured without a fault")
 }
 
@@ -236,7 +186,7 @@ fn weight(p: &OverloadPoint) -> (bool, f64) {
     (p.is_pressing(), crate::words::value(p.level))
 }
 
-/// What the base load offered again tells after these levels.
+/// Whether the service recovered, by the base load offered again after these levels.
 fn recovery(points: &[OverloadPoint], again: Option<(&TrialReport, OverloadPoint)>) -> Recovery {
     let base = match base(points) {
         Ok(base) => base,
@@ -244,8 +194,8 @@ fn recovery(points: &[OverloadPoint], again: Option<(&TrialReport, OverloadPoint
     };
     let known = Recovery {
         level: Some(base.level),
-        before: Some(base.row()),
-        again: again.as_ref().map(|(_, p)| p.row()),
+        before: Some(base.row.clone()),
+        again: again.as_ref().map(|(_, p)| p.row.clone()),
         ..Recovery::default()
     };
     let Some((trial, again)) = again else {
@@ -356,11 +306,11 @@ mod tests {
                 (o.accept_queue_max, o.accept_queue_limit) = (Some(most), Some(4_096));
             }
         };
-        assert_eq!(point(500, queue(49)).accepts(), AcceptState::Yes);
-        assert_eq!(point(500, queue(50)).accepts(), AcceptState::No);
-        assert_eq!(point(8_194, queue(4_096)).accepts(), AcceptState::No, "full");
-        assert_eq!(point(8_195, queue(4_096)).accepts(), AcceptState::Yes, "full, but it moves");
-        assert_eq!(unseen(500).accepts(), AcceptState::Unknown);
+        assert_eq!(point(500, queue(49)).accepts(), Some(true));
+        assert_eq!(point(500, queue(50)).accepts(), Some(false));
+        assert_eq!(point(8_194, queue(4_096)).accepts(), Some(false), "full");
+        assert_eq!(point(8_195, queue(4_096)).accepts(), Some(true), "full, but it moves");
+        assert_eq!(unseen(500).accepts(), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::trial::bounds::{BUSY_PERCENT, BUSY_WINDOW};
 use crate::trial::figure::RateRange;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::validity::Clause;
-use knee_load::measure::{Observed, Outcome, Outcomes, SynSource};
+use knee_load::measure::{Outcome, Outcomes, SynSource};
 use knee_load::spec::Level;
 use knee_load::time::Nanos;
 use std::collections::BTreeMap;
@@ -23,39 +23,8 @@ const EDGE_OPERATIONS: f64 = 10.0;
 /// An unanswered SYN is sent again after this long at first (RFC 6298).
 pub const SYN_AGAIN: Nanos = Nanos::from_secs(1);
 
-/// An observation of the server's host.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ServerObservation {
-    /// Connections in the accept queue at the most.
-    pub accept_queue_max: Option<u32>,
-    /// How many it may hold.
-    pub accept_queue_limit: Option<u32>,
-    /// Share of the processors that was busy, in percent of all.
-    pub busy_percent: f64,
-    /// What found the queues of sockets full, of the whole host: SYNs and last segments of
-    /// handshakes, or datagrams. `None` where nobody counted.
-    pub queue_drops: Option<u64>,
-}
-
-impl ServerObservation {
-    fn of(seen: &Observed, is_of_datagrams: bool) -> ServerObservation {
-        let names: &[&str] = if is_of_datagrams {
-            &["UdpRcvbufErrors"]
-        } else {
-            &["TcpExtListenDrops", "TcpExtListenOverflows", "TcpExtTCPReqQFullDrop"]
-        };
-        let drops = names.iter().map(|name| moved(&seen.kernel, name)).fold(0, u64::max);
-        ServerObservation {
-            queue_drops: (seen.elapsed_ns > 0).then_some(drops),
-            accept_queue_max: seen.accept_queue_max,
-            accept_queue_limit: seen.accept_queue_limit,
-            busy_percent: seen.cpu_busy_percent,
-        }
-    }
-}
-
 /// By how much a counter of the kernel rose.
-fn moved(kernel: &BTreeMap<String, i64>, name: &str) -> u64 {
+fn counter_rise(kernel: &BTreeMap<String, i64>, name: &str) -> u64 {
     kernel.get(name).copied().unwrap_or(0).max(0) as u64
 }
 
@@ -64,26 +33,20 @@ fn moved(kernel: &BTreeMap<String, i64>, name: &str) -> u64 {
 pub struct OverloadPoint {
     /// The trial's level: simple clients, descriptors of S-Clients, or the rate of a schedule.
     pub level: Level,
+    /// What a report shows of it.
+    pub row: LevelRow,
     /// What counted the SYNs.
     pub source: SynSource,
-    /// First SYNs per second.
-    pub first_syn_per_s: f64,
-    /// SYNs that came again, per second.
-    pub repeated_syn_per_s: f64,
     /// SYNs that the generator started in the window, per second: attempts less those that found
     /// no port or descriptor.
     pub attempts_per_s: f64,
     /// Attempts that were established here, per second.
     pub established_per_s: f64,
-    /// Responses per second, less those that say no (4xx, 5xx); of sessions, those that came to
-    /// their end.
-    pub served_per_s: f64,
-    /// 95 % confidence interval of it.
-    pub served_ci95_per_s: Option<[f64; 2]>,
-    /// What is known of it where it is not determined.
-    pub served_range_per_s: Option<RateRange>,
     /// Whether its attempts are sessions.
     pub of_sessions: bool,
+    /// Drops on the server's whole host because the queue of a socket was full: SYNs and last
+    /// segments of handshakes, or datagrams. `None` where nobody counted.
+    pub queue_drops: Option<u64>,
     /// Datagrams that found their port closed on the generator's host, in the whole trial.
     pub closed_port_datagrams: u64,
     /// Connects per second that S-Clients do not wait for. They are those that are served. Of
@@ -98,8 +61,6 @@ pub struct OverloadPoint {
     pub silence: Option<Silence>,
     /// Connection starts per second that the level stands for.
     pub offered_per_s: f64,
-    /// Attempts by their end.
-    pub outcomes: Outcomes,
     /// Whether more is offered than served.
     pub past_saturation: bool,
     /// Whether the generator measured the server, and not itself.
@@ -114,8 +75,6 @@ pub struct OverloadPoint {
     pub due_per_s: f64,
     /// Length of the window.
     pub seconds: f64,
-    /// What was seen on the server's host, where somebody looked.
-    pub server: Option<ServerObservation>,
 }
 
 impl OverloadPoint {
@@ -129,13 +88,13 @@ impl OverloadPoint {
         let outcomes = trial.attempts();
         let sent_share = 1.0 - outcomes.no_resources() as f64 / outcomes.total().max(1) as f64;
         let started_per_s = trial.offered.achieved_per_s * sent_share;
-        let of_sessions = trial.sessions().is_some_and(|s| s.attempts.is_some());
-        let (attempts_per_s, established_per_s) = connects(trial, started_per_s, seconds);
-        let waits = matches!(trial.level, Level::Clients(_)) || setting.patience >= SYN_AGAIN;
+        // One attempt is one connection, but for sessions whose connection the server closed.
+        let of_sessions = trial.sessions().and_then(|s| s.attempts.as_ref());
+        let (attempts_per_s, established_per_s) = match of_sessions {
+            Some(s) => (s.connections as f64 / seconds, s.established as f64 / seconds),
+            None => (started_per_s, established(&trial.outcomes) as f64 / seconds),
+        };
         let is_of_datagrams = setting.is_of_datagrams();
-        let syns = SynRates::of(trial, attempts_per_s, waits);
-        let server = trial.observed().map(|seen| ServerObservation::of(seen, is_of_datagrams));
-        let is_full = server.as_ref().is_some_and(ServerObservation::is_queue_full);
         // A server that answers each datagram after T serves nothing, and has not stopped.
         let shows_stops = !is_of_datagrams || outcomes.count(Outcome::Refused) > 0;
         let silence = Silence::of(trial).filter(|_| shows_stops);
@@ -146,95 +105,107 @@ impl OverloadPoint {
             at_most: None,
             because: "the generator was the limit".to_owned(),
         });
-        let later_per_s = (attempts_per_s - started_per_s).max(0.0);
-        let (taken_per_s, answered_per_s) = if of_sessions {
+        let waits = matches!(trial.level, Level::Clients(_)) || setting.patience >= SYN_AGAIN;
+        let (source, first_syn_per_s, repeated_syn_per_s) = syn_rates(trial, attempts_per_s, waits);
+        let seen = trial.observed();
+        let row = LevelRow {
+            syn_per_s: first_syn_per_s + repeated_syn_per_s,
+            first_syn_per_s,
+            served_per_s,
+            served_ci95_per_s,
+            served_range_per_s,
+            outcomes: outcomes.clone(),
+            accept_queue_max: seen.and_then(|seen| seen.accept_queue_max),
+            accept_queue_limit: seen.and_then(|seen| seen.accept_queue_limit),
+            server_busy_percent: seen.map(|seen| seen.cpu_busy_percent),
+        };
+        let (taken_per_s, answered_per_s) = if of_sessions.is_some() {
+            let later_per_s = (attempts_per_s - started_per_s).max(0.0);
             (established_per_s + later_per_s, established_per_s)
         } else if is_of_datagrams {
             (trial.responses_per_s(), trial.responses_per_s())
         } else {
             (served_per_s, trial.responses_per_s())
         };
-        let rates = [syns.first_per_s, taken_per_s];
-        let (offered_per_s, due_per_s) = offered_and_due(trial, rates, setting);
+        let intended_per_s = outcomes.total() as f64 * 1e9 / trial.duration_ns as f64;
+        let (offered_per_s, due_per_s) = match trial.level {
+            Level::Descriptors(d) => {
+                (taken_per_s + f64::from(d) / setting.patience.as_secs_f64(), intended_per_s)
+            }
+            Level::RatePerS(rate) => {
+                let asked = trial.offered.asked_per_s.unwrap_or(rate);
+                (asked, asked.max(intended_per_s))
+            }
+            // Simple clients offer what they start, and that is all.
+            _ => (first_syn_per_s, trial.offered.achieved_per_s),
+        };
+        let drops: &[&str] = if is_of_datagrams {
+            &["UdpRcvbufErrors"]
+        } else {
+            &["TcpExtListenDrops", "TcpExtListenOverflows", "TcpExtTCPReqQFullDrop"]
+        };
+        let queue_drops = seen.filter(|seen| seen.elapsed_ns > 0).map(|seen| {
+            drops.iter().map(|name| counter_rise(&seen.kernel, name)).fold(0, u64::max)
+        });
+        let is_queue_full = is_queue_full(&row) && first_syn_per_s > ABOVE_SERVED * answered_per_s;
         let g = &trial.generator;
         let busy_percent = g.busiest_worker_percent - g.busiest_worker_spin_percent;
         Some(OverloadPoint {
             level: trial.level,
-            source: syns.source,
-            first_syn_per_s: syns.first_per_s,
-            repeated_syn_per_s: syns.repeated_per_s,
+            source,
             attempts_per_s,
             established_per_s,
-            served_per_s,
-            served_ci95_per_s,
-            served_range_per_s,
-            of_sessions,
-            closed_port_datagrams: moved(&trial.kernel, "UdpNoPorts"),
-            shows_stops,
+            of_sessions: of_sessions.is_some(),
+            queue_drops,
+            closed_port_datagrams: counter_rise(&trial.kernel, "UdpNoPorts"),
             taken_per_s,
             has_answered: served_count(&trial.outcomes) > 0,
+            shows_stops,
             silence,
             offered_per_s,
-            outcomes: outcomes.clone(),
-            past_saturation: lacks_answers(outcomes, setting)
-                || is_full && syns.first_per_s > ABOVE_SERVED * answered_per_s,
+            past_saturation: lacks_answers(outcomes, setting) || is_queue_full,
             is_valid: trial.verdict == Verdict::Valid,
             fell_behind: trial.breaks(Clause::FellBehind),
             busy_percent,
             is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
             due_per_s,
             seconds,
-            server,
+            row,
         })
     }
 
-    /// What each of these trials shows that is one of an overload and had a window.
+    /// The points of those of these trials that are overloads and had a window.
     pub fn all(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<OverloadPoint> {
-        let points = trials.iter().map(|trial| OverloadPoint::of(trial, setting));
-        points.flatten().collect()
-    }
-
-    /// What a report shows of it.
-    pub fn row(&self) -> LevelRow {
-        LevelRow {
-            syn_per_s: self.syn_per_s(),
-            first_syn_per_s: self.first_syn_per_s,
-            served_per_s: self.served_per_s,
-            served_ci95_per_s: self.served_ci95_per_s,
-            served_range_per_s: self.served_range_per_s.clone(),
-            outcomes: self.outcomes.clone(),
-            accept_queue_max: self.server.and_then(|s| s.accept_queue_max),
-            accept_queue_limit: self.server.and_then(|s| s.accept_queue_limit),
-            server_busy_percent: self.server.map(|s| s.busy_percent),
-        }
+        trials.iter().filter_map(|trial| OverloadPoint::of(trial, setting)).collect()
     }
 
     /// Bounds of what was served, per second: the interval of confidence, or the range.
     pub fn served_bounds_per_s(&self) -> Option<[f64; 2]> {
-        let range = self.served_range_per_s.as_ref();
+        let range = self.row.served_range_per_s.as_ref();
         let bounds = range.map(|r| [r.at_least, r.at_most.unwrap_or(f64::INFINITY)]);
-        self.served_ci95_per_s.or(bounds)
+        self.row.served_ci95_per_s.or(bounds)
     }
 
-    /// The same. Where neither is known, it is taken to vary as independent arrivals do.
+    /// Bounds of what was served, per second. Where neither the interval nor the range is known, it
+    /// is taken to vary as independent arrivals do.
     pub fn served_between(&self) -> [f64; 2] {
-        let by_count = || count_between(self.served_per_s * self.seconds, self.seconds);
+        let by_count = || count_between(self.row.served_per_s * self.seconds, self.seconds);
         self.served_bounds_per_s().unwrap_or_else(by_count)
     }
 
-    /// SYNs that arrived per second, repeated ones included.
-    pub fn syn_per_s(&self) -> f64 {
-        self.first_syn_per_s + self.repeated_syn_per_s
+    /// SYNs that came again, per second.
+    pub fn repeated_syn_per_s(&self) -> f64 {
+        self.row.syn_per_s - self.row.first_syn_per_s
     }
 
     /// The share of the attempts that ended so, in percent.
     pub fn percent(&self, outcome: Outcome) -> f64 {
-        100.0 * self.outcomes.count(outcome) as f64 / self.outcomes.total().max(1) as f64
+        100.0 * self.row.outcomes.count(outcome) as f64 / self.row.outcomes.total().max(1) as f64
     }
 
     /// The share of the established connections that ended so, in percent.
     pub fn percent_of_established(&self, outcome: Outcome) -> f64 {
-        100.0 * self.outcomes.count(outcome) as f64 / self.established().max(1) as f64
+        100.0 * self.row.outcomes.count(outcome) as f64 / self.established().max(1) as f64
     }
 
     /// Whether connections are started whatever the server does.
@@ -252,23 +223,23 @@ impl OverloadPoint {
 
     /// Responses that are no refusal.
     pub fn served(&self) -> u64 {
-        served_count(&self.outcomes)
+        served_count(&self.row.outcomes)
     }
 
     /// Whether anything was: an attempt of this window, or a part of one, or one from before it.
     pub fn has_served(&self) -> bool {
-        self.has_answered || self.served_per_s > 0.0
+        self.has_answered || self.row.served_per_s > 0.0
     }
 
     /// Attempts that the server's host answered with a connection.
     pub fn established(&self) -> u64 {
-        established(&self.outcomes)
+        established(&self.row.outcomes)
     }
 
     /// Whether more arrives than is served, as SYNs without an answer or as connections that fail.
     pub fn is_beyond(&self) -> bool {
-        let failed = self.outcomes.errors() - self.outcomes.no_resources();
-        self.past_saturation || failed as f64 > UNANSWERED_SHARE * self.outcomes.total() as f64
+        let failed = self.row.outcomes.errors() - self.row.outcomes.no_resources();
+        self.past_saturation || failed as f64 > UNANSWERED_SHARE * self.row.outcomes.total() as f64
     }
 
     /// Whether the generator did not start all that was due, or had no time left. The time that a
@@ -287,7 +258,7 @@ impl OverloadPoint {
     /// By how much the SYNs captured differ from those that the generator started, in percent.
     /// `None` where they agree within a thousandth, or where no capture counted.
     pub fn capture_differs_percent(&self) -> Option<f64> {
-        let apart = (self.first_syn_per_s - self.attempts_per_s).abs();
+        let apart = (self.row.first_syn_per_s - self.attempts_per_s).abs();
         let differs = self.source == SynSource::Capture
             && apart > DISAGREE_SHARE * self.attempts_per_s
             && apart * self.seconds > EDGE_OPERATIONS;
@@ -296,72 +267,32 @@ impl OverloadPoint {
     }
 }
 
-/// Attempts per second that the level stands for, and that should have been started.
-fn offered_and_due(
+/// Whether the accept queue was full at some time.
+pub(super) fn is_queue_full(row: &LevelRow) -> bool {
+    row.accept_queue_max.zip(row.accept_queue_limit).is_some_and(|(max, limit)| max >= limit)
+}
+
+/// What counted the SYNs, first SYNs per second, and those that came again per second.
+///
+/// The kernel's counters do not separate a SYN that came again from a first one. Where clients
+/// wait long enough to send again, what came beyond what was started is taken to have come again.
+/// Where nobody looked at the server, nothing is known of that.
+fn syn_rates(
     trial: &TrialReport,
-    [first_syn_per_s, taken_per_s]: [f64; 2],
-    setting: &OverloadSetting,
-) -> (f64, f64) {
-    let intended_per_s = trial.attempts().total() as f64 * 1e9 / trial.duration_ns as f64;
-    match trial.level {
-        Level::Descriptors(d) => {
-            (taken_per_s + f64::from(d) / setting.patience.as_secs_f64(), intended_per_s)
-        }
-        Level::RatePerS(rate) => {
-            let asked = trial.offered.asked_per_s.unwrap_or(rate);
-            (asked, asked.max(intended_per_s))
-        }
-        // Simple clients offer what they start, and that is all.
-        _ => (first_syn_per_s, trial.offered.achieved_per_s),
+    attempts_per_s: f64,
+    is_sent_again: bool,
+) -> (SynSource, f64, f64) {
+    let seen = trial.observed().filter(|o| o.elapsed_ns > 0 && o.source != SynSource::Attempts);
+    let Some(seen) = seen else {
+        return (SynSource::Attempts, attempts_per_s, 0.0);
+    };
+    let per_s = |n: u64| n as f64 * 1e9 / seen.elapsed_ns as f64;
+    let (first_per_s, repeated_per_s) = (per_s(seen.first_syns), per_s(seen.repeated_syns));
+    if seen.source == SynSource::Capture {
+        return (SynSource::Capture, first_per_s, repeated_per_s);
     }
-}
-
-/// Connections started and established per second, by the attempts started per second. One attempt
-/// is one connection, but for sessions whose connection the server closed.
-fn connects(trial: &TrialReport, started_per_s: f64, seconds: f64) -> (f64, f64) {
-    match trial.sessions().and_then(|s| s.attempts.as_ref()) {
-        Some(of) => (of.connections as f64 / seconds, of.established as f64 / seconds),
-        None => (started_per_s, established(&trial.outcomes) as f64 / seconds),
-    }
-}
-
-/// SYNs per second and what counted them.
-struct SynRates {
-    source: SynSource,
-    first_per_s: f64,
-    repeated_per_s: f64,
-}
-
-impl SynRates {
-    /// The kernel's counters do not tell a SYN that came again from a first one. Where clients wait
-    /// long enough to send again, what came beyond what was started is taken to have come again.
-    /// Where nobody looked at the server, nothing is known of that.
-    fn of(trial: &TrialReport, attempts_per_s: f64, is_sent_again: bool) -> SynRates {
-        let seen = trial.observed().filter(|o| o.elapsed_ns > 0);
-        let per_s = |o: &Observed, n: u64| n as f64 * 1e9 / o.elapsed_ns as f64;
-        match seen.map(|o| (o.source, o)) {
-            Some((SynSource::Capture, o)) => SynRates {
-                source: SynSource::Capture,
-                first_per_s: per_s(o, o.first_syns),
-                repeated_per_s: per_s(o, o.repeated_syns),
-            },
-            Some((SynSource::Counters, o)) => {
-                let all_per_s = per_s(o, o.first_syns);
-                let first_per_s =
-                    if is_sent_again { all_per_s.min(attempts_per_s) } else { all_per_s };
-                SynRates {
-                    source: SynSource::Counters,
-                    first_per_s,
-                    repeated_per_s: all_per_s - first_per_s,
-                }
-            }
-            Some((SynSource::Attempts, _)) | None => SynRates {
-                source: SynSource::Attempts,
-                first_per_s: attempts_per_s,
-                repeated_per_s: 0.0,
-            },
-        }
-    }
+    let first_alone = if is_sent_again { first_per_s.min(attempts_per_s) } else { first_per_s };
+    (SynSource::Counters, first_alone, first_per_s - first_alone)
 }
 
 /// Responses per second that are no refusal, with their 95 % confidence interval. Where the server
@@ -395,7 +326,7 @@ fn served_count(outcomes: &Outcomes) -> u64 {
 
 /// Attempts that the server's host answered with a connection.
 fn established(outcomes: &Outcomes) -> u64 {
-    let not = [
+    let unestablished = [
         Outcome::ConnectTimeout,
         Outcome::Refused,
         Outcome::Unreachable,
@@ -404,8 +335,8 @@ fn established(outcomes: &Outcomes) -> u64 {
         Outcome::InFlight,
         Outcome::Late,
     ];
-    let not: u64 = not.map(|o| outcomes.count(o)).iter().sum();
-    outcomes.total() - outcomes.no_resources() - not
+    let unestablished: u64 = unestablished.map(|o| outcomes.count(o)).iter().sum();
+    outcomes.total() - outcomes.no_resources() - unestablished
 }
 
 /// Whether more is offered than served: too many attempts are not answered within T.
@@ -435,16 +366,17 @@ mod tests {
         // The observer's window may be cut shorter than the trial's.
         observed.elapsed_ns = 5_000_000_000;
         let captured = point(&trial);
-        assert_eq!((captured.first_syn_per_s, captured.syn_per_s()), (400.0, 410.0));
+        assert_eq!((captured.row.first_syn_per_s, captured.row.syn_per_s), (400.0, 410.0));
         trial.as_http_mut().observed.as_mut().expect("counted").source = SynSource::Counters;
         let counted = point(&trial);
-        assert_eq!((counted.source, counted.first_syn_per_s), (SynSource::Counters, 400.0));
+        assert_eq!((counted.source, counted.row.first_syn_per_s), (SynSource::Counters, 400.0));
         trial.as_http_mut().observed.as_mut().expect("nothing").elapsed_ns = 0;
         let own = point(&trial);
         // 1,300 served and 20 for each of 64 descriptors, in 10 s.
-        assert_eq!((own.source, own.syn_per_s()), (SynSource::Attempts, 258.0));
+        assert_eq!((own.source, own.row.syn_per_s), (SynSource::Attempts, 258.0));
         trial.as_http_mut().observed = None;
-        assert_eq!(point(&trial), OverloadPoint { server: None, ..own });
+        let row = LevelRow { server_busy_percent: None, ..own.row.clone() };
+        assert_eq!(point(&trial), OverloadPoint { row, ..own });
     }
 
     #[test]
@@ -507,12 +439,12 @@ mod tests {
             ..SessionsReport::default()
         });
         let p = point(&trial);
-        assert_eq!((p.outcomes.total(), p.served_per_s), (2_580, 120.0));
+        assert_eq!((p.row.outcomes.total(), p.row.served_per_s), (2_580, 120.0));
         assert_eq!((p.attempts_per_s, p.established_per_s), (260.0, 130.0));
         // 130 established, 2 of later steps, and 64 descriptors over half a second.
         assert_eq!((p.taken_per_s, p.offered_per_s), (132.0, 260.0));
         assert!(p.of_sessions && p.past_saturation && p.has_served());
-        assert_eq!(p.served_ci95_per_s, Some([118.0, 122.0]));
+        assert_eq!(p.row.served_ci95_per_s, Some([118.0, 122.0]));
         let sessions = trial.as_http_mut().sessions.as_mut().unwrap();
         sessions.completed_per_s = None;
         assert!(point(&trial).has_served(), "steps were answered");

@@ -6,7 +6,7 @@ use crate::words::{levels, time};
 use knee_load::measure::{Interval, Outcome, Outcomes};
 use knee_load::spec::Level;
 
-/// From this share of the attempts on refusals tell that nothing listens any more.
+/// From this share of the attempts on refusals show that nothing listens any more.
 const REFUSED_SHARE: f64 = 0.01;
 
 /// A server that served, and then did not.
@@ -94,8 +94,8 @@ impl ServerStop {
     pub fn explains(&self, trial: usize, outcome: Outcome) -> bool {
         // Connections that were open as the process ended.
         let is_of_crash = matches!(outcome, Outcome::Reset | Outcome::Closed | Outcome::Truncated);
-        let is_there = (self.trials.0..=self.trials.1).contains(&trial);
-        is_there && (outcome == self.how || self.has_crashed() && is_of_crash)
+        let is_affected = (self.trials.0..=self.trials.1).contains(&trial);
+        is_affected && (outcome == self.how || self.has_crashed() && is_of_crash)
     }
 
     /// When it stopped and until when, in words.
@@ -123,7 +123,7 @@ impl ServerStop {
 /// Whether nothing was served in a level in which much should have been. What is refused at once is
 /// no longer under way than the generator is late, so that such a level may be invalid.
 fn is_dead(p: &OverloadPoint, capacity_per_s: f64) -> bool {
-    let sent = p.outcomes.total() - p.outcomes.no_resources();
+    let sent = p.row.outcomes.total() - p.row.outcomes.no_resources();
     !p.fell_behind
         && p.shows_stops
         && !p.has_served()
@@ -131,19 +131,18 @@ fn is_dead(p: &OverloadPoint, capacity_per_s: f64) -> bool {
         && capacity_per_s * p.seconds >= MISSED_MIN
 }
 
-/// The end that tells the most, how many had it, and how many were not served.
+/// The most telling end, how many had it, and how many were not served.
 fn ends(points: &[OverloadPoint]) -> (Outcome, u64, u64) {
-    let mut all = Outcomes::default();
-    points.iter().for_each(|p| all.merge(&p.outcomes));
+    let mut outcomes = Outcomes::default();
+    points.iter().for_each(|p| outcomes.merge(&p.row.outcomes));
     let served = |o: Outcome| matches!(o, Outcome::Ok | Outcome::Served);
-    let unserved = || all.iter().filter(|&(o, _)| !served(o));
+    let unserved = || outcomes.iter().filter(|&(o, _)| !served(o));
     let total: u64 = unserved().map(|(_, n)| n).sum();
-    let refused = all.count(Outcome::Refused);
+    let refused = outcomes.count(Outcome::Refused);
     if refused as f64 > REFUSED_SHARE * total as f64 {
         return (Outcome::Refused, refused, total);
     }
-    let most = unserved().max_by_key(|&(_, n)| n);
-    let (how, count) = most.unwrap_or((Outcome::ConnectTimeout, 0));
+    let (how, count) = unserved().max_by_key(|&(_, n)| n).unwrap_or((Outcome::ConnectTimeout, 0));
     (how, count, total)
 }
 
@@ -171,8 +170,7 @@ impl Silence {
         let served: u64 = intervals.iter().map(|i| i.completed).sum();
         let whole_ns = intervals.last()?.end_ns;
         let runs = intervals.chunk_by(|a, b| (a.completed == 0) == (b.completed == 0));
-        let silent = runs.filter(|run| run[0].completed == 0);
-        let run = silent.max_by_key(|run| length_ns(run))?;
+        let run = runs.filter(|run| run[0].completed == 0).max_by_key(|run| length_ns(run))?;
         let (from_ns, end_ns) = (run[0].start_ns, run[run.len() - 1].end_ns);
         let heard_ns = whole_ns.saturating_sub(length_ns(run));
         let missed = served as f64 * length_ns(run) as f64 / heard_ns.max(1) as f64;

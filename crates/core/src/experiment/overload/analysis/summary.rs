@@ -31,7 +31,7 @@ pub enum BeyondCapacity<'a> {
     /// Less is served; this is where the least is.
     Falls(&'a OverloadPoint),
     /// Not known.
-    Untold,
+    Unknown,
 }
 
 /// All trials of an overload together.
@@ -58,8 +58,8 @@ pub struct OverloadSummary {
 }
 
 impl OverloadSummary {
-    /// What these trials show together. That of the base load offered again is no level: it says
-    /// whether service came back, and nothing else.
+    /// Summarises these trials. The base load offered again is no level: it only shows whether
+    /// service came back.
     pub fn of(trials: &[TrialReport], setting: &OverloadSetting) -> OverloadSummary {
         let (levels, again) = parted(trials);
         let points = OverloadPoint::all(levels, setting);
@@ -83,8 +83,8 @@ impl OverloadSummary {
             capacity_per_s,
             stops: ServerStop::all(&points, again.as_ref().map(|(_, p)| p), capacity_per_s),
             recovery: recovery(&points, again),
-            beyond: line(|p| p.first_syn_per_s - p.taken_per_s),
-            arriving: line(|p| p.first_syn_per_s),
+            beyond: line(|p| p.row.first_syn_per_s - p.taken_per_s),
+            arriving: line(|p| p.row.first_syn_per_s),
             deviation_percent: deviations.reduce(f64::max),
             generator_limit_per_s: generator_limit_per_s(&points),
             points,
@@ -115,8 +115,7 @@ impl OverloadSummary {
     /// The highest rate that was really offered: first SYNs of trials that count. `None` where
     /// there are none.
     pub fn most_offered_per_s(&self) -> Option<f64> {
-        let counted = self.pressing().filter(|p| p.is_valid);
-        counted.map(|p| p.first_syn_per_s).reduce(f64::max)
+        self.pressing().filter(|p| p.is_valid).map(|p| p.row.first_syn_per_s).reduce(f64::max)
     }
 
     /// Whether any level that counts offered clearly more than the server serves.
@@ -130,27 +129,28 @@ impl OverloadSummary {
     /// doubt, and is flat only where that is known; a server that stopped is neither.
     pub fn beyond_capacity(&self) -> BeyondCapacity<'_> {
         let beyond = || self.pressing().filter(|p| p.counts() && p.is_beyond());
-        let served =
-            |a: &&OverloadPoint, b: &&OverloadPoint| a.served_per_s.total_cmp(&b.served_per_s);
+        let served = |a: &&OverloadPoint, b: &&OverloadPoint| {
+            a.row.served_per_s.total_cmp(&b.row.served_per_s)
+        };
         let offered = |a: &&OverloadPoint, b: &&OverloadPoint| {
-            a.first_syn_per_s.total_cmp(&b.first_syn_per_s)
+            a.row.first_syn_per_s.total_cmp(&b.row.first_syn_per_s)
         };
         let Some((least, last)) = beyond().min_by(served).zip(beyond().max_by(offered)) else {
-            return BeyondCapacity::Untold;
+            return BeyondCapacity::Unknown;
         };
         if !self.stops.is_empty() || self.capacity_per_s <= 0.0 {
-            return BeyondCapacity::Untold;
+            return BeyondCapacity::Unknown;
         }
-        let is_same = least.served_per_s >= FALLEN_SHARE * self.capacity_per_s;
+        let is_same = least.row.served_per_s >= FALLEN_SHARE * self.capacity_per_s;
         let [low, high] = least.served_between();
         let is_sure = (high - low) / 2.0 <= UNSURE_SHARE * self.capacity_per_s;
-        let is_pressed = last.first_syn_per_s >= PRESSED_FACTOR * self.capacity_per_s;
+        let is_pressed = last.row.first_syn_per_s >= PRESSED_FACTOR * self.capacity_per_s;
         if is_same && is_pressed && is_sure {
             BeyondCapacity::Flat(last)
         } else if !is_same && self.is_certainly_less(least) {
             BeyondCapacity::Falls(least)
         } else {
-            BeyondCapacity::Untold
+            BeyondCapacity::Unknown
         }
     }
 
@@ -172,14 +172,16 @@ impl OverloadSummary {
             SynSource::Counters => 1,
             SynSource::Attempts => 2,
         };
-        let sources = self.points.iter().map(|p| p.source);
-        sources.max_by_key(rank).unwrap_or_default()
+        self.points.iter().map(|p| p.source).max_by_key(rank).unwrap_or_default()
     }
 
     /// The conclusion but for its sentence.
     pub fn conclusion(&self, setting: &OverloadSetting) -> OverloadConclusion {
-        let rates = self.points.iter().map(|p| p.first_syn_per_s);
-        let mut simple: Vec<SimpleRow> = self.points.iter().filter_map(simple_row).collect();
+        let rates = self.points.iter().map(|p| p.row.first_syn_per_s);
+        let simple = self.points.iter();
+        let simple =
+            simple.filter_map(|p| Some(SimpleRow { clients: p.clients()?, row: p.row.clone() }));
+        let mut simple: Vec<SimpleRow> = simple.collect();
         simple.sort_by_key(|row| row.clients);
         let rows = self.points.iter().filter_map(|p| sclient_row(p, setting));
         let mut sclients: Vec<SClientRow> = rows.collect();
@@ -206,8 +208,8 @@ impl OverloadSummary {
 pub fn most_served_per_s(trials: &[TrialReport]) -> f64 {
     use crate::trial::report::Verdict::Valid;
     let most = |valid: bool| {
-        let such = trials.iter().filter(|t| (t.verdict == Valid) == valid);
-        such.map(|t| t.responses_per_s()).reduce(f64::max)
+        let trials = trials.iter().filter(|t| (t.verdict == Valid) == valid);
+        trials.map(|t| t.responses_per_s()).reduce(f64::max)
     };
     most(true).or(most(false)).unwrap_or(0.0)
 }
@@ -218,16 +220,16 @@ pub fn most_served_per_s(trials: &[TrialReport]) -> f64 {
 fn capacity_per_s(points: &[OverloadPoint]) -> f64 {
     let grades: [fn(&OverloadPoint) -> bool; 3] = [OverloadPoint::counts, |p| p.is_valid, |_| true];
     let is_any = |grade: &&fn(&OverloadPoint) -> bool| {
-        points.iter().any(|p| grade(p) && p.served_per_s > 0.0)
+        points.iter().any(|p| grade(p) && p.row.served_per_s > 0.0)
     };
     let Some(grade) = grades.iter().find(is_any) else {
         return 0.0;
     };
     let counted = || points.iter().filter(|p| grade(p));
-    let most = counted().map(|p| p.served_per_s).fold(0.0, f64::max);
-    let saturated = counted().filter(|p| p.served_per_s >= SATURATED_SHARE * most);
+    let most = counted().map(|p| p.row.served_per_s).fold(0.0, f64::max);
+    let saturated = counted().filter(|p| p.row.served_per_s >= SATURATED_SHARE * most);
     let (served, seconds) =
-        saturated.fold((0.0, 0.0), |(n, s), p| (n + p.served_per_s * p.seconds, s + p.seconds));
+        saturated.fold((0.0, 0.0), |(n, s), p| (n + p.row.served_per_s * p.seconds, s + p.seconds));
     if seconds > 0.0 { served / seconds } else { 0.0 }
 }
 
@@ -237,11 +239,7 @@ fn generator_limit_per_s(points: &[OverloadPoint]) -> Option<f64> {
 }
 
 fn deviation_percent(p: &OverloadPoint) -> f64 {
-    100.0 * (p.first_syn_per_s - p.offered_per_s).abs() / p.offered_per_s.max(f64::MIN_POSITIVE)
-}
-
-fn simple_row(p: &OverloadPoint) -> Option<SimpleRow> {
-    p.clients().map(|clients| SimpleRow { clients, row: p.row() })
+    100.0 * (p.row.first_syn_per_s - p.offered_per_s).abs() / p.offered_per_s.max(f64::MIN_POSITIVE)
 }
 
 fn sclient_row(p: &OverloadPoint, setting: &OverloadSetting) -> Option<SClientRow> {
@@ -253,7 +251,7 @@ fn sclient_row(p: &OverloadPoint, setting: &OverloadSetting) -> Option<SClientRo
     Some(SClientRow {
         descriptors,
         offered_per_s: p.offered_per_s,
-        row: p.row(),
+        row: p.row.clone(),
         past_saturation: p.past_saturation,
     })
 }
@@ -280,10 +278,10 @@ impl LineFit {
             return None;
         }
         let n = points.len() as f64;
-        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+        let mean = |axis: fn(&(f64, f64)) -> f64| points.iter().map(axis).sum::<f64>() / n;
         let (x, y) = (mean(|p| p.0), mean(|p| p.1));
-        let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
-            points.iter().map(|p| of(p.0 - x, p.1 - y)).sum()
+        let sum = |product: &dyn Fn(f64, f64) -> f64| -> f64 {
+            points.iter().map(|p| product(p.0 - x, p.1 - y)).sum()
         };
         let (xx, xy, yy) = (sum(&|a, _| a * a), sum(&|a, b| a * b), sum(&|_, b| b * b));
         let slope = xy / xx;

@@ -1,6 +1,6 @@
 //! Attempts that end otherwise than in a response that says yes.
 
-use super::{WORTH_PERCENT, one, worst_of};
+use super::{WORTH_PERCENT, one, worst_trial};
 use crate::experiment::overload::analysis::{OverloadPoint, OverloadSummary, end};
 use crate::finding::{Code, Finding, Severity, codes};
 use crate::words::{exact, number, percent};
@@ -64,12 +64,12 @@ codes! {
 /// Ghosts ought not to be: a smaller share of them is worth a word, in percent.
 const GHOSTS_PERCENT: f64 = 0.1;
 
-/// What a finding says of an end.
+/// The finding about a kind of failure.
 #[derive(Clone, Copy)]
 struct FailureFinding {
     how: Outcome,
     code: Code,
-    /// Whether an attempt that ends so was established: then it is compared with such.
+    /// Whether an attempt that ends so was established: then it is a share of the established ones.
     of_established: bool,
     why: &'static str,
     /// What to do; empty where nothing needs to be done, which makes it only good to know.
@@ -171,22 +171,25 @@ const REFUSED_DATAGRAMS: FailureFinding = FailureFinding {
     next_step: "check on the server's host: `ss -lun` for the socket",
 };
 
-/// One finding for each end that is worth it and is not said already.
-pub(super) fn all(summary: &OverloadSummary, is_said: impl Fn(Outcome) -> bool) -> Vec<Finding> {
+/// One finding for each kind of failure that is frequent enough and not reported already.
+pub(super) fn failure_findings(
+    summary: &OverloadSummary,
+    is_reported: impl Fn(Outcome) -> bool,
+) -> Vec<Finding> {
     let statuses = Outcome::ALL.into_iter().filter(|how| matches!(how, Outcome::Failed(_)));
     let rejects = statuses.map(|how| FailureFinding { how, ..REJECTS });
     let failures = FAILURES.iter().map(|&failure| match failure.how {
         Outcome::Refused if summary.is_of_datagrams => REFUSED_DATAGRAMS,
         _ => failure,
     });
-    let unsaid = failures.chain(rejects).filter(|failure| !is_said(failure.how));
-    unsaid.filter_map(|failure| failure.found(summary)).collect()
+    let unreported = failures.chain(rejects).filter(|failure| !is_reported(failure.how));
+    unreported.filter_map(|failure| failure.finding(summary)).collect()
 }
 
 impl FailureFinding {
-    fn found(&self, summary: &OverloadSummary) -> Option<Finding> {
+    fn finding(&self, summary: &OverloadSummary) -> Option<Finding> {
         let of_established = self.of_established && !summary.is_of_datagrams;
-        let (share, of): (fn(&OverloadPoint, Outcome) -> f64, _) = if of_established {
+        let (percent_of_whole, whole): (fn(&OverloadPoint, Outcome) -> f64, _) = if of_established {
             (OverloadPoint::percent_of_established, " of those established")
         } else {
             (OverloadPoint::percent, "")
@@ -195,20 +198,20 @@ impl FailureFinding {
             Outcome::Ghost => GHOSTS_PERCENT,
             _ => WORTH_PERCENT,
         };
-        let (p, count, of_all) = worst_of(summary, self.how, share, worth)?;
+        let (p, count, share_percent) = worst_trial(summary, self.how, percent_of_whole, worth)?;
         let severity = if self.next_step.is_empty() { Severity::Info } else { Severity::Warning };
         Some(self.code.finding(
             severity,
             format!(
-                "{} attempts with {} ({}{of}) {}, while {}/s were served: {}",
+                "{} attempts with {} ({}{whole}) {}, while {}/s were served: {}",
                 exact(count),
                 one(p.level),
-                percent(of_all),
+                percent(share_percent),
                 end(self.how),
-                number(p.served_per_s),
+                number(p.row.served_per_s),
                 self.why
             ),
-            [("count", count), ("percent", of_all), ("served_per_s", p.served_per_s)],
+            [("count", count), ("percent", share_percent), ("served_per_s", p.row.served_per_s)],
             self.next_step,
         ))
     }

@@ -83,10 +83,9 @@ pub(super) fn descriptors_exhausted(summary: &OverloadSummary) -> Option<Finding
 /// The trial with the largest share of attempts that lacked this, if any did; also their number and
 /// the share in percent.
 fn lacking(summary: &OverloadSummary, what: Outcome) -> Option<(&OverloadPoint, f64, f64)> {
-    let points = summary.points.iter();
-    let worst = points.max_by(|a, b| a.percent(what).total_cmp(&b.percent(what)))?;
+    let worst = summary.points.iter().max_by(|a, b| a.percent(what).total_cmp(&b.percent(what)))?;
     let share = worst.percent(what);
-    (share > 0.0).then(|| (worst, worst.outcomes.count(what) as f64, share))
+    (share > 0.0).then(|| (worst, worst.row.outcomes.count(what) as f64, share))
 }
 
 /// What makes local ports last.
@@ -170,7 +169,7 @@ pub(super) fn factor_not_reached(
 }
 
 /// Levels that a valid conclusion does without.
-pub(super) fn left_out(rest: &[&TrialReport], of: usize) -> Option<Finding> {
+pub(super) fn left_out(rest: &[&TrialReport], level_count: usize) -> Option<Finding> {
     let invalid = || rest.iter().filter(|t| t.verdict == Verdict::Invalid);
     let at: Vec<Level> = invalid().map(|t| t.level).collect();
     let mut clauses: Vec<&str> = Vec::new();
@@ -182,12 +181,12 @@ pub(super) fn left_out(rest: &[&TrialReport], of: usize) -> Option<Finding> {
     (!at.is_empty()).then(|| {
         LEVELS_LEFT_OUT.warning(
             format!(
-                "the conclusion leaves out {} of {of} levels ({}): {}",
+                "the conclusion leaves out {} of {level_count} levels ({}): {}",
                 at.len(),
                 levels(&at),
                 clauses.join("; ")
             ),
-            [("levels_left_out", at.len() as f64), ("levels", of as f64)],
+            [("levels_left_out", at.len() as f64), ("levels", level_count as f64)],
             QUIETER,
         )
     })

@@ -76,9 +76,11 @@ pub(super) fn retransmissions(
     summary: &OverloadSummary,
     setting: &OverloadSetting,
 ) -> Option<Finding> {
-    let again = |p: &&OverloadPoint| p.repeated_syn_per_s > AGAIN_SHARE * p.first_syn_per_s;
+    // The difference of two rates has a rounding error.
+    let least = AGAIN_SHARE * (1.0 + 1e-9);
+    let again = |p: &&OverloadPoint| p.repeated_syn_per_s() > least * p.row.first_syn_per_s;
     let most = |a: &&OverloadPoint, b: &&OverloadPoint| {
-        a.repeated_syn_per_s.total_cmp(&b.repeated_syn_per_s)
+        a.repeated_syn_per_s().total_cmp(&b.repeated_syn_per_s())
     };
     let pressed = summary.pressing().filter(again).max_by(most);
     let worst = pressed.or_else(|| summary.simple().filter(again).max_by(most))?;
@@ -93,12 +95,12 @@ pub(super) fn retransmissions(
             "with {} SYNs were sent again at {}/s, beside {}/s first SYNs: the kernel repeats a \
              SYN that is not answered within 1 s; the two are counted apart",
             one(worst.level),
-            number(worst.repeated_syn_per_s),
-            number(worst.first_syn_per_s)
+            number(worst.repeated_syn_per_s()),
+            number(worst.row.first_syn_per_s)
         ),
         [
-            ("repeated_per_s", worst.repeated_syn_per_s),
-            ("first_syn_per_s", worst.first_syn_per_s),
+            ("repeated_per_s", worst.repeated_syn_per_s()),
+            ("first_syn_per_s", worst.row.first_syn_per_s),
             ("connect_timeout_ns", setting.patience.0 as f64),
         ],
         next_step,
@@ -109,12 +111,10 @@ pub(super) fn captures_disagree(
     trials: &[TrialReport],
     summary: &OverloadSummary,
 ) -> Option<Finding> {
-    let differ = summary.points.iter();
-    let differ = differ.filter_map(|p| Some((p, p.capture_differs_percent()?)));
+    let differ = summary.points.iter().filter_map(|p| Some((p, p.capture_differs_percent()?)));
     let (p, apart) = differ.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let there = trials.iter().filter(|t| t.level == p.level);
-    let lost = there.filter_map(|t| Some(t.observed()?.capture_lost));
-    let lost = lost.max().unwrap_or(0) as f64;
+    let at_level = trials.iter().filter(|t| t.level == p.level);
+    let lost = at_level.filter_map(|t| Some(t.observed()?.capture_lost)).max().unwrap_or(0) as f64;
     let also_lost = match lost {
         0.0 => String::new(),
         n => format!("; the capture itself lost {} packets", exact(n)),
@@ -125,12 +125,12 @@ pub(super) fn captures_disagree(
              apart): other clients connect, SYNs are lost on the path, or the two windows \
              differ{also_lost}",
             one(p.level),
-            number(p.first_syn_per_s),
+            number(p.row.first_syn_per_s),
             number(p.attempts_per_s),
             percent(apart)
         ),
         [
-            ("captured_per_s", p.first_syn_per_s),
+            ("captured_per_s", p.row.first_syn_per_s),
             ("started_per_s", p.attempts_per_s),
             ("percent", apart),
             ("capture_lost", lost),
@@ -165,9 +165,10 @@ pub(super) fn not_overloaded(summary: &OverloadSummary) -> Option<Finding> {
 const FLAT_FACTOR: f64 = 1.1;
 
 pub(super) fn simple_clients_flatten(summary: &OverloadSummary) -> Option<Finding> {
-    let most =
-        |a: &&OverloadPoint, b: &&OverloadPoint| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
-    let most_per_s = summary.simple().max_by(most)?.first_syn_per_s;
+    let most = |a: &&OverloadPoint, b: &&OverloadPoint| {
+        a.row.first_syn_per_s.total_cmp(&b.row.first_syn_per_s)
+    };
+    let most_per_s = summary.simple().max_by(most)?.row.first_syn_per_s;
     let clients = f64::from(summary.simple().filter_map(OverloadPoint::clients).max()?);
     let pressed_per_s = summary.most_offered_per_s()?;
     let capacity_per_s = summary.capacity_per_s;
@@ -204,10 +205,10 @@ pub(super) fn beyond_capacity(summary: &OverloadSummary) -> Option<Finding> {
             format!(
                 "throughput falls under overload: of {}/s offered {}/s are served{}, {} less than \
                  the capacity of {}/s",
-                number(least.first_syn_per_s),
-                number(least.served_per_s),
-                within(least.served_ci95_per_s),
-                percent(100.0 * (1.0 - least.served_per_s / capacity_per_s)),
+                number(least.row.first_syn_per_s),
+                number(least.row.served_per_s),
+                within(least.row.served_ci95_per_s),
+                percent(100.0 * (1.0 - least.row.served_per_s / capacity_per_s)),
                 number(capacity_per_s)
             ),
             evidence(least, capacity_per_s),
@@ -221,26 +222,26 @@ pub(super) fn beyond_capacity(summary: &OverloadSummary) -> Option<Finding> {
             format!(
                 "throughput does not suffer from overload: with {}/s offered, {} times the \
                  capacity, {}/s are served{}",
-                number(last.first_syn_per_s),
-                times(last.first_syn_per_s, capacity_per_s),
-                number(last.served_per_s),
-                within(last.served_ci95_per_s)
+                number(last.row.first_syn_per_s),
+                times(last.row.first_syn_per_s, capacity_per_s),
+                number(last.row.served_per_s),
+                within(last.row.served_ci95_per_s)
             ),
             evidence(last, capacity_per_s),
             "",
         )),
-        BeyondCapacity::Untold => None,
+        BeyondCapacity::Unknown => None,
     }
 }
 
 fn evidence(p: &OverloadPoint, capacity_per_s: f64) -> [(&'static str, f64); 6] {
-    let [low, high] = p.served_ci95_per_s.unwrap_or([f64::NAN; 2]);
+    let [low, high] = p.row.served_ci95_per_s.unwrap_or([f64::NAN; 2]);
     [
         ("capacity_per_s", capacity_per_s),
-        ("served_per_s", p.served_per_s),
+        ("served_per_s", p.row.served_per_s),
         ("served_low_per_s", low),
         ("served_high_per_s", high),
-        ("offered_per_s", p.first_syn_per_s),
-        ("times_capacity", p.first_syn_per_s / capacity_per_s),
+        ("offered_per_s", p.row.first_syn_per_s),
+        ("times_capacity", p.row.first_syn_per_s / capacity_per_s),
     ]
 }

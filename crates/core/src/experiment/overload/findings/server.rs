@@ -1,9 +1,8 @@
 //! A server that stops, never answers, or leaves SYNs unanswered.
 
-use super::{WORTH_PERCENT, known, one, worst_of};
+use super::{WORTH_PERCENT, known, one, worst_trial};
 use crate::experiment::overload::analysis::{
-    AcceptState, OverloadPoint, OverloadSummary, ServerStop, StopEnd, UnansweredCause,
-    UnansweredDatagrams, end,
+    DROPPED_SHARE, OverloadPoint, OverloadSummary, ServerStop, StopEnd, UnansweredCause, end,
 };
 use crate::finding::{Code, Finding, Severity, codes};
 use crate::trial::findings::OUTAGE;
@@ -106,11 +105,10 @@ pub(super) fn never_answers(summary: &OverloadSummary) -> Option<Finding> {
         return never_answers_datagrams(summary);
     }
     let sum = |outcome: Outcome| -> u64 {
-        let counts = summary.points.iter().map(|p| p.outcomes.count(outcome));
-        counts.sum()
+        summary.points.iter().map(|p| p.row.outcomes.count(outcome)).sum()
     };
-    let attempts: u64 = summary.points.iter().map(|p| p.outcomes.total()).sum();
-    let responses: u64 = summary.points.iter().map(|p| p.outcomes.responses()).sum();
+    let attempts: u64 = summary.points.iter().map(|p| p.row.outcomes.total()).sum();
+    let responses: u64 = summary.points.iter().map(|p| p.row.outcomes.responses()).sum();
     let established: u64 = summary.points.iter().map(OverloadPoint::established).sum();
     let waited = sum(Outcome::Ghost) + sum(Outcome::ResponseTimeout) + sum(Outcome::InFlight);
     let fullest = |p: &&OverloadPoint| (queue(p).map(|(most, _)| most), p.established());
@@ -142,10 +140,11 @@ pub(super) fn never_answers(summary: &OverloadSummary) -> Option<Finding> {
 }
 
 fn never_answers_datagrams(summary: &OverloadSummary) -> Option<Finding> {
-    let mut all = Outcomes::default();
-    summary.points.iter().for_each(|p| all.merge(&p.outcomes));
-    let (attempts, unanswered) = (all.total() as f64, all.count(Outcome::ResponseTimeout) as f64);
-    (all.responses() == 0 && 2.0 * unanswered > attempts).then(|| {
+    let mut outcomes = Outcomes::default();
+    summary.points.iter().for_each(|p| outcomes.merge(&p.row.outcomes));
+    let (attempts, unanswered) =
+        (outcomes.total() as f64, outcomes.count(Outcome::ResponseTimeout) as f64);
+    (outcomes.responses() == 0 && 2.0 * unanswered > attempts).then(|| {
         NEVER_ANSWERS.error(
             format!("none of {} requests received an answer in time", exact(attempts)),
             [("attempts", attempts), ("unanswered", unanswered)],
@@ -157,23 +156,26 @@ fn never_answers_datagrams(summary: &OverloadSummary) -> Option<Finding> {
 /// Why datagrams received no answer within T.
 pub(super) fn unanswered_datagrams(summary: &OverloadSummary) -> Option<Finding> {
     let timeout = Outcome::ResponseTimeout;
-    let (p, count, share) = worst_of(summary, timeout, OverloadPoint::percent, WORTH_PERCENT)?;
-    let drops = p.server.and_then(|s| s.queue_drops);
+    let (p, count, share) = worst_trial(summary, timeout, OverloadPoint::percent, WORTH_PERCENT)?;
+    let drops = p.queue_drops;
     let closed = p.closed_port_datagrams as f64;
     let dropped = drops.filter(|&n| n > 0).map_or(String::new(), |n| {
         format!("the server's kernel dropped {} at full receive buffers", exact(n as f64))
     });
     let late = format!("{} came to closed ports of this host, as late answers do", exact(closed));
-    let (code, why, next_step) = match p.why_datagrams_unanswered() {
-        UnansweredDatagrams::BufferFull => (RECEIVE_BUFFER_FULL, dropped, ""),
-        UnansweredDatagrams::AnsweredLate if dropped.is_empty() => (ANSWERED_LATE, late, ""),
-        UnansweredDatagrams::AnsweredLate => (ANSWERED_LATE, format!("{dropped}, and {late}"), ""),
-        UnansweredDatagrams::Unknown => (
+    let explained = |number: u64| number as f64 >= DROPPED_SHARE * count;
+    let (code, why, next_step) = if explained(drops.unwrap_or(0)) {
+        (RECEIVE_BUFFER_FULL, dropped, "")
+    } else if explained(drops.unwrap_or(0) + p.closed_port_datagrams) {
+        let why = if dropped.is_empty() { late } else { format!("{dropped}, and {late}") };
+        (ANSWERED_LATE, why, "")
+    } else {
+        (
             DATAGRAMS_UNANSWERED,
             "the server does not answer them, or something on the path drops them".to_owned(),
             "to tell which, run `knee observe --port P` on the server's host, and name it with \
              --observe",
-        ),
+        )
     };
     Some(code.info(
         format!(
@@ -195,31 +197,31 @@ pub(super) fn unanswered_datagrams(summary: &OverloadSummary) -> Option<Finding>
 /// Whether a server that answers nothing accepts connections.
 fn silence(fullest: &OverloadPoint) -> (Code, String) {
     match (fullest.accepts(), queue(fullest)) {
-        (AcceptState::No, Some(held)) => (
+        (Some(false), Some(held)) => (
             NEVER_ACCEPTS,
             format!(
                 "the server does not accept them: its accept queue held {} (the kernel \
                  establishes connections until that queue is full)",
-                of_limit(held)
+                held_of_limit(held)
             ),
         ),
-        (AcceptState::No, None) => (
+        (Some(false), None) => (
             NEVER_ACCEPTS,
             "the server does not accept them (its kernel establishes connections until the accept \
              queue is full)"
                 .to_owned(),
         ),
-        (AcceptState::Yes, held) => (
+        (Some(true), held) => (
             NEVER_ANSWERS,
             format!(
                 "the server accepts them, as its accept queue {}, and does not answer",
                 match held {
-                    Some(held) => format!("held at most {}", of_limit(held)),
+                    Some(held) => format!("held at most {}", held_of_limit(held)),
                     None => "cannot hold them all".to_owned(),
                 }
             ),
         ),
-        (AcceptState::Unknown, _) => (
+        (None, _) => (
             NEVER_ANSWERS,
             "the server does not accept them, or does not answer them; its accept queue was not \
              observed"
@@ -228,24 +230,23 @@ fn silence(fullest: &OverloadPoint) -> (Code, String) {
     }
 }
 
-/// The accept queue at the most, and how many it may hold, where somebody looked.
+/// The longest accept queue that was observed, and its limit.
 fn queue(p: &OverloadPoint) -> Option<(u32, u32)> {
-    let server = p.server?;
-    server.accept_queue_max.zip(server.accept_queue_limit)
+    p.row.accept_queue_max.zip(p.row.accept_queue_limit)
 }
 
 /// `129 of 128`: the accept queue at the most, and its limit.
-fn of_limit((most, limit): (u32, u32)) -> String {
+fn held_of_limit((most, limit): (u32, u32)) -> String {
     format!("{} of {}", exact(f64::from(most)), exact(f64::from(limit)))
 }
 
 fn timed_out(summary: &OverloadSummary) -> Option<(&OverloadPoint, f64, f64)> {
-    worst_of(summary, Outcome::ConnectTimeout, OverloadPoint::percent, WORTH_PERCENT)
+    worst_trial(summary, Outcome::ConnectTimeout, OverloadPoint::percent, WORTH_PERCENT)
 }
 
 pub(super) fn unanswered(summary: &OverloadSummary) -> Option<Finding> {
     let (p, count, share) = timed_out(summary)?;
-    let drops = p.server.and_then(|s| s.queue_drops);
+    let drops = p.queue_drops;
     let (code, because, next_step) = unanswered_because(p, drops.unwrap_or(0));
     let severity = if code == NO_SYN_ACK { Severity::Warning } else { Severity::Info };
     let (queue_max, queue_limit) = queue(p).unzip();
@@ -260,7 +261,7 @@ pub(super) fn unanswered(summary: &OverloadSummary) -> Option<Finding> {
         [
             ("count", count),
             ("percent", share),
-            ("first_syn_per_s", p.first_syn_per_s),
+            ("first_syn_per_s", p.row.first_syn_per_s),
             ("listen_drops", known(drops.map(|n| n as f64))),
             ("accept_queue_max", known(queue_max)),
             ("accept_queue_limit", known(queue_limit)),
@@ -277,7 +278,7 @@ fn unanswered_because(p: &OverloadPoint, drops: u64) -> (Code, String, &'static 
     match p.why_unanswered() {
         UnansweredCause::QueueFull => {
             let full = queue(p).map_or("or the queue of requests was full".into(), |held| {
-                format!("was full ({})", of_limit(held))
+                format!("was full ({})", held_of_limit(held))
             });
             let dropped = match drops {
                 0 => String::new(),
@@ -303,7 +304,7 @@ fn unanswered_because(p: &OverloadPoint, drops: u64) -> (Code, String, &'static 
             format!(
                 "only {}/s SYNs reached the server; something on the path drops them, such as a \
                  firewall",
-                number(p.first_syn_per_s)
+                number(p.row.first_syn_per_s)
             ),
             REACH,
         ),

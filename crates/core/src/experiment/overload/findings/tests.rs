@@ -12,7 +12,7 @@ use knee_load::measure::{Outcome, SynSource};
 use knee_load::spec::{CloseKind, Level};
 use knee_load::time::Nanos;
 
-fn found(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<Finding> {
+fn findings(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<Finding> {
     let summary = OverloadSummary::of(trials, setting);
     let is_any_valid = trials.iter().any(|t| t.verdict == Verdict::Valid);
     let verdict = if is_any_valid { Verdict::Valid } else { Verdict::Invalid };
@@ -25,7 +25,7 @@ fn finds(code: &str, trials: &[TrialReport]) -> bool {
 }
 
 fn finds_with(code: &str, trials: &[TrialReport], setting: &OverloadSetting) -> bool {
-    let found = found(trials, setting);
+    let found = findings(trials, setting);
     let finding = found.iter().find(|f| f.code == code);
     if let Some(finding) = finding {
         assert!(!finding.text.is_empty() && !finding.text.contains("unknown"), "{finding:?}");
@@ -51,12 +51,12 @@ fn ending(outcome: Outcome, n: u64) -> TrialReport {
 #[test]
 fn a_server_that_does_not_mind() {
     let trials = [clients(8, 1_300), sclients(64, 1_300), sclients(975, 1_290)];
-    let codes: Vec<String> = found(&trials, &SETTING).into_iter().map(|f| f.code).collect();
+    let codes: Vec<String> = findings(&trials, &SETTING).into_iter().map(|f| f.code).collect();
     assert_eq!(
         codes,
         ["accept_queue_full", "simple_clients_flatten", "throughput_flat_under_overload"]
     );
-    let text = &found(&trials, &SETTING)[1].text;
+    let text = &findings(&trials, &SETTING)[1].text;
     assert!(text.contains("8 of them never asked for more than 130/s"), "{text}");
 }
 
@@ -107,7 +107,7 @@ fn syns_that_came_again() {
     assert!(finds(code, &[again(clients(256, 1_300), 14)]), "1.1 %");
     assert!(!finds(code, &[again(clients(256, 1_300), 13)]), "1.0 %");
     let severity = |trial| {
-        let found = found(&[trial], &SETTING);
+        let found = findings(&[trial], &SETTING);
         found.iter().find(|f| f.code == code).map(|f| f.severity)
     };
     assert_eq!(severity(again(clients(256, 1_300), 14)), Some(Severity::Info));
@@ -142,7 +142,7 @@ fn accept_queue_finding_is_of_its_fullest_level() {
     });
     let full = stuck(Level::Descriptors(50), &[(Outcome::ConnectTimeout, 900)], 0);
     let queue = |trials: &[TrialReport]| {
-        let found = found(trials, &SETTING);
+        let found = findings(trials, &SETTING);
         let silent = found.into_iter().find(|f| f.evidence.contains_key("attempts"));
         let silent = silent.expect("nothing is answered");
         (silent.code, silent.evidence["accept_queue_max"])
@@ -157,14 +157,14 @@ fn nobody_reads_of_no_drops() {
     let text = |drops| {
         let ends = [(Outcome::ConnectTimeout, 1_000)];
         let trial = stuck(Level::Descriptors(50), &ends, drops);
-        let found = found(&[trial], &SETTING);
+        let found = findings(&[trial], &SETTING);
         let full = found.into_iter().find(|f| f.code == "accept_queue_full");
         full.expect("the queue is full").text
     };
     assert!(text(0).ends_with("was full (129 of 128)"), "{}", text(0));
     assert!(text(900).ends_with("dropped 900"), "{}", text(900));
     let nowhere = report(Level::Descriptors(50), &[(Outcome::ConnectTimeout, 1_000)]);
-    let found = found(&[nowhere], &SETTING);
+    let found = findings(&[nowhere], &SETTING);
     assert!(found[0].text.contains("dropped none"), "{}", found[0].text);
 }
 
@@ -208,7 +208,7 @@ fn what_the_generators_host_ran_out_of() {
     }
     let of = |close| {
         let setting = OverloadSetting { close: Some(close), ..SETTING };
-        let found = found(&[ending(Outcome::PortExhausted, 92)], &setting);
+        let found = findings(&[ending(Outcome::PortExhausted, 92)], &setting);
         let ports = found.iter().find(|f| f.code == "ports_exhausted");
         ports.expect("ports ran out").clone()
     };
@@ -244,12 +244,12 @@ fn missing_starts_or_a_full_core_make_generator_the_limit() {
     let trials = [sclients(64, 1_300), sclients(500, 1_300), busy(99.0)];
     let limit = OverloadSummary::of(&trials, &SETTING).generator_limit_per_s;
     assert_eq!(limit, Some(1_130.0), "500 descriptors and 130/s served");
-    let text = &found(&trials, &SETTING)[0].text;
+    let text = &findings(&trials, &SETTING)[0].text;
     assert!(text.starts_with("from 975 descriptors on the generator is the limit"), "{text}");
     let left_out = "it kept up at 1,130/s; the conclusion leaves such levels out";
     assert!(text.ends_with(left_out), "{text}");
     let valid = with(busy(99.0), |t| t.verdict = Verdict::Valid);
-    let text = &found(&[sclients(64, 1_300), valid], &SETTING)[0].text;
+    let text = &findings(&[sclients(64, 1_300), valid], &SETTING)[0].text;
     assert!(text.contains("it started 2,080/s, all that was due"), "{text}");
     assert!(!text.contains("leaves such levels out"), "it does not: {text}");
 }
@@ -310,7 +310,7 @@ fn a_server_that_never_accepts_or_never_answers() {
         })
     };
     let codes = |trial: &TrialReport| -> Vec<String> {
-        let found = found(std::slice::from_ref(trial), &SETTING);
+        let found = findings(std::slice::from_ref(trial), &SETTING);
         found.into_iter().map(|f| f.code).collect()
     };
     assert_eq!(codes(&queue(129)), ["never_accepts", "accept_queue_full"]);
@@ -341,7 +341,7 @@ fn a_server_that_stops_is_told_with_its_time() {
     });
     let live = || sclients(16, 1_300);
     let trials = [live(), crashed.clone()];
-    let found = found(&trials, &SETTING);
+    let found = findings(&trials, &SETTING);
     let codes: Vec<&str> = found.iter().map(|f| f.code.as_str()).collect();
     // The refusals are its doing; that connects are not answered is what an overload is.
     assert_eq!(codes, ["server_crashed", "accept_queue_full"]);
@@ -374,12 +374,12 @@ fn cookies_are_told_by_the_servers_counters() {
 #[test]
 fn an_automatic_choice_that_ended_early() {
     let wants = OverloadSetting { wanted_factor: Some(16.0), ..SETTING };
-    let of = |d| [clients(8, 1_300), sclients(64, 1_300), sclients(d, 1_300)];
+    let trials = |d| [clients(8, 1_300), sclients(64, 1_300), sclients(d, 1_300)];
     // 0.9 · 16 · 130/s are 1,872/s.
-    assert!(finds_with("factor_not_reached", &of(870), &wants), "1,870/s");
-    assert!(!finds_with("factor_not_reached", &of(872), &wants), "1,874/s");
-    assert!(!finds("factor_not_reached", &of(100)), "as it was told");
-    let interrupted = &of(870)[..2];
+    assert!(finds_with("factor_not_reached", &trials(870), &wants), "1,870/s");
+    assert!(!finds_with("factor_not_reached", &trials(872), &wants), "1,874/s");
+    assert!(!finds("factor_not_reached", &trials(100)), "as it was asked");
+    let interrupted = &trials(870)[..2];
     assert!(!finds_with("factor_not_reached", interrupted, &wants));
 }
 
@@ -401,7 +401,7 @@ fn a_full_accept_queue_is_not_nearly_empty() {
         observed.accept_queue_max = Some(129);
         observed.accept_queue_limit = Some(128);
     });
-    let found = found(&[silent], &SETTING);
+    let found = findings(&[silent], &SETTING);
     let finding = found.iter().find(|f| f.code == "never_answers").expect("it is silent");
     assert!(finding.text.contains("held at most 129 of 128"), "{finding:?}");
 }
@@ -434,7 +434,7 @@ fn silence_over_datagrams_is_no_stop() {
     let served = || datagrams(16, 1_300, [0, 0]);
     let silent = datagrams(500, 0, [0, 9_000]);
     let codes = |trials: &[TrialReport]| -> Vec<String> {
-        found(trials, &DATAGRAMS).into_iter().map(|finding| finding.code).collect()
+        findings(trials, &DATAGRAMS).into_iter().map(|finding| finding.code).collect()
     };
     let late = codes(&[served(), silent.clone()]);
     assert!(!late.iter().any(|code| code == "server_stopped"), "{late:?}");

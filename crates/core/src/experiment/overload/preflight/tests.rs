@@ -85,18 +85,18 @@ fn in_flight_connections_need_a_port_each() {
 fn ports_in_time_wait_run_out_by_what_is_served() {
     // Of 1,000 ports 500 are free beside connects in flight and the queue. That is 8.3/s in the 60
     // s that four levels and the base load again take.
-    let of = |facts: PreflightFacts| codes(&facts, &listed(&[372]));
+    let codes_with = |facts: PreflightFacts| codes(&facts, &listed(&[372]));
     let text = &predict(&facts(), &listed(&[372]))[0].text;
     assert!(text.starts_with("1,000 local ports last for 8.333/s served"), "{text}");
     assert!(text.ends_with("130/s are: after 3.85 s no port is left"), "{text}");
-    assert_eq!(of(facts()), ["ports_will_run_out"]);
+    assert_eq!(codes_with(facts()), ["ports_will_run_out"]);
     let slow = PreflightFacts { served_per_s: Some(8.3), ..facts() };
-    assert_eq!(of(slow), [""; 0]);
+    assert_eq!(codes_with(slow), [""; 0]);
     let reset = PreflightFacts { close: Some(CloseKind::Rst), ..facts() };
-    assert_eq!(of(reset), [""; 0]);
+    assert_eq!(codes_with(reset), [""; 0]);
     // A second each: 500/s.
     let reused = PreflightFacts { tw_reuse: true, ..facts() };
-    assert_eq!(of(reused), [""; 0]);
+    assert_eq!(codes_with(reused), [""; 0]);
     let unknown = PreflightFacts { served_per_s: None, ..facts() };
     let found = predict(&unknown, &listed(&[372]));
     assert_eq!((found.len(), found[0].severity), (1, Severity::Warning));
@@ -109,11 +109,11 @@ fn ports_in_time_wait_run_out_by_what_is_served() {
 
 #[test]
 fn descriptors_beyond_the_hard_limit() {
-    let of = |files_hard| PreflightFacts { files_hard, ..fine() };
+    let with_limit = |files_hard| PreflightFacts { files_hard, ..fine() };
     let spec = listed(&[808]);
-    assert_eq!(codes(&of(1_000), &spec), [""; 0], "808 and 128 and 64");
-    assert_eq!(codes(&of(999), &spec), ["files_will_run_out"]);
-    assert!(predict(&of(999), &spec)[0].next_step.contains("ulimit -Hn 1000"));
+    assert_eq!(codes(&with_limit(1_000), &spec), [""; 0], "808 and 128 and 64");
+    assert_eq!(codes(&with_limit(999), &spec), ["files_will_run_out"]);
+    assert!(predict(&with_limit(999), &spec)[0].next_step.contains("ulimit -Hn 1000"));
 }
 
 #[test]
@@ -131,19 +131,19 @@ fn a_t_of_a_second_is_too_long_if_syns_are_sent_again() {
 
 #[test]
 fn what_the_servers_host_makes_of_it() {
-    let of = |change: fn(&mut ServerFacts)| {
+    let codes_with = |change: fn(&mut ServerFacts)| {
         let mut facts = fine();
         facts.server.iter_mut().for_each(change);
         codes(&facts, &listed(&[64]))
     };
-    assert_eq!(of(|s| s.somaxconn = 128), [""; 0]);
-    assert_eq!(of(|s| s.somaxconn = 127), ["backlog_cut"]);
-    assert_eq!(of(|s| s.abort_on_overflow = true), ["aborts_on_overflow"]);
-    assert_eq!(of(|s| s.syncookies = 2), ["syncookies_always"]);
-    assert_eq!(of(|s| s.syncookies = 0), [""; 0]);
+    assert_eq!(codes_with(|s| s.somaxconn = 128), [""; 0]);
+    assert_eq!(codes_with(|s| s.somaxconn = 127), ["backlog_cut"]);
+    assert_eq!(codes_with(|s| s.abort_on_overflow = true), ["aborts_on_overflow"]);
+    assert_eq!(codes_with(|s| s.syncookies = 2), ["syncookies_always"]);
+    assert_eq!(codes_with(|s| s.syncookies = 0), [""; 0]);
     let short = |s: &mut ServerFacts| (s.syncookies, s.tcp_max_syn_backlog) = (0, 127);
-    assert_eq!(of(short), ["request_queue_short"]);
-    assert_eq!(of(|s| s.tcp_max_syn_backlog = 127), [""; 0], "cookies take over");
+    assert_eq!(codes_with(short), ["request_queue_short"]);
+    assert_eq!(codes_with(|s| s.tcp_max_syn_backlog = 127), [""; 0], "cookies take over");
     let elsewhere = PreflightFacts { server: None, ..fine() };
     assert_eq!(codes(&elsewhere, &listed(&[64])), [""; 0]);
 }

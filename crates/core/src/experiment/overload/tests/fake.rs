@@ -137,7 +137,6 @@ impl Run<'_> {
                 window,
                 interval: spec.interval,
                 open_loop: spec.load.is_open_loop(),
-                counts_whole: spec.load.counts_whole(),
                 of_sessions: false,
                 starts_max: 1 << 20,
                 targets: 1,

@@ -92,7 +92,7 @@ pub(crate) fn datagrams(descriptors: u32, served: u64, [drops, late]: [i64; 2]) 
     let mut trial = report(Level::Descriptors(descriptors), &ends);
     trial.kernel.extend([("UdpNoPorts".to_owned(), late)]);
     if let Some(observed) = &mut trial.as_http_mut().observed {
-        *observed = std::mem::take(observed).of_datagrams();
+        *observed = std::mem::take(observed).without_tcp();
         observed.kernel.extend([("UdpRcvbufErrors".to_owned(), drops)]);
     }
     trial

@@ -45,7 +45,7 @@ impl Fluid {
             let offered = if is_trigger { load.trigger_per_s } else { load.base_per_s };
             attempts[0][step] += offered * STEP_S;
             tokens = (tokens + self.budget.unwrap_or(0.0) * offered * STEP_S).min(10.0);
-            let all: f64 = attempts.iter().map(|of| of[step]).sum();
+            let all: f64 = attempts.iter().map(|retry| retry[step]).sum();
             if wait_s > self.timeout_s {
                 for retry in 0..self.retries as usize {
                     let mut again = attempts[retry][step];

@@ -3,6 +3,7 @@
 mod time;
 mod uncertainty;
 
+use crate::experiment::sweep::axis::AxisKind;
 use crate::experiment::sweep::knee::{
     CurveShape, Knee, KneeAnalysis, ThroughputFall, fails, interpolate,
 };
@@ -32,60 +33,6 @@ pub(super) fn codes() -> Vec<Code> {
     [open_loop::CODES, bound::CODES, CODES, uncertainty::CODES, time::CODES].concat()
 }
 
-/// Quantity that a sweep varies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AxisKind {
-    /// Users of a closed loop.
-    Vusers,
-    /// Operations offered per second.
-    Rate,
-}
-
-impl AxisKind {
-    /// The level with this number.
-    pub fn level(self, number: f64) -> Level {
-        match self {
-            AxisKind::Vusers => Level::Vusers(number as u32),
-            AxisKind::Rate => Level::RatePerS(number),
-        }
-    }
-
-    /// `5,000 users`, `5,000/s`.
-    fn amount(self, level: f64) -> String {
-        match self {
-            AxisKind::Vusers => users(level),
-            AxisKind::Rate => format!("{}/s", exact(level)),
-        }
-    }
-
-    /// Two levels to the decade, from the beginning to just below `lowest`.
-    fn lower_levels(self, lowest: f64) -> String {
-        let first = match self {
-            AxisKind::Vusers => 1.0,
-            AxisKind::Rate => 10f64.powf((lowest / 100.0).log10().floor()),
-        };
-        let steps: Vec<String> = (0..12)
-            .map(|i| first * [1.0, 3.0][i % 2] * 10f64.powi(i as i32 / 2))
-            .take_while(|&level| level < lowest)
-            .map(|level| level.to_string())
-            .collect();
-        let steps = if steps.is_empty() { "1".to_owned() } else { steps.join(",") };
-        match self {
-            AxisKind::Vusers => format!("start at 1: --vusers {steps} (or --vusers auto)"),
-            AxisKind::Rate => format!("start lower: --axis rate --rates {steps}"),
-        }
-    }
-
-    fn higher_levels(self, last: f64) -> String {
-        let steps = [1.0, 2.0, 4.0, 8.0].map(|f| (f * last).round().to_string());
-        let steps = steps.join(",");
-        match self {
-            AxisKind::Vusers => format!("go on: --vusers 1,{steps} (or --vusers auto)"),
-            AxisKind::Rate => format!("go on: --axis rate --rates {steps}"),
-        }
-    }
-}
-
 /// What a table of users shows, given its analysis and the number of users that is recommended.
 pub fn users_findings(
     points: &[LevelPoint],
@@ -93,23 +40,22 @@ pub fn users_findings(
     recommended: Option<u32>,
     failure: Option<Outcome>,
 ) -> Vec<Finding> {
-    let mut found = Vec::new();
-    found.extend(shape(analysis, points));
+    let mut findings: Vec<Finding> = shape(analysis, points).into_iter().collect();
     if let CurveShape::Bent(knee) = &analysis.shape {
         if knee.range.is_none() {
-            found.extend(past_knee(&analysis.rows, knee, recommended));
+            findings.extend(past_knee(&analysis.rows, knee, recommended));
         }
-        found.extend(disagreement(knee, analysis));
+        findings.extend(disagreement(knee, analysis));
     }
-    found.extend(errors_rise(AxisKind::Vusers, points, failure));
-    found
+    findings.extend(errors_rise(AxisKind::Vusers, points, failure));
+    findings
 }
 
 codes! {
     TOO_FEW_LEVELS = "too_few_levels":
         cause "One level alone shows no knee: nothing is known of how throughput goes with the \
                load.",
-        remedy "Measure several levels, or let knee choose them: --vusers auto.";
+        remedy "Let the levels be found: --vusers auto. Or give several.";
     SATURATED_BELOW_RANGE = "saturated_below_range":
         cause "Every level measured is already past saturation: more load brings no more \
                throughput, so the knee lies below the lowest level.",
@@ -140,23 +86,24 @@ codes! {
                 response.";
 }
 
-fn shape(analysis: &KneeAnalysis, all: &[LevelPoint]) -> Option<Finding> {
+fn shape(analysis: &KneeAnalysis, points: &[LevelPoint]) -> Option<Finding> {
     let (first, last) = (analysis.rows.first()?.level, analysis.rows.last()?.level);
     match analysis.shape {
         CurveShape::OneLevel => Some(TOO_FEW_LEVELS.warning(
             format!("a single level, {}, shows no knee", users(first)),
             [("level", first)],
-            "let the levels be found: --vusers auto",
+            TOO_FEW_LEVELS.step(),
         )),
         // A peak at the lowest level is not past saturation: `retrograde` says what it is.
         CurveShape::SaturatedBelow { .. } if analysis.fallen.is_some() => None,
         CurveShape::SaturatedBelow { lowest } => {
-            Some(saturated_below(AxisKind::Vusers, [lowest, last], analysis.x_max_per_s))
+            Some(saturated_below(AxisKind::Vusers, lowest, last, analysis.x_max_per_s))
         }
         CurveShape::Rising { at_least, gain_percent, before } => {
-            let failing = all.iter().find(|p| p.level > last && fails(p));
+            let failing = points.iter().find(|p| p.level > last && fails(p));
             Some(users_not_saturated(
-                [before, last],
+                before,
+                last,
                 gain_percent,
                 at_least,
                 failing.map(|p| p.level),
@@ -167,10 +114,11 @@ fn shape(analysis: &KneeAnalysis, all: &[LevelPoint]) -> Option<Finding> {
     }
 }
 
-/// Every level of `range`, from the lowest to the highest, is past saturation.
+/// Every level from `lowest` to `highest` is past saturation.
 pub(super) fn saturated_below(
     axis: AxisKind,
-    range: [f64; 2],
+    lowest: f64,
+    highest: f64,
     max_throughput_per_s: f64,
 ) -> Finding {
     let start = match axis {
@@ -180,21 +128,22 @@ pub(super) fn saturated_below(
     SATURATED_BELOW_RANGE.warning(
         format!(
             "every level is past saturation: the knee is below {}; start at {start}",
-            axis.amount(range[0])
+            axis.amount(lowest)
         ),
         [
-            ("lowest_level", range[0]),
-            ("highest_level", range[1]),
+            ("lowest_level", lowest),
+            ("highest_level", highest),
             ("max_throughput_per_s", max_throughput_per_s),
         ],
-        axis.lower_levels(range[0]),
+        axis.lower_levels(lowest),
     )
 }
 
 /// Throughput still rises at the last level. `at_least` is a lower bound of the knee; `failing` is
 /// a level beyond with failures, if they ended the rise.
 fn users_not_saturated(
-    [before, last]: [f64; 2],
+    before: f64,
+    last: f64,
     gain_percent: f64,
     at_least: Option<f64>,
     failing: Option<f64>,
@@ -268,8 +217,8 @@ fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Op
     let gain = most / before.throughput_per_s - 1.0;
     let first = past.first().filter(|_| gain <= LITTLE_GAIN)?;
     let at: Vec<Level> = past.iter().map(|p| AxisKind::Vusers.level(p.level)).collect();
-    let all = || past.iter().map(|p| times(p));
-    let [least, longest] = [all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max)];
+    let ratios = || past.iter().map(|p| times(p));
+    let [least, longest] = [ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max)];
     let gained = match 100.0 * gain {
         less if less <= -5.0 => "less throughput".to_owned(),
         more if more <= 0.05 => "no more throughput".to_owned(),
@@ -304,15 +253,14 @@ fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Op
 /// Throughput falls significantly beyond its maximum.
 pub(super) fn retrograde(analysis: &KneeAnalysis, has_rounds: bool) -> Option<Finding> {
     let fall = analysis.fallen.as_ref()?;
-    let ThroughputFall { peak, last, per_s: [before, after], .. } = fall;
-    let peak = *peak;
+    let &ThroughputFall { peak, ref last, per_s: [before, after], .. } = fall;
     let text = if fall.is_step {
         format!(
             "throughput falls by {} at {} and more: from {}/s to {}/s",
             percent(100.0 * (1.0 - after / before)),
             users(fall.from),
-            number(*before),
-            number(*after)
+            number(before),
+            number(after)
         )
     } else {
         format!(
@@ -321,7 +269,7 @@ pub(super) fn retrograde(analysis: &KneeAnalysis, has_rounds: bool) -> Option<Fi
             number(last.throughput_per_s),
             users(last.level),
             percent(100.0 * (1.0 - last.throughput_per_s / before)),
-            number(*before)
+            number(before)
         )
     };
     let doubt =
@@ -332,7 +280,7 @@ pub(super) fn retrograde(analysis: &KneeAnalysis, has_rounds: bool) -> Option<Fi
             ("peak_level", peak),
             ("from_level", fall.from),
             ("fall_percent", 100.0 * (1.0 - after / before)),
-            ("max_throughput_per_s", *before),
+            ("max_throughput_per_s", before),
             ("last_level", last.level),
             ("throughput_per_s", last.throughput_per_s),
         ],
@@ -391,21 +339,21 @@ pub(in crate::experiment::sweep) fn idle_users(points: &[LevelPoint]) -> Option<
         points.iter().filter_map(|p| Some((p, idle_ns(p)?))).collect();
     let pause_ns = rows.iter().map(|r| r.1).reduce(f64::min)?;
     let idle = |&(p, idle_ns): &(&LevelPoint, f64)| (idle_ns - pause_ns) * p.throughput_per_s / 1e9;
-    let found: Vec<&(&LevelPoint, f64)> =
+    let with_idle: Vec<&(&LevelPoint, f64)> =
         rows.iter().filter(|r| idle(r) >= 1.0 && idle(r) > IDLE_MIN * r.0.level).collect();
     let worst =
-        found.iter().max_by(|a, b| (idle(a) / a.0.level).total_cmp(&(idle(b) / b.0.level)))?;
-    let at: Vec<Level> = found.iter().map(|r| AxisKind::Vusers.level(r.0.level)).collect();
-    let (all, active) = (worst.0.level, worst.0.level - idle(worst));
+        with_idle.iter().max_by(|a, b| (idle(a) / a.0.level).total_cmp(&(idle(b) / b.0.level)))?;
+    let at: Vec<Level> = with_idle.iter().map(|r| AxisKind::Vusers.level(r.0.level)).collect();
+    let (whole, active) = (worst.0.level, worst.0.level - idle(worst));
     Some(IDLE_USERS.warning(
         format!(
             "at {}: throughput times mean response time accounts for {} of {}; the others paused, \
              or had no connection or no response",
             levels(&at),
             number(active),
-            users(all)
+            users(whole)
         ),
-        [("users", all), ("active", active)],
-        "count the connections that the server accepted, and the requests without a response",
+        [("users", whole), ("active", active)],
+        IDLE_USERS.step(),
     ))
 }

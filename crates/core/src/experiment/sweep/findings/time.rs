@@ -1,6 +1,6 @@
 //! Findings about changes during a sweep. Time is a factor that is reported, not averaged away.
 
-use crate::experiment::sweep::answer::{at, changed};
+use crate::experiment::sweep::answer::{changed, time_or_round};
 use crate::experiment::sweep::report::{
     EarlierHostSpeed, RegimeChange, SweepOutage, ThroughputCycle,
 };
@@ -27,12 +27,13 @@ codes! {
     DRIFTS_OVER_TIME = "drifts_over_time":
         cause "Throughput at the same load rose or fell over the rounds: the target or its host \
                changes with time. Less than two periods of a cycle look like this as well.",
-        remedy "Let the target settle with a longer --warmup, and look for what grows in it.";
+        remedy "Let the target settle before it is measured (--warmup 30s), and look for what \
+                grows in it with time (memory, files, connections).";
     HOST_SPEED_VARIED = "host_speed_varied":
         cause "The generator's processor time per operation differed between rounds at the same \
                load, and throughput went with it: adjusting for it moves the maximum by more than \
                2 %. Other guests or programs let the host run faster and slower.",
-        remedy "Compare with results of the same minutes, or use a host of its own.";
+        remedy "Compare with results of the same minutes, or measure on a host of its own.";
     HOST_SPEED_DIFFERS = "host_speed_differs":
         cause "The generator's processor time per operation differs from that in earlier runs of \
                the same sweep on this host. So the host is slower or faster now.",
@@ -40,7 +41,7 @@ codes! {
     THROUGHPUT_VARIES = "throughput_varies":
         cause "Slices of the same level differ by more than 10 % beyond what their rounds explain, \
                so that the maximum is not determined within 5 %.",
-        remedy "Measure for longer with a larger --budget, on a quieter host.";
+        remedy "Measure for longer on a quieter host: --budget 5m.";
 }
 
 /// A lasting change of the throughput.
@@ -70,7 +71,7 @@ pub(in crate::experiment::sweep) fn cycles_over_time(cycle: &ThroughputCycle) ->
             time(cycle.period_ns as f64)
         ),
         [("amplitude_percent", cycle.amplitude_percent), ("period_ns", cycle.period_ns as f64)],
-        "look for a job of that period at the target and its host",
+        CYCLES_OVER_TIME.step(),
     )
 }
 
@@ -83,8 +84,7 @@ pub(in crate::experiment::sweep) fn drifts_over_time(drift_percent: f64) -> Find
             percent(drift_percent.abs())
         ),
         [("drift_percent", drift_percent)],
-        "let the target settle before it is measured (--warmup 30s), and look for what grows in it \
-         with time (memory, files, connections)",
+        DRIFTS_OVER_TIME.step(),
     )
 }
 
@@ -98,14 +98,14 @@ const TIMES_STATED: usize = 3;
 
 /// Outages, each with its begin and end.
 pub(in crate::experiment::sweep) fn outages(
-    all: &[SweepOutage],
+    outages: &[SweepOutage],
     end_ns: Option<u64>,
 ) -> Option<Finding> {
     let ends = |o: &SweepOutage| o.begin_ns.zip(o.end_ns).map(|(a, b)| [a as f64, b as f64]);
     let length = |o: &SweepOutage| ends(o).map_or(0.0, |[begin, end]| end - begin);
-    let longest = all.iter().max_by(|a, b| length(a).total_cmp(&length(b)))?;
+    let longest = outages.iter().max_by(|a, b| length(a).total_cmp(&length(b)))?;
     let when = |o: &SweepOutage| match ends(o) {
-        None => format!("{}, at {}", at(None, o.round), levels(&o.levels)),
+        None => format!("{}, at {}", time_or_round(None, o.round), levels(&o.levels)),
         Some([begin, end]) if end_ns.is_some_and(|last| end >= last as f64) => {
             format!("from {} into the sweep to its end, at {}", time(begin), levels(&o.levels))
         }
@@ -113,12 +113,12 @@ pub(in crate::experiment::sweep) fn outages(
             format!("for {}, {}, at {}", time(length(o)), from_to(span), levels(&o.levels))
         }
     };
-    let stated: Vec<String> = all.iter().take(TIMES_STATED).map(when).collect();
-    let more = match all.len() - stated.len() {
+    let stated: Vec<String> = outages.iter().take(TIMES_STATED).map(when).collect();
+    let more = match outages.len() - stated.len() {
         0 => String::new(),
         n => format!(" ({n} more times are in the JSON report)"),
     };
-    let failures: u64 = all.iter().map(|o| o.failures).sum();
+    let failures: u64 = outages.iter().map(|o| o.failures).sum();
     let failed = match failures {
         0 => String::new(),
         n => format!("; {} operations failed", number(n as f64)),
@@ -129,24 +129,23 @@ pub(in crate::experiment::sweep) fn outages(
         [
             ("from_ns", begin),
             ("until_ns", end),
-            ("count", all.len() as f64),
-            ("lasted_ns", all.iter().map(length).sum()),
+            ("count", outages.len() as f64),
+            ("lasted_ns", outages.iter().map(length).sum()),
             ("failures", failures as f64),
         ],
-        "look at that time in the target's log: did it restart, or run out of something? then \
-         repeat",
+        OUTAGE.step(),
     ))
 }
 
 /// Pauses of the target; `per_s`: the maximum with them and between them.
 pub(in crate::experiment::sweep) fn pauses(
-    all: &PausesReport,
+    report: &PausesReport,
     per_s: [f64; 2],
     is_hidden: bool,
 ) -> Finding {
-    let length = time(all.length_ns as f64);
-    let first = all.times_ns.first().map_or([f64::NAN; 2], |times| times.map(|ns| ns as f64));
-    let (code, text) = match (all.period_ns, all.count) {
+    let length = time(report.length_ns as f64);
+    let first = report.times_ns.first().map_or([f64::NAN; 2], |times| times.map(|ns| ns as f64));
+    let (code, text) = match (report.period_ns, report.count) {
         (Some(period), _) => {
             (PERIODIC_PAUSES, format!("pauses for about {length} every {}", time(period as f64)))
         }
@@ -155,16 +154,16 @@ pub(in crate::experiment::sweep) fn pauses(
             (PAUSES, format!("paused {n} times for about {length}, first {}", from_to(first)))
         }
     };
-    let takes = match all.count {
+    let takes = match report.count {
         1 => String::new(),
         _ => format!(
             ", {} of the time: the maximum is {}/s, and {}/s between pauses",
-            percent(all.percent),
+            percent(report.percent),
             number(per_s[0]),
             number(per_s[1])
         ),
     };
-    let hides = if is_hidden && all.count > 1 {
+    let hides = if is_hidden && report.count > 1 {
         ". In a closed loop users send nothing meanwhile, so its percentiles show few of these \
          waits; in an open loop all who come then wait"
     } else {
@@ -173,10 +172,10 @@ pub(in crate::experiment::sweep) fn pauses(
     code.warning(
         format!("the target {text}{takes}{hides}"),
         [
-            ("count", all.count as f64),
-            ("period_ns", all.period_ns.map_or(f64::NAN, |ns| ns as f64)),
-            ("length_ns", all.length_ns as f64),
-            ("percent", all.percent),
+            ("count", report.count as f64),
+            ("period_ns", report.period_ns.map_or(f64::NAN, |ns| ns as f64)),
+            ("length_ns", report.length_ns as f64),
+            ("percent", report.percent),
             ("from_ns", first[0]),
             ("until_ns", first[1]),
         ],
@@ -196,17 +195,17 @@ pub(in crate::experiment::sweep) fn host_speed_varied(moved: f64) -> Option<Find
                 percent(percent_moved.abs())
             ),
             [("moved_percent", percent_moved)],
-            "compare with results of the same minutes, or measure on a host of its own",
+            HOST_SPEED_VARIED.step(),
         )
     })
 }
 
 /// The host is not as fast as it was in earlier runs.
-pub(crate) fn host_speed_differs(of: &EarlierHostSpeed) -> Option<Finding> {
+pub(crate) fn host_speed_differs(host: &EarlierHostSpeed) -> Option<Finding> {
     let [more, slower, lower] =
-        if of.speed < 1.0 { ["more", "slower", "lower"] } else { ["less", "faster", "higher"] };
-    let differ = 100.0 * (1.0 / of.speed - 1.0);
-    let runs = match of.runs {
+        if host.speed < 1.0 { ["more", "slower", "lower"] } else { ["less", "faster", "higher"] };
+    let differ = 100.0 * (1.0 / host.speed - 1.0);
+    let runs = match host.runs {
         1 => "an earlier run".to_owned(),
         n => format!("the median of {n} earlier runs"),
     };
@@ -217,7 +216,7 @@ pub(crate) fn host_speed_differs(of: &EarlierHostSpeed) -> Option<Finding> {
                  sweep, so the host is {slower} now: throughput may be {lower} by as much",
                 percent(differ.abs())
             ),
-            [("speed", of.speed), ("runs", f64::from(of.runs))],
+            [("speed", host.speed), ("runs", f64::from(host.runs))],
             "to compare targets, measure them in turns: knee compare --live URL-A URL-B",
         )
     })
@@ -243,6 +242,6 @@ pub(in crate::experiment::sweep) fn throughput_varies(
             percent(spread_percent)
         ),
         [("spread_percent", spread_percent), ("least_per_s", range[0]), ("most_per_s", range[1])],
-        "measure for longer on a quieter host: --budget 5m",
+        THROUGHPUT_VARIES.step(),
     )
 }

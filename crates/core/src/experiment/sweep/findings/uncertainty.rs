@@ -13,7 +13,7 @@ codes! {
     CONFIDENCE_NOT_REACHED = "confidence_not_reached":
         cause "The rounds ended before the maximum was known within 2 % and the knee within 10 %, \
                usually because the host or the target is noisy.",
-        remedy "Measure more rounds with a longer --budget, or use a quieter host.";
+        remedy "Measure more rounds (--budget 3m), or use a quieter host.";
     TIME_NOT_SEPARATED = "time_not_separated":
         cause "Each level of the table was measured at one time, so a server that changed \
                meanwhile looks like one that changes with the load.",
@@ -29,7 +29,7 @@ pub(super) fn disagreement(knee: &Knee, analysis: &KneeAnalysis) -> Option<Findi
         return None;
     }
     let reached_percent = 100.0 * knee.throughput_per_s / analysis.x_max_per_s;
-    let said: Vec<String> = others
+    let stated: Vec<String> = others
         .iter()
         .map(|(method, level)| format!("{} at {}", method.replace('_', " "), users(*level)))
         .collect();
@@ -38,21 +38,21 @@ pub(super) fn disagreement(knee: &Knee, analysis: &KneeAnalysis) -> Option<Findi
             "the asymptotes put the knee at {}, {}: throughput bends so gradually (or the levels \
              are so far apart) that neither is sharp",
             users(knee.level),
-            list(&said)
+            list(&stated)
         ),
         Some([lo, hi]) => format!(
             "no single number is the knee: the asymptotes cross at {}, where throughput is {} of \
              its maximum{}; the knee is {}",
             users(knee.level),
             percent(reached_percent),
-            if said.is_empty() { String::new() } else { format!("; {}", list(&said)) },
+            if stated.is_empty() { String::new() } else { format!("; {}", list(&stated)) },
             between_users(lo, hi)
         ),
     };
-    let all = || others.iter().map(|o| o.1).chain([knee.level]);
-    let span = [all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max)];
+    let knees = || others.iter().map(|o| o.1).chain([knee.level]);
+    let span = [knees().fold(f64::INFINITY, f64::min), knees().fold(0.0, f64::max)];
     let [lo, hi] = knee.range.unwrap_or([f64::NAN; 2]);
-    let own = [
+    let asymptotes = [
         ("asymptotes", knee.level),
         ("reached_percent", reached_percent),
         ("knee_at_least", lo),
@@ -64,7 +64,7 @@ pub(super) fn disagreement(knee: &Knee, analysis: &KneeAnalysis) -> Option<Findi
             Some(_) => Severity::Warning,
         },
         text,
-        own.into_iter().chain(others.iter().copied()),
+        asymptotes.into_iter().chain(others.iter().copied()),
         levels_between(knee.range.unwrap_or(span)),
     ))
 }
@@ -90,9 +90,8 @@ pub(in crate::experiment::sweep) fn confidence(
     if analysis.is_precise() {
         return None;
     }
-    let half = |half: Option<f64>| half.map(|h| 100.0 * h);
-    let throughput_percent = half(analysis.x_max_half_width);
-    let knee_percent = half(knee.half_width).filter(|_| knee.range.is_none());
+    let throughput_percent = analysis.x_max_half_width.map(|half| 100.0 * half);
+    let knee_percent = knee.half_width.filter(|_| knee.range.is_none()).map(|half| 100.0 * half);
     let within = |half: Option<f64>| match half {
         Some(half) => format!("within {}", percent(half)),
         None => "without a confidence interval".to_owned(),
@@ -109,7 +108,7 @@ pub(in crate::experiment::sweep) fn confidence(
             ("knee_percent", knee_percent.unwrap_or(f64::NAN)),
             ("rounds", rounds as f64),
         ],
-        "measure more rounds (--budget 3m), or use a quieter host",
+        CONFIDENCE_NOT_REACHED.step(),
     ))
 }
 

@@ -1,6 +1,6 @@
 //! Reader of tables measured elsewhere, as people write them and as web pages show them.
 
-use crate::experiment::sweep::progress::users_of;
+use crate::experiment::sweep::axis::level_vusers;
 use crate::experiment::sweep::report::SweepSlice;
 use crate::experiment::sweep::silences::OUTAGE;
 use knee_load::quantity::ParseError;
@@ -11,8 +11,8 @@ const FITTED_MAX: usize = 10_000;
 
 const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms,round,begin_s]";
 
-/// Reads a table of users and throughput and, optionally, mean, p90, round and begin: in this order,
-/// or as a header names them.
+/// Reads a table of users and throughput and, optionally, mean, p90, round and begin: in this
+/// order, or as a header names them.
 ///
 /// ```text
 /// table   = {title} [header] [units] {row} | {name row}
@@ -23,9 +23,9 @@ const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms,round,begin_s]";
 /// ```
 ///
 /// A title is any line before the header. It names the column of throughput where the header does
-/// not. A table may also have a line for each column, which begins with its name. Empty lines, rules
-/// of dashes and what follows a `#` are skipped. Thousands may be apart (`88,318`), in quotes where
-/// commas separate values.
+/// not. A table may also have a line for each column, which begins with its name. Empty lines,
+/// rules of dashes and what follows a `#` are skipped. Thousands may be apart (`88,318`), in quotes
+/// where commas separate values.
 ///
 /// Each row is a slice, in the order of its round and of the table. Without a column for it, rounds
 /// are parts of the table with each level once; where these are none, all rows have round 0. A
@@ -61,7 +61,7 @@ pub fn parse_csv(bytes: &[u8]) -> Result<Vec<SweepSlice>, ParseError> {
         )));
     }
     let row = |(number, cells): &(usize, Vec<TableField>)| parse_row(*number, cells, &columns);
-    Ok(in_rounds(rows.iter().map(row).collect::<Result<Vec<SweepSlice>, ParseError>>()?))
+    Ok(with_rounds(rows.iter().map(row).collect::<Result<Vec<SweepSlice>, ParseError>>()?))
 }
 
 /// A line up to a comment. A unit such as `[#/sec]` begins none.
@@ -109,8 +109,7 @@ impl Separator {
                 && line.split_whitespace().count() >= 2
                 && words.all(|word| !word.starts_with(',') && !word.ends_with(','))
         };
-        let has_digits = |line: &&(usize, &str)| line.1.starts_with(|c: char| c.is_ascii_digit());
-        let rows = lines.iter().filter(has_digits);
+        let rows = lines.iter().filter(|line| line.1.starts_with(|c: char| c.is_ascii_digit()));
         let by_blanks = rows.clone().next().is_some() && rows.clone().all(|l| is_blank(l.1));
         if most_have('|') {
             Separator::Pipe
@@ -380,7 +379,7 @@ impl TableColumn {
         if self == TableColumn::Begin { 1e3 } else { 1.0 }
     }
 
-    fn right(self) -> &'static str {
+    fn advice(self) -> &'static str {
         match self {
             TableColumn::Vusers => "give a whole number of users from 1 to 4294967295, such as 100",
             TableColumn::Throughput => {
@@ -427,8 +426,8 @@ impl ColumnName {
             _ => (text, None),
         };
         let plain = |name: &str| {
-            let is_it = |c: &TableColumn| c.names().iter().any(|n| n.eq_ignore_ascii_case(name));
-            TableColumn::ALL.into_iter().find(is_it)
+            let has_name = |c: &TableColumn| c.names().iter().any(|n| n.eq_ignore_ascii_case(name));
+            TableColumn::ALL.into_iter().find(has_name)
         };
         if unit_text.is_none()
             && let Some(column) = plain(name)
@@ -491,22 +490,22 @@ fn parse_header(
         let by_unit = under
             .filter(|(kind, _)| *kind == UnitKind::Rate && !has_throughput)
             .map(|(_, factor)| ColumnName { column: TableColumn::Throughput, factor });
-        let found = name(cell).or(by_title).or(by_unit).ok_or_else(|| {
+        let named = name(cell).or(by_title).or(by_unit).ok_or_else(|| {
             ParseError(format!(
                 "{place}: `{}` is not a column; the header is {COLUMNS}",
                 excerpt(&cell.text)
             ))
         })?;
-        let factor = under.filter(|(kind, _)| found.column.takes(*kind)).map(|(_, f)| f);
-        let found = ColumnName { factor: factor.unwrap_or(found.factor), ..found };
-        let is_known = columns.iter().any(|c| c.column == found.column);
-        if is_known && found.column != TableColumn::Other {
-            let name = found.column.name();
+        let factor = under.filter(|(kind, _)| named.column.takes(*kind)).map(|(_, f)| f);
+        let named = ColumnName { factor: factor.unwrap_or(named.factor), ..named };
+        let is_known = columns.iter().any(|c| c.column == named.column);
+        if is_known && named.column != TableColumn::Other {
+            let name = named.column.name();
             return Err(ParseError(format!(
                 "{place}: `{name}` comes twice; give each column once"
             )));
         }
-        columns.push(found);
+        columns.push(named);
     }
     for needed in [TableColumn::Vusers, TableColumn::Throughput] {
         if !columns.iter().any(|c| c.column == needed) {
@@ -550,7 +549,7 @@ fn parse_row(
                     i + 1,
                     column.name(),
                     excerpt(&field.text),
-                    column.right()
+                    column.advice()
                 ))
             })?;
         match column {
@@ -645,7 +644,7 @@ fn excerpt(text: &str) -> String {
 }
 
 /// The rows in the order of their rounds. Those of a table with fewer than two rounds have none.
-fn in_rounds(mut slices: Vec<SweepSlice>) -> Vec<SweepSlice> {
+fn with_rounds(mut slices: Vec<SweepSlice>) -> Vec<SweepSlice> {
     if slices.iter().all(|s| s.round == 0)
         && let Some(size) = round_size(&slices)
     {
@@ -675,15 +674,15 @@ fn in_rounds(mut slices: Vec<SweepSlice>) -> Vec<SweepSlice> {
 
 /// Rows of a round, if the table consists of at least two parts with each level once.
 fn round_size(slices: &[SweepSlice]) -> Option<usize> {
-    let levels = |part: &[SweepSlice]| {
-        let mut of_part: Vec<u32> = part.iter().map(|s| users_of(s.level)).collect();
-        of_part.sort_unstable();
-        of_part.dedup();
-        of_part.len()
+    let level_count = |part: &[SweepSlice]| {
+        let mut levels: Vec<u32> = part.iter().map(|s| level_vusers(s.level)).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        levels.len()
     };
-    let size = levels(slices);
+    let size = level_count(slices);
     let is_even = size >= 2 && slices.len() >= 2 * size && slices.len().is_multiple_of(size);
-    (is_even && slices.chunks(size).all(|part| levels(part) == size)).then_some(size)
+    (is_even && slices.chunks(size).all(|part| level_count(part) == size)).then_some(size)
 }
 
 #[cfg(test)]

@@ -90,16 +90,14 @@ pub(super) fn merged_rows(trials: &[TrialReport]) -> Vec<(LevelPoint, TrialRepor
     levels.sort_by(f64::total_cmp);
     levels.dedup();
     let row = |level: f64| {
-        let of_level = trials.iter().filter(|t| value(t.level) == level);
-        let of_level: Vec<&TrialReport> = of_level.collect();
-        let is_valid = |t: &TrialReport| t.verdict == Verdict::Valid;
-        let valid = of_level.iter().copied().filter(|t| is_valid(t));
+        let mut here = trials.iter().filter(|t| value(t.level) == level);
+        let valid = here.clone().filter(|t| t.verdict == Verdict::Valid);
         let length = valid.clone().map(|t| t.duration_ns).max();
         let mut used: Vec<&TrialReport> = valid.filter(|t| Some(t.duration_ns) == length).collect();
         if used.is_empty() {
-            used.extend(of_level.last());
+            used.extend(here.next_back());
         }
-        let whole = merged(&used)?;
+        let whole = merged(&used, None)?;
         let point = LevelPoint {
             trials: used.len(),
             throughput_ci95: goodput_ci95(&whole),
@@ -116,8 +114,8 @@ pub fn goodput_ci95(trial: &TrialReport) -> Option<[f64; 2]> {
     if let Some(sessions) = trial.sessions() {
         return sessions.completed_ci95_per_s;
     }
-    let of = trial.throughput_per_s.unwrap_or(0.0).max(f64::MIN_POSITIVE);
-    let share = trial.successes_per_s() / of;
+    let throughput = trial.throughput_per_s.unwrap_or(0.0).max(f64::MIN_POSITIVE);
+    let share = trial.successes_per_s() / throughput;
     let ci95 = trial.throughput_ci95_per_s?;
     Some(ci95.map(|bound| bound * share))
 }

@@ -110,7 +110,7 @@ impl Fake {
         let response_ns = 1e9 * f64::from(vusers) / throughput.max(1e-3);
         let share = (self.failures)(vusers);
         let mut report = blank(Level::Vusers(vusers), spec);
-        fill(&mut report, throughput, response_ns, self.noise);
+        set_figures(&mut report, throughput, response_ns, self.noise);
         report.outcomes = outcomes(report.attempted, share);
         report.goodput_per_s = report.throughput_per_s.map(|x| x * (1.0 - share));
         report.as_http_mut().littles_law = Some(LittlesLaw {
@@ -129,7 +129,7 @@ impl Fake {
         let served = offered.min(capacity);
         let mut report = blank(Level::RatePerS(offered), spec);
         let free = (1.0 - offered / capacity).max(0.01);
-        fill(&mut report, served, alone_ns / free, self.noise);
+        set_figures(&mut report, served, alone_ns / free, self.noise);
         report.offered.asked_per_s = Some(offered);
         report.offered.achieved_per_s = offered;
         report.stationary = offered <= capacity;
@@ -169,17 +169,17 @@ pub(crate) fn sweep(
 
 /// An automatic sweep over users.
 pub(crate) fn automatic(seed: u64) -> SweepSpec {
-    of_axis(SweepAxis::Vusers(LevelPlan::Auto), seed)
+    axis_spec(SweepAxis::Vusers(LevelPlan::Auto), seed)
 }
 
 /// A sweep over these users.
 pub(crate) fn list(levels: &[u32]) -> SweepSpec {
-    of_axis(SweepAxis::Vusers(LevelPlan::List(levels.to_vec())), 1)
+    axis_spec(SweepAxis::Vusers(LevelPlan::List(levels.to_vec())), 1)
 }
 
 /// An automatic sweep over rates.
 pub(crate) fn rates(seed: u64) -> SweepSpec {
-    of_axis(SweepAxis::Rate(LevelPlan::Auto), seed)
+    axis_spec(SweepAxis::Rate(LevelPlan::Auto), seed)
 }
 
 /// With these bounds.
@@ -188,7 +188,7 @@ pub(crate) fn bounded(mut spec: SweepSpec, bounds: &[Bound]) -> SweepSpec {
     spec
 }
 
-fn of_axis(axis: SweepAxis, seed: u64) -> SweepSpec {
+fn axis_spec(axis: SweepAxis, seed: u64) -> SweepSpec {
     SweepSpec {
         base: base(seed),
         axis,
@@ -277,7 +277,7 @@ pub(crate) fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
     }
 }
 
-fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64) {
+fn set_figures(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64) {
     let count = (throughput * report.duration_ns as f64 / 1e9).ceil() as u64;
     let half = 1.96 * noise * throughput;
     report.attempted = count;

@@ -178,11 +178,11 @@ fn users_beyond_littles_law_are_reported_as_idle() {
 #[test]
 fn a_wide_interval_is_told_and_a_narrow_one_is_not() {
     let rows = [(1.0, 100.0), (5.0, 500.0), (10.0, 990.0), (20.0, 1_000.0)];
-    let of = |half| confidence(&knee::analyse(&table(&rows, half)).expect("usable"), 14);
-    let wide = of(Some(0.04)).expect("4 % are more than 2 %");
+    let finding = |half| confidence(&knee::analyse(&table(&rows, half)).expect("usable"), 14);
+    let wide = finding(Some(0.04)).expect("4 % are more than 2 %");
     assert!(wide.text.contains("after 14 rounds"), "{}", wide.text);
     assert_eq!(wide.evidence["rounds"], 14.0);
-    let unknown = of(None).expect("nothing is known");
+    let unknown = finding(None).expect("nothing is known");
     assert!(unknown.text.contains("without a confidence interval"), "{}", unknown.text);
-    assert_eq!(of(Some(0.001)), None);
+    assert_eq!(finding(Some(0.001)), None);
 }

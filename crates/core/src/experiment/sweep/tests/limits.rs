@@ -118,11 +118,11 @@ fn an_invalid_trial_is_no_answer() {
     for seed in 0..10 {
         let mut fake = Fake::new(|n| 1_667.0 * f64::from(n) / (1.0 + f64::from(n)));
         fake.noise = 0.01;
-        let mut made = seed;
+        let mut number = seed;
         let run = |spec: &TrialSpec| {
             let mut report = fake.run(spec);
-            made += 1;
-            if made % 3 == 0 {
+            number += 1;
+            if number % 3 == 0 {
                 report.verdict = Verdict::Invalid;
                 report.throughput_per_s = report.throughput_per_s.map(|x| 0.5 * x);
                 report.goodput_per_s = report.goodput_per_s.map(|x| 0.5 * x);

@@ -87,7 +87,7 @@ fn relevant_bounds_are_those_of_mlrsearch() {
     }
 }
 
-fn of_capacity(per_s: f64) -> Fake {
+fn with_capacity(per_s: f64) -> Fake {
     Fake::new(move |n| per_s * f64::from(n) / (1.0 + f64::from(n)))
 }
 
@@ -102,7 +102,7 @@ fn two_seconds(seed: u64) -> SweepSpec {
 #[test]
 fn a_search_takes_about_the_time_of_mlrsearch() {
     for run in recorded().runs.iter().filter(|run| run.disturbed == 0.0) {
-        let mut fake = of_capacity(run.capacity);
+        let mut fake = with_capacity(run.capacity);
         let (conducted, c) = sweep(&mut fake, two_seconds(1));
         let theirs: f64 = run.trials.iter().map(|t| t.1).sum();
         let length = |t: &TrialReport| t.duration_ns as f64 / 1e9;
@@ -148,20 +148,20 @@ fn undecided_trials_never_lower_the_rate() {
         |rate, number| rate < 500.0 || number % 3 == 0,
     ];
     for (case, is_invalid) in cases.into_iter().enumerate() {
-        let (tried, c) = disturbed(of_capacity(4_000.0), two_seconds(1), is_invalid);
+        let (tried, c) = disturbed(with_capacity(4_000.0), two_seconds(1), is_invalid);
         assert!(tried.iter().all(|r| *r >= 100.0), "{case}: {tried:?}");
         let rate = c.knee_rate_per_s.unwrap_or(0.0);
         assert!(near(rate, 4_000.0, 0.05), "{case}: {} {tried:?}", c.answer);
     }
     // The nearest case: a decided trial is a reason to go down.
-    let (tried, c) = disturbed(of_capacity(40.0), two_seconds(1), |_, _| false);
+    let (tried, c) = disturbed(with_capacity(40.0), two_seconds(1), |_, _| false);
     assert_eq!(tried[0], 100.0);
     assert!(near(c.knee_rate_per_s.unwrap_or(0.0), 40.0, 0.06), "{tried:?}");
 }
 
 #[test]
 fn the_limit_of_the_generator_is_no_upper_bound() {
-    let (tried, c) = disturbed(of_capacity(1e6), two_seconds(1), |rate, _| rate > 20_000.0);
+    let (tried, c) = disturbed(with_capacity(1e6), two_seconds(1), |rate, _| rate > 20_000.0);
     let goal = &c.goals[0];
     assert_eq!(goal.upper_per_s, None, "{tried:?}");
     assert!(goal.lower_per_s.is_some_and(|r| r > 5_000.0), "{tried:?}");
@@ -174,7 +174,7 @@ fn a_bound_and_the_loss_are_one_search() {
     // Response times are those of one server, 1/(1 − ρ) of the time alone, which is 0.5 ms.
     let limit = Nanos::from_millis(2);
     let bound = Bound::Time { of: TimesOf::Response, metric: "p90", limit };
-    let mut fake = of_capacity(4_000.0);
+    let mut fake = with_capacity(4_000.0);
     let (conducted, c) = sweep(&mut fake, bounded(two_seconds(1), &[bound]));
     let what = format!("{} {:?}", c.answer, levels(&conducted));
     let [no_loss, within] = &c.goals[..] else { panic!("{what}") };
@@ -201,7 +201,7 @@ fn bounds_of_many_servers_hold() {
         let capacity = 10f64.powf(1.0 + 4.5 * rng::unit(&mut rng));
         let share = 0.5 * rng::unit(&mut rng);
         let invalid: Vec<bool> = (0..64).map(|_| rng::unit(&mut rng) < share).collect();
-        let mut fake = of_capacity(capacity);
+        let mut fake = with_capacity(capacity);
         fake.noise = 0.02 * rng::unit(&mut rng);
         let (tried, c) = disturbed(fake, two_seconds(seed), |_, number| invalid[number % 64]);
         assert!(tried.len() <= 56, "{seed}: {tried:?}");

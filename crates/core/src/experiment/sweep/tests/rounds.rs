@@ -110,8 +110,8 @@ impl Case {
     }
 }
 
-/// What came of a case.
-struct Told {
+/// The result of a case.
+struct CaseResult {
     kind: &'static str,
     codes: Vec<String>,
     line: String,
@@ -122,7 +122,7 @@ struct Told {
     is_within: bool,
 }
 
-fn tell(number: u64) -> Told {
+fn case_result(number: u64) -> CaseResult {
     let case = Rc::new(Case::any(number));
     let speeds = Rc::new(RefCell::new(Vec::new()));
     let mut fake = Fake::new(|_| 1.0);
@@ -170,7 +170,7 @@ fn tell(number: u64) -> Told {
     let stated = c.knee_range.or(c.knee_ci95);
     let found = codes(&conducted.findings);
     let end_s = fake.now_s;
-    Told {
+    CaseResult {
         kind: case.kind,
         line: format!(
             "{number} {}: capacity {capacity:.1}, knee {knee:.2}, {} slices, {end_s:.0} s, {:?} \
@@ -209,17 +209,17 @@ fn random_servers_on_noisy_hosts_are_told_right() {
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     let (mut wrong, mut missed) = (Vec::new(), Vec::new());
     for number in 0..servers {
-        let told = tell(number);
-        wrong.extend(told.wrong.iter().map(|w| format!("{}: {w}", told.line)));
-        let tally = tallies.entry(told.kind).or_default();
-        let has = |code: &str| told.codes.iter().any(|c| c == code);
-        if !told.is_within {
+        let result = case_result(number);
+        wrong.extend(result.wrong.iter().map(|w| format!("{}: {w}", result.line)));
+        let tally = tallies.entry(result.kind).or_default();
+        let has = |code: &str| result.codes.iter().any(|c| c == code);
+        if !result.is_within {
             continue;
         }
         tally.servers += 1;
         tally.retrograde += u32::from(has("retrograde"));
-        tally.max_covered += u32::from(told.is_max_covered);
-        let is_named = match told.kind {
+        tally.max_covered += u32::from(result.is_max_covered);
+        let is_named = match result.kind {
             "outage" => has("outage"),
             "change" => has("regime_change"),
             "drift" => has("drifts_over_time"),
@@ -228,43 +228,43 @@ fn random_servers_on_noisy_hosts_are_told_right() {
             "rejects" => has("errors_rise") || has("errors"),
             _ => true,
         };
-        let is_steady = !["outage", "change", "drift", "cycle"].contains(&told.kind);
+        let is_steady = !["outage", "change", "drift", "cycle"].contains(&result.kind);
         tally.falsely += u32::from(is_steady && IN_TIME.iter().any(|code| has(code)));
         tally.named += u32::from(is_named);
-        if !is_named || !told.is_max_covered {
-            missed.push(format!("named {is_named}: {} {:?}", told.line, told.codes));
+        if !is_named || !result.is_max_covered {
+            missed.push(format!("named {is_named}: {} {:?}", result.line, result.codes));
         }
-        if let Some(is_covered) = told.is_knee_covered {
+        if let Some(is_covered) = result.is_knee_covered {
             tally.knee_stated += 1;
             tally.knee_covered += u32::from(is_covered);
             if !is_covered {
-                missed.push(format!("knee: {}", told.line));
+                missed.push(format!("knee: {}", result.line));
             }
         }
     }
-    let told = format!("{tallies:#?}\n{}", missed.join("\n"));
-    assert!(wrong.is_empty(), "{}\n{told}", wrong.join("\n"));
-    let sum = |of: fn(&Tally) -> u32, kinds: &[&str]| -> f64 {
-        kinds.iter().map(|kind| f64::from(of(&tallies[kind]))).sum()
+    let tallied = format!("{tallies:#?}\n{}", missed.join("\n"));
+    assert!(wrong.is_empty(), "{}\n{tallied}", wrong.join("\n"));
+    let sum = |figure: fn(&Tally) -> u32, kinds: &[&str]| -> f64 {
+        kinds.iter().map(|kind| f64::from(figure(&tallies[kind]))).sum()
     };
-    let share = |of: fn(&Tally) -> u32, all: fn(&Tally) -> u32, kinds: &[&str]| {
-        sum(of, kinds) / sum(all, kinds).max(1.0)
+    let share = |figure: fn(&Tally) -> u32, all: fn(&Tally) -> u32, kinds: &[&str]| {
+        sum(figure, kinds) / sum(all, kinds).max(1.0)
     };
-    let of_all = |t: &Tally| t.servers;
-    let max = share(|t| t.max_covered, of_all, &KINDS);
+    let all_servers = |t: &Tally| t.servers;
+    let max = share(|t| t.max_covered, all_servers, &KINDS);
     let knee = share(|t| t.knee_covered, |t| t.knee_stated, &KINDS);
-    let changed = share(|t| t.max_covered, of_all, &["change"]);
-    let named = share(|t| t.named, of_all, &["outage", "change", "drift", "cycle"]);
-    let falsely = share(|t| t.falsely, of_all, &["plain", "retrograde", "rejects", "limit"]);
-    let falls = share(|t| t.named, of_all, &["retrograde"]);
+    let changed = share(|t| t.max_covered, all_servers, &["change"]);
+    let named = share(|t| t.named, all_servers, &["outage", "change", "drift", "cycle"]);
+    let falsely = share(|t| t.falsely, all_servers, &["plain", "retrograde", "rejects", "limit"]);
+    let falls = share(|t| t.named, all_servers, &["retrograde"]);
     let flat: Vec<&str> = KINDS.into_iter().filter(|k| *k != "retrograde").collect();
-    let false_falls = share(|t| t.retrograde, of_all, &flat);
-    assert!(max >= 0.93, "maximum {max}: {told}");
-    assert!(knee >= 0.9, "knee {knee}: {told}");
+    let false_falls = share(|t| t.retrograde, all_servers, &flat);
+    assert!(max >= 0.93, "maximum {max}: {tallied}");
+    assert!(knee >= 0.9, "knee {knee}: {tallied}");
     // About 25 servers: of intervals that cover 93 %, nine in ten is within chance.
-    assert!(changed >= 0.85, "maximum of servers that change {changed}: {told}");
-    assert!(named >= 0.99, "named {named}: {told}");
-    assert!(falsely <= 0.01, "false names {falsely}: {told}");
-    assert!(falls >= 0.95, "retrograde {falls}: {told}");
-    assert!(false_falls <= 0.01, "false retrograde {false_falls}: {told}");
+    assert!(changed >= 0.85, "maximum of servers that change {changed}: {tallied}");
+    assert!(named >= 0.99, "named {named}: {tallied}");
+    assert!(falsely <= 0.01, "false names {falsely}: {tallied}");
+    assert!(falls >= 0.95, "retrograde {falls}: {tallied}");
+    assert!(false_falls <= 0.01, "false retrograde {false_falls}: {tallied}");
 }

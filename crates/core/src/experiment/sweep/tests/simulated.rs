@@ -1,7 +1,7 @@
 //! Whole sweeps of the simulated station, operation by operation, checked against theory.
 
 use super::super::{LevelPlan, Sweep, SweepAxis, SweepSpec};
-use super::fake::{automatic, rates, slice_of};
+use super::fake::{automatic, list, rates, slice_of};
 use super::{codes, levels, near};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
@@ -11,7 +11,7 @@ use knee_load::law::Law;
 use knee_load::measure::{BothEnds, HostTimes, Observed};
 use knee_load::spec::{Rate, TrialSpec};
 use knee_load::time::Nanos;
-use knee_sim::{World, simulate};
+use knee_sim::{ServiceOrder, Stall, World, simulate};
 use proptest::prelude::*;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -139,7 +139,7 @@ fn times_inside_the_server_host_stay_in_merged_rows() {
     };
     let row = |slices: &[TrialReport]| {
         let all: Vec<&TrialReport> = slices.iter().collect();
-        let merged = merged(&all).expect("slices");
+        let merged = merged(&all, None).expect("slices");
         merged.observed().and_then(|o| o.server_host.clone())
     };
     let times = row(&[slice(300, true), slice(500, true)]).expect("both are observed");
@@ -150,4 +150,109 @@ fn times_inside_the_server_host_stay_in_merged_rows() {
     assert_eq!(us(times.network_ns.p50), Some(100.0));
     assert_eq!(times.host_percent, Some(80.0));
     assert_eq!(row(&[slice(300, false), slice(500, false)]), None);
+}
+
+/// A sweep over a list waits longer than its 400 ms for 128 users, who wait for a second: what is
+/// starved then and served after the window is no throughput, and who is served first changes none.
+#[test]
+fn who_is_served_first_changes_no_throughput() {
+    use ServiceOrder::{Favourites, FirstCome, LastCome, Random};
+    let service = Nanos::from_micros(7_500);
+    for (law, share) in [(Law::Fixed(service), 0.003), (Law::Exp(service), 0.07)] {
+        for order in [FirstCome, LastCome, Random, Favourites] {
+            let world = World { order, ..World::station(1, law) };
+            let (_, conclusion) = sweep(&world, list(&[1, 16, 128]));
+            for row in &conclusion.levels {
+                let per_s = row.throughput_per_s;
+                assert!(near(per_s, 1.0 / 7.5e-3, share), "{order:?} {law:?}: {row:?}");
+            }
+        }
+    }
+}
+
+/// The nearest case: users who wait for an operation, and not for each other. Their completions come
+/// in bunches, of which a slice of 400 ms has none or all.
+#[test]
+fn operations_that_outlast_a_slice_are_measured_in_longer_ones() {
+    for service in [Nanos::from_millis(900), Nanos::from_millis(1_700)] {
+        for spec in [list(&[1, 8, 40]), automatic(1)] {
+            let (_, conclusion) = sweep(&World::station(16, Law::Fixed(service)), spec);
+            for row in conclusion.levels.iter().filter(|row| row.trials > 1) {
+                let users = crate::words::value(row.level).min(16.0);
+                let per_s = users / service.as_secs_f64();
+                assert!(near(row.throughput_per_s, per_s, 0.02), "{service} {row:?}");
+            }
+        }
+    }
+}
+
+/// A run of 10 s, also where users are starved or cut off, or have a cold start.
+#[test]
+fn runs_count_what_completed() {
+    use ServiceOrder::{Favourites, FirstCome, LastCome, Random};
+    let service = Nanos::from_micros(7_500);
+    for order in [FirstCome, LastCome, Random, Favourites] {
+        for (vusers, warmup_ms, interrupted) in
+            [(128, 0, None), (128, 1_000, None), (4, 0, Some(3))]
+        {
+            let spec =
+                automatic(1).slice(vusers, 0, Nanos::from_millis(warmup_ms), Nanos::from_secs(10));
+            let world = World {
+                order,
+                interrupted_at: interrupted.map(Nanos::from_secs),
+                ..World::station(1, Law::Fixed(service))
+            };
+            let spec = TrialSpec { timeout: Nanos::from_secs(60), ..spec };
+            let report = crate::trial::assess::assess(&simulate(&spec, &world).trial);
+            let per_s = report.responses_per_s();
+            assert!(near(per_s, 1.0 / 7.5e-3, 0.003), "{order:?} {vusers} {warmup_ms}: {per_s}");
+            let law = report.as_http().littles_law.as_ref();
+            assert!(law.is_none_or(|law| law.ok), "{order:?} {vusers} {warmup_ms}: {law:?}");
+        }
+    }
+}
+
+/// Pauses of 200 ms every 3 s: slices of a level meet more of them or fewer by chance, and its
+/// percentiles hold those that users would meet in the long run. 16 users wait for a pause in more
+/// than one in a hundred operations; for 2 it is far less.
+#[test]
+fn percentiles_have_the_share_of_pauses_that_the_whole_time_has() {
+    let world = |from: Nanos| World {
+        server_stalls: Stall::every(
+            Nanos::from_secs(3),
+            Nanos::from_millis(200),
+            Nanos::from_secs(400),
+        )
+        .into_iter()
+        .take(200)
+        .filter_map(|s| Some(Stall { at: Nanos(s.at.0.checked_sub(from.0)?), ..s }))
+        .collect(),
+        ..World::station(2, Law::Exp(Nanos::from_millis(5)))
+    };
+    let levels = [2, 16, 64];
+    let p99_ms =
+        |report: &TrialReport| report.response_time_ns.p99.map_or(0.0, |ns| ns as f64 / 1e6);
+    let truth = levels.map(|vusers| {
+        let spec = automatic(1).slice(vusers, 0, Nanos::from_secs(1), Nanos::from_secs(300));
+        p99_ms(&crate::trial::assess::assess(&simulate(&spec, &world(Nanos::ZERO)).trial))
+    });
+    let mut off = Vec::new();
+    for seed in 0..6 {
+        let mut spec = SweepSpec { axis: list(&levels).axis, ..automatic(seed) };
+        spec.base.duration = Nanos::from_secs(8);
+        let mut now_s = 0.0;
+        let run = |spec: &TrialSpec| {
+            let trial = simulate(spec, &world(Nanos::from_secs_f64(now_s))).trial;
+            Ok::<_, Infallible>(ControlFlow::Continue(slice_of(&trial, &mut now_s)))
+        };
+        let Ok(conducted) = conduct(&mut Sweep::new(spec), run);
+        for (row, truth) in conducted.conclusion.levels.iter().zip(truth) {
+            let p99_ms = row.p99_ns.map_or(0.0, |ns| ns as f64 / 1e6);
+            if !near(p99_ms, truth, 0.1) {
+                off.push(format!("{seed} {:?}: {p99_ms} for {truth}", row.level));
+            }
+        }
+    }
+    // A level may have met no pause at all.
+    assert!(off.len() <= 3, "{off:#?}");
 }

@@ -69,7 +69,7 @@ fn the_classic_mistake_is_caught() {
 fn without_a_bend_only_one_asymptote_is_told() {
     let rising = "vusers,throughput_per_s\n1,1000\n2,2000\n4,3990\n8,7950\n16,15800\n32,31000";
     let below_the_first = "vusers,throughput_per_s\n5,500\n10,600\n20,600\n40,601";
-    for (csv, told) in [
+    for (csv, stated) in [
         (TABLE_ONE, Some(("max_throughput_per_s", 88_400.0))),
         (rising, Some(("response_time_1_ns", 1e6))),
         (below_the_first, None),
@@ -78,12 +78,12 @@ fn without_a_bend_only_one_asymptote_is_told() {
         assert_eq!(conclusion.models.len(), 3, "{csv}");
         for model in conclusion.models {
             let mut parameters = model.parameters.iter();
-            let told = told.filter(|_| model.name == "asymptotic_bounds");
-            match (parameters.next(), told) {
-                (Some((name, value)), Some((told, about))) => {
-                    assert!(name == told && near(*value, about, 0.01), "{name} {value}");
+            let stated = stated.filter(|_| model.name == "asymptotic_bounds");
+            match (parameters.next(), stated) {
+                (Some((name, value)), Some((stated, about))) => {
+                    assert!(name == stated && near(*value, about, 0.01), "{name} {value}");
                 }
-                (none, told) => assert_eq!(none.is_some(), told.is_some(), "{model:?}"),
+                (none, stated) => assert_eq!(none.is_some(), stated.is_some(), "{model:?}"),
             }
             assert_eq!(parameters.next(), None, "{}", model.name);
         }
@@ -246,40 +246,40 @@ fn rounds(factor: impl Fn(usize, f64) -> f64) -> String {
 
 #[test]
 fn rounds_of_a_table_show_what_changed_with_time() {
-    let of = |factor: &dyn Fn(usize, f64) -> f64| {
+    let concluded = |factor: &dyn Fn(usize, f64) -> f64| {
         let (findings, c) = conclude_table(&parse_csv(rounds(factor).as_bytes()).expect("rows"));
         let names: Vec<String> = codes(&findings).iter().map(|c| (*c).to_owned()).collect();
         (names, c)
     };
     let has = |names: &[String], code: &str| names.iter().any(|name| name == code);
-    let (names, c) = of(&|_, _| 1.0);
+    let (names, c) = concluded(&|_, _| 1.0);
     let in_time = ["regime_change", "drifts_over_time", "outage", "time_not_separated"];
     assert!(!in_time.iter().any(|code| has(&names, code)), "{names:?}");
     let [lo, hi] = c.max_throughput_ci95_per_s.expect("of eight rounds");
     assert!(lo <= 402.0 && hi >= 400.0 && hi / lo < 1.02, "{lo} to {hi}");
 
-    let (names, c) = of(&|round, _| if round >= 5 { 0.5 } else { 1.0 });
+    let (names, c) = concluded(&|round, _| if round >= 5 { 0.5 } else { 1.0 });
     let change = c.regime_change.expect("a change");
     assert!(has(&names, "regime_change") && change.round == 5, "{change:?}");
     assert!(near(change.before_per_s, 401.0, 0.02) && near(change.after_per_s, 200.0, 0.02));
     assert!(c.answer.contains("changed for good in round 5"), "{}", c.answer);
     assert_eq!(c.slices.iter().filter(|s| s.marks.contains(&"other_regime".into())).count(), 16);
 
-    let (names, c) = of(&|round, _| 1.0 - 0.02 * round as f64);
+    let (names, c) = concluded(&|round, _| 1.0 - 0.02 * round as f64);
     assert!(has(&names, "drifts_over_time") && !has(&names, "regime_change"), "{names:?}");
     assert!(near(c.drift_percent.expect("a drift"), -14.0, 0.2), "{:?}", c.drift_percent);
 
-    let (names, c) = of(&|round, users| if round == 3 && users == 16.0 { 0.0 } else { 1.0 });
+    let (names, c) = concluded(&|round, users| if round == 3 && users == 16.0 { 0.0 } else { 1.0 });
     assert!(has(&names, "outage"), "{names:?}");
     assert_eq!((c.outages.len(), c.outages[0].round, c.outages[0].begin_ns), (1, 3, None));
     assert!(near(c.max_throughput_per_s, 401.0, 0.01), "an outage is no capacity");
 
-    let (names, c) = of(&|_, users| if users == 16.0 { 0.8 } else { 1.0 });
+    let (names, c) = concluded(&|_, users| if users == 16.0 { 0.8 } else { 1.0 });
     assert!(has(&names, "retrograde"), "{names:?}");
     assert!(c.answer.contains("falls by 20 % at 16 users and more"), "{}", c.answer);
 
     let wave = |round: usize| 1.0 + 0.1 * (std::f64::consts::TAU * round as f64 / 4.0).sin();
-    let (names, _) = of(&|round, _| wave(round));
+    let (names, _) = concluded(&|round, _| wave(round));
     let is_named = ["regime_change", "outage", "retrograde"].iter().any(|code| has(&names, code));
     assert!(!is_named, "{names:?}");
 }

@@ -152,8 +152,8 @@ fn an_invalid_level_does_not_end_the_climb() {
 #[test]
 fn operations_longer_than_a_measurement_have_not_failed() {
     let slow = LevelPoint { operations: 10, mean_ns: Some(3e9), ..LevelPoint::default() };
-    let told = answer::nothing(std::slice::from_ref(&slow));
-    assert!(told.contains("takes 3 s; measure longer: --duration 30s"), "{told}");
+    let words = answer::nothing(std::slice::from_ref(&slow));
+    assert!(words.contains("takes 3 s; measure longer: --duration 30s"), "{words}");
     let failing = LevelPoint { error_share: 1.0, ..slow };
     assert!(answer::nothing(&[failing]).contains("all operations failed"));
 }
@@ -163,10 +163,10 @@ fn a_list_runs_just_its_levels() {
     let levels_asked = [1, 10, 50, 100, 200, 300, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12];
     let mut fake = Fake::station(48, 0.01, 0.0);
     let (conducted, conclusion) = sweep(&mut fake, list(&levels_asked));
-    let mut asked: Vec<f64> = levels_asked.iter().map(|&n| f64::from(n)).collect();
-    asked.sort_by(f64::total_cmp);
-    assert_eq!(levels(&conducted), asked);
-    assert_eq!(conclusion.slices.len(), 10 * asked.len(), "4 s in slices of 400 ms");
+    let mut sorted: Vec<f64> = levels_asked.iter().map(|&n| f64::from(n)).collect();
+    sorted.sort_by(f64::total_cmp);
+    assert_eq!(levels(&conducted), sorted);
+    assert_eq!(conclusion.slices.len(), 10 * sorted.len(), "4 s in slices of 400 ms");
     assert!(near(conclusion.knee_vusers.expect("a knee"), 48.0, 0.03));
     let seeds: std::collections::BTreeSet<String> =
         conducted.trials.iter().map(|t| t.label.clone()).collect();

@@ -9,7 +9,7 @@ pub(crate) mod tests;
 
 use crate::trial::assess::{generator_report, times_report};
 use crate::trial::detail::{DatagramReport, DispersionAt, LedgerReport, UdpDetail};
-use crate::trial::offered::{asked_of, gap_evidence_of, quantiles};
+use crate::trial::offered::{gap_evidence_within, quantiles, schedule_demand};
 use crate::trial::report::{OfferedReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use crate::words::percent;
@@ -38,7 +38,8 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
     let datagrams = datagrams(trial, &ledger, length);
     let throughput_per_s = datagrams.received_per_s;
     let intervals = intervals(trial, length);
-    let series = whole_intervals(trial, &intervals);
+    let is_whole = |i: &&Interval| i.end_ns - i.start_ns == trial.spec.interval.0;
+    let series: Vec<f64> = intervals.iter().filter(is_whole).map(|i| i.completed as f64).collect();
     let stationary = is_stationary(&series, THROUGHPUT_SHARE);
     let interval_s = trial.spec.interval.as_secs_f64();
     let round_trip = times_report(&trial.sent.round_trip, None);
@@ -88,7 +89,8 @@ fn length(trial: &UdpTrial) -> Nanos {
 }
 
 /// The wait that belongs to the last datagrams: a number of them has fewer waits in between than a
-/// rate counts. Clients that wait after each datagram all begin with one; a schedule is one for all.
+/// rate counts. Clients that wait after each datagram all begin with one; a schedule is one for
+/// all.
 fn last_wait(trial: &UdpTrial) -> Nanos {
     let sent = &trial.sent;
     let attempted = sent.intended.saturating_sub(sent.not_attempted);
@@ -190,18 +192,18 @@ fn intervals(trial: &UdpTrial, length: Nanos) -> Vec<Interval> {
     let count = (asked.0.div_ceil(step) as usize).max(1);
     let sent = &trial.sent;
     let received = trial.received.as_ref().map(|r| &r.by_interval);
-    let told = [Some(&sent.by_interval), received, Some(&sent.refused_by_interval)];
+    let series = [Some(&sent.by_interval), received, Some(&sent.refused_by_interval)];
     // What has no number is 0, so that endless empty intervals need not be kept.
-    let known = told.iter().flatten().map(|n| n.len()).max().unwrap_or(0);
-    let of = |counts: &Vec<u64>, index: usize| -> u64 {
+    let known = series.iter().flatten().map(|n| n.len()).max().unwrap_or(0);
+    let count_in = |counts: &Vec<u64>, index: usize| -> u64 {
         let last = if index + 1 == count { counts.len() } else { index + 1 };
         counts.get(index..last).map_or(0, |n| n.iter().sum())
     };
     (0..count.min(known.max(INTERVALS_MAX)))
         .map(|index| {
-            let sent = of(&trial.sent.by_interval, index);
-            let attempted = sent + of(&trial.sent.refused_by_interval, index);
-            let received = told[1].map(|counts| of(counts, index));
+            let sent = count_in(&trial.sent.by_interval, index);
+            let attempted = sent + count_in(&trial.sent.refused_by_interval, index);
+            let received = received.map(|counts| count_in(counts, index));
             let dropped = received.map(|n| attempted.saturating_sub(n));
             let start_ns = index as u64 * step;
             Interval {
@@ -221,12 +223,6 @@ fn intervals(trial: &UdpTrial, length: Nanos) -> Vec<Interval> {
 
 /// No more intervals in which nothing is known to have happened are listed.
 const INTERVALS_MAX: usize = 100_000;
-
-/// Datagrams received of each whole interval.
-fn whole_intervals(trial: &UdpTrial, intervals: &[Interval]) -> Vec<f64> {
-    let whole = |i: &&Interval| i.end_ns - i.start_ns == trial.spec.interval.0;
-    intervals.iter().filter(whole).map(|i| i.completed as f64).collect()
-}
 
 const MS: Nanos = Nanos::from_millis(1);
 /// The scales of the plot: three to the decade from here on, as long as there are ten bins.
@@ -258,9 +254,9 @@ fn per_ms(times: &[Nanos], known: Window) -> Vec<u64> {
     }
     let mut by_count: Vec<u64> = vec![0];
     let mut busy = 0;
-    let of = |t: &Nanos| (*t - known.start).0 / MS.0;
-    for bin in times.chunk_by(|a, b| of(a) == of(b)) {
-        if of(&bin[0]) >= whole {
+    let bin_index = |t: &Nanos| (*t - known.start).0 / MS.0;
+    for bin in times.chunk_by(|a, b| bin_index(a) == bin_index(b)) {
+        if bin_index(&bin[0]) >= whole {
             break;
         }
         let count = (bin.len() as u64).min(PER_MS_MAX) as usize;
@@ -303,7 +299,7 @@ fn theory_loss_percent(trial: &UdpTrial, sent_per_s: f64) -> Option<f64> {
     if starts.is_empty() {
         return None;
     }
-    let percent = |lost: u64, of: usize| 100.0 * lost as f64 / of as f64;
+    let percent = |lost: u64, sent: usize| 100.0 * lost as f64 / sent as f64;
     if starts.len() as u64 == trial.sent.sent {
         return Some(percent(buffer.lost(starts.iter().copied(), work), starts.len()));
     }
@@ -326,7 +322,7 @@ fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
     let per_s = |n: f64| if length_s > 0.0 { n / length_s } else { 0.0 };
     let schedule = schedule(trial);
     let poisson = schedule.filter(|(_, arrival)| **arrival == ArrivalLaw::Poisson);
-    let asked = schedule.map(|load| asked_of(load, whole(length)));
+    let asked = schedule.map(|load| schedule_demand(load, whole(length)));
     OfferedReport {
         asked_per_s: asked.map(|a| per_s(a.operations)),
         achieved_per_s: per_s(sent.sent as f64),
@@ -363,8 +359,8 @@ fn broken_promises(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
     if sent.round_trip.is_empty() {
         (pacing_error_ns.p50, pacing_error_ns.p99) = (0, 0);
     }
-    let of_schedule = broken_clauses(&ValidityEvidence {
-        asked: is_whole.then(|| asked_of(load, whole(length))),
+    let broken = broken_clauses(&ValidityEvidence {
+        asked: is_whole.then(|| schedule_demand(load, whole(length))),
         window: length,
         open_loop: true,
         attempted: sent.intended,
@@ -372,11 +368,11 @@ fn broken_promises(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
         pacing_error_ns,
         stall_ns_max: sent.stall_ns_max,
         // Only what the kernel took has a time of sending: what it refused leaves gaps.
-        gaps: gap_evidence_of(load, &sent.starts, known(trial, length))
+        gaps: gap_evidence_within(load, &sent.starts, known(trial, length))
             .filter(|_| sent.send_errors.values().all(|&n| n == 0)),
         ..ValidityEvidence::default()
     });
-    of_schedule.into_iter().chain(shared).collect()
+    broken.into_iter().chain(shared).collect()
 }
 
 /// Others may have this share of the processors that the clients are bound to, in percent.
@@ -407,8 +403,8 @@ fn others_percent(trial: &UdpTrial) -> Option<f64> {
     let generator = &trial.generator;
     let clients_s = generator.cpu_user_s + generator.cpu_system_s;
     let service = &trial.service;
-    let is_there = service.same_host && service.cpus.iter().any(|cpu| cpus.contains(cpu));
-    let received = trial.received.as_ref().filter(|_| is_there);
+    let shares_processors = service.same_host && service.cpus.iter().any(|cpu| cpus.contains(cpu));
+    let received = trial.received.as_ref().filter(|_| shares_processors);
     let service_s = received.map_or(0.0, |r| r.cpu.as_secs_f64());
     (all_s > 0.0).then(|| 100.0 * (busy_s - clients_s - service_s).max(0.0) / all_s)
 }

@@ -167,10 +167,10 @@ fn exact_counters_go_before_those_of_the_host() {
     ));
     assert_eq!(lost(&l), [("receive_buffer", 4), ("send_buffer", 6)]);
     assert_eq!(l.unexplained, 0);
-    let told: Vec<(u64, u64, bool)> =
+    let evidence: Vec<(u64, u64, bool)> =
         l.evidence.iter().map(|e| (e.counted, e.attributed, e.host_wide)).collect();
     let expected = [(4, 4, false), (50, 6, true), (50, 0, true)];
-    assert_eq!(told, expected, "in the order of the path");
+    assert_eq!(evidence, expected, "in the order of the path");
 }
 
 /// Its counters and the errors of senders know better whose those drops were.
@@ -186,22 +186,22 @@ fn of_what_a_whole_kernel_dropped_only_the_rest_is_new() {
         trial.sent.intended += trial.sent.send_errors.values().sum::<u64>();
         let l = ledger(&trial);
         assert_eq!((l.unexplained, sum(&l)), (0, i128::from(l.intended)));
-        let told = l.evidence.iter().map(|e| (e.attributed, e.inferred));
+        let evidence = l.evidence.iter().map(|e| (e.attributed, e.inferred));
         (
             lost(&l)
                 .into_iter()
                 .map(|(place, n)| format!("{place} {n}"))
                 .collect::<Vec<_>>()
                 .join(", "),
-            told.collect::<Vec<_>>(),
+            evidence.collect::<Vec<_>>(),
         )
     };
     let rule = || counter(Firewall, 30, true);
-    let (places, told) = with(60, vec![all(Firewall, 40), rule()], &[]);
+    let (places, evidence) = with(60, vec![all(Firewall, 40), rule()], &[]);
     assert_eq!(places, "firewall 40");
-    assert_eq!(told, [(30, false), (10, false)], "the rule goes first");
+    assert_eq!(evidence, [(30, false), (10, false)], "the rule goes first");
     let (places, _) = with(60, vec![all(Firewall, 30), rule()], &[]);
-    assert_eq!(places, "firewall 30, path 10", "it tells of those alone");
+    assert_eq!(places, "firewall 30, path 10", "it counts those alone");
     let (places, _) = with(60, vec![all(IpLayer, 40), rule()], &[]);
     assert_eq!(places, "firewall 30, ip_layer 10", "another place");
     let (places, _) = with(88, vec![all(Firewall, 25), all(Qdisc, 7)], &[("EPERM", 20)]);
@@ -228,7 +228,7 @@ fn what_the_socket_dropped_is_told_apart_by_the_host() {
     use DropPlace::{Checksum, ReceiveBuffer, UdpMemory};
     let with = |drops: Vec<DropCounter>| {
         let mut trial = lossy(90, drops);
-        trial.received.as_mut().expect("it told").socket_drops = 10;
+        trial.received.as_mut().expect("a report of the service").socket_drops = 10;
         let l = ledger(&trial);
         assert_eq!(l.unexplained, 0);
         lost(&l).into_iter().map(|(place, n)| format!("{place} {n}")).collect::<Vec<_>>().join(", ")
@@ -247,12 +247,12 @@ fn what_the_socket_dropped_is_told_apart_by_the_host() {
     assert_eq!(
         with(vec![counter(ReceiveBuffer, 10, false)]),
         "receive_buffer 10",
-        "told twice, counted once"
+        "reported twice, counted once"
     );
     assert_eq!(
         with(vec![counter(Checksum, 4, false), counter(UdpMemory, 5, false)]),
         "checksum 4, receive_buffer 1, udp_memory 5",
-        "the service told them apart, but for one"
+        "the service separated them, but for one"
     );
 }
 
@@ -267,7 +267,7 @@ fn what_no_counter_tells_of() {
     (trial.service.same_host, trial.service.same_namespace) = (false, false);
     assert_eq!(rest(&trial), (None, 10), "the other's counters are unknown");
     trial.service.kernel = "6.1".into();
-    assert_eq!(rest(&trial).1, 0, "a kernel that is told tells its counters");
+    assert_eq!(rest(&trial).1, 0, "a kernel that is known has its counters");
     trial.service.kernel.clear();
     trial.drops = vec![counter(DropPlace::Backlog, 0, true)];
     assert_eq!(rest(&trial), (Some(("path".into(), 10)), 0));
@@ -282,7 +282,7 @@ fn what_no_counter_tells_of() {
 #[test]
 fn discards_of_other_runs_are_not_of_this_ledger() {
     let mut trial = lossy(90, vec![]);
-    let discarded = &mut trial.received.as_mut().expect("it told").discarded;
+    let discarded = &mut trial.received.as_mut().expect("a report of the service").discarded;
     discarded.insert("not_of_this_run".into(), 500);
     discarded.insert("malformed".into(), 4);
     let l = ledger(&trial);
@@ -418,7 +418,7 @@ fn a_cost_of_sending_promises_processors_of_ones_own() {
 fn a_service_that_lags_behind_waits_no_more_than_all_the_time() {
     let mut trial = lossy(100, vec![]);
     let waits = |trial: &mut UdpTrial, over_ms| {
-        let received = trial.received.as_mut().expect("it told");
+        let received = trial.received.as_mut().expect("a report of the service");
         received.kept_waiting = Nanos::from_millis(1_080);
         received.over = Nanos::from_millis(over_ms);
         let report = assess(trial);
@@ -548,7 +548,7 @@ proptest! {
         trial.sent.not_attempted = not_attempted;
         trial.sent.send_errors = [("ENOBUFS".to_owned(), errors)].into();
         trial.service.same_host = same_host;
-        let got = trial.received.as_mut().expect("it told");
+        let got = trial.received.as_mut().expect("a report of the service");
         got.socket_drops = socket_drops;
         got.discarded.insert("malformed".to_owned(), malformed);
         if vanished {

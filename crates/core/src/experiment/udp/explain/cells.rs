@@ -83,10 +83,10 @@ impl CellChange {
             CellChange::Work if has_work(base) => "work per datagram: as it is → none".to_owned(),
             CellChange::Work => format!("work per datagram: as it is → {WORK}"),
             CellChange::SameCore => {
-                format!("processors: {} → clients and service on one", placed(base))
+                format!("processors: {} → clients and service on one", processors_in_words(base))
             }
             CellChange::OtherCore => {
-                format!("processors: {} → one for the service alone", placed(base))
+                format!("processors: {} → one for the service alone", processors_in_words(base))
             }
             CellChange::Constant => "senders: all → one, evenly at the same rate".to_owned(),
             CellChange::Poisson => "senders: all → one, Poisson at the same rate".to_owned(),
@@ -168,29 +168,29 @@ pub(super) fn block(
     cells
 }
 
-/// The trial of `base` with this change. `tried` is a trial of `base` as it is, of the same block.
-/// `None` where that sent nothing, so that there is neither a rate nor a time to go by.
+/// The trial of `base` with this change. `unchanged` is a trial of `base` as it is, of the same
+/// block. `None` if that sent nothing: then neither its rate nor its times are known.
 pub(super) fn changed(
     change: CellChange,
     base: &UdpTrialSpec,
     other: &UdpTrialSpec,
     cpus: &[u32],
-    tried: &AssessedUdpTrial,
+    unchanged: &AssessedUdpTrial,
 ) -> Option<UdpTrialSpec> {
     let mut spec = outline(change, base, other, cpus);
     if change.is_derived() {
-        tried.starts.last()?;
+        unchanged.starts.last()?;
     }
     let arrival = match change {
         CellChange::Constant => ArrivalLaw::Constant,
         CellChange::Poisson => ArrivalLaw::Poisson,
         CellChange::Replay | CellChange::ReplayApart => {
-            spec.duration = spec.duration.min(tried.starts_until);
-            ArrivalLaw::Trace(tried.starts.clone())
+            spec.duration = spec.duration.min(unchanged.starts_until);
+            ArrivalLaw::Trace(unchanged.starts.clone())
         }
         _ => return Some(spec),
     };
-    let rate = Rate::from_f64(tried.report.datagrams()?.attempted_per_s())?;
+    let rate = Rate::from_f64(unchanged.report.datagrams()?.attempted_per_s())?;
     spec.wait = ClientWait::Schedule { rate, arrival };
     Some(spec)
 }
@@ -223,25 +223,27 @@ pub(super) fn outline(
             spec.client_cpus = service_cpu.into_iter().collect();
             spec.setup.cpu = service_cpu;
         }
-        CellChange::OtherCore => apart(&mut spec, cpus),
+        CellChange::OtherCore => give_service_a_processor(&mut spec, cpus),
         CellChange::RealTime => spec.setup.realtime = true,
-        CellChange::Constant | CellChange::Poisson | CellChange::Replay => alone(&mut spec),
+        CellChange::Constant | CellChange::Poisson | CellChange::Replay => {
+            use_single_sender(&mut spec)
+        }
         CellChange::ReplayApart => {
-            alone(&mut spec);
-            apart(&mut spec, cpus);
+            use_single_sender(&mut spec);
+            give_service_a_processor(&mut spec, cpus);
         }
     }
     spec
 }
 
 /// The service alone on the first processor.
-fn apart(spec: &mut UdpTrialSpec, cpus: &[u32]) {
+fn give_service_a_processor(spec: &mut UdpTrialSpec, cpus: &[u32]) {
     spec.client_cpus = cpus.iter().skip(1).copied().collect();
     spec.setup.cpu = cpus.first().copied();
 }
 
 /// One spinning sender in the place of all clients.
-fn alone(spec: &mut UdpTrialSpec) {
+fn use_single_sender(spec: &mut UdpTrialSpec) {
     spec.clients = 1;
     spec.level = Level::Clients(1);
     spec.carried_as = ClientsAs::Multiplexed;
@@ -252,7 +254,7 @@ fn alone(spec: &mut UdpTrialSpec) {
 }
 
 /// Where clients and service run.
-fn placed(spec: &UdpTrialSpec) -> &'static str {
+fn processors_in_words(spec: &UdpTrialSpec) -> &'static str {
     match (spec.client_cpus.as_slice(), spec.setup.cpu) {
         ([], None) => "any",
         _ => "as they are",
@@ -306,26 +308,27 @@ impl ExplainSpec {
     ///
     /// # Errors
     /// Even the least does not fit; in words.
-    pub fn fit(mut self, asked: ExplainRequest) -> Result<ExplainSpec, String> {
-        let most = asked.duration.unwrap_or(CELL);
-        let short = match (asked.duration, asked.repeats) {
+    pub fn fit(mut self, request: ExplainRequest) -> Result<ExplainSpec, String> {
+        let most = request.duration.unwrap_or(CELL);
+        let short = match (request.duration, request.repeats) {
             (Some(duration), _) => duration,
             (None, Some(_)) => CELL_MIN,
             (None, None) => CELL_SHORT,
         };
-        let repeats_max = asked.repeats.unwrap_or(REPEATS).clamp(REPEATS_MIN, REPEATS_MAX);
+        let repeats_max = request.repeats.unwrap_or(REPEATS).clamp(REPEATS_MIN, REPEATS_MAX);
         let whole = (REPEATS_MIN..=repeats_max).rev().map(|n| (0, n, short));
         let least = (0..=super::DISPENSABLE.len()).map(|n| (n, REPEATS_MIN, CELL_MIN));
         for (left_out, repeats, least) in whole.chain(least) {
             (self.left_out, self.repeats) = (left_out, repeats);
-            let cell = self.longest_cell();
+            let (trials, around) = self.trials_and_around();
+            let cell = Nanos((EXPLAIN_LIMIT - around).0 / trials / STEP.0 * STEP.0);
             if cell >= least.min(most) {
                 let duration = cell.min(most);
                 for spec in [&mut self.first, &mut self.second] {
                     spec.duration = duration;
                     spec.interval = spec.interval.min(duration);
                 }
-                self.cut = self.cut(asked);
+                self.cut = self.cut(request);
                 return Ok(self);
             }
         }
@@ -345,35 +348,29 @@ impl ExplainSpec {
         Nanos(trials * self.first.duration.0 + around.0)
     }
 
-    fn longest_cell(&self) -> Nanos {
-        let (trials, around) = self.trials_and_around();
-        let left = EXPLAIN_LIMIT - around;
-        Nanos(left.0 / trials / STEP.0 * STEP.0)
-    }
-
     /// The number of trials, and the time that they take beside their sending. Either kind of
     /// clients may become the subject: these are the larger figures of the two.
     fn trials_and_around(&self) -> (u64, Nanos) {
         let both = [&self.first, &self.second];
         let blocks = u64::from(self.repeats.max(REPEATS_MIN));
-        let with = |[subject, other]: [&UdpTrialSpec; 2]| {
+        let of_subject = |subject: &UdpTrialSpec, other: &UdpTrialSpec| {
             let changes = changes(subject, other, self);
-            let of_changes = changes.iter();
-            let of_changes = of_changes.map(|&c| outline(c, subject, other, &self.cpus).around().0);
-            let of_both: u64 = both.iter().map(|spec| spec.around().0).sum();
-            let each = of_both + of_changes.sum::<u64>();
+            let around_changes =
+                changes.iter().map(|&c| outline(c, subject, other, &self.cpus).around().0);
+            let around_both: u64 = both.iter().map(|spec| spec.around().0).sum();
+            let around_block = around_both + around_changes.sum::<u64>();
             let trials = PILOT as u64 + blocks * (2 + changes.len() as u64);
-            (trials, Nanos(of_both + blocks * each))
+            (trials, Nanos(around_both + blocks * around_block))
         };
         let [first, second] = both;
-        let (a, b) = (with([first, second]), with([second, first]));
+        let (a, b) = (of_subject(first, second), of_subject(second, first));
         (a.0.max(b.0), a.1.max(b.1))
     }
 
     /// The part of the request that was cut, in words.
-    fn cut(&self, asked: ExplainRequest) -> Option<String> {
-        let duration = asked.duration.filter(|&d| d > self.first.duration);
-        let repeats = asked.repeats.filter(|&n| n > self.repeats);
+    fn cut(&self, request: ExplainRequest) -> Option<String> {
+        let duration = request.duration.filter(|&d| d > self.first.duration);
+        let repeats = request.repeats.filter(|&n| n > self.repeats);
         let cut = [
             repeats.map(|n| format!("{} repeats instead of {n}", self.repeats)),
             duration.map(|d| format!("trials of {} instead of {d}", self.first.duration)),

@@ -111,7 +111,7 @@ impl Judgement {
     }
 }
 
-/// All that the rules go by.
+/// The evidence that the rules judge.
 #[derive(Clone, Debug)]
 pub(super) struct ExplainEvidence<'a> {
     /// The clients that the explanation is about.

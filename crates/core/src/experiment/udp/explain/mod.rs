@@ -152,9 +152,9 @@ impl UdpExplain {
 
     /// The clients that the explanation is about, and the others.
     fn subject(&self, past: &[AssessedUdpTrial]) -> [DesignCell; 2] {
-        let loss = |of: DesignCell| {
-            let tried = self.pilot().iter().position(|cell| *cell == of);
-            let datagrams = tried.and_then(|i| past.get(i)).and_then(|t| t.report.datagrams());
+        let loss = |clients: DesignCell| {
+            let index = self.pilot().iter().position(|cell| *cell == clients);
+            let datagrams = index.and_then(|i| past.get(i)).and_then(|t| t.report.datagrams());
             datagrams.map_or(0.0, |d| d.loss_percent)
         };
         let (first, second) = (loss(DesignCell::First), loss(DesignCell::Second));
@@ -189,9 +189,9 @@ impl UdpExplain {
         past: &'a [AssessedUdpTrial],
     ) -> Vec<Vec<(DesignCell, &'a AssessedUdpTrial)>> {
         let size = 2 + self.changes(past).len();
-        let made: Vec<(DesignCell, &AssessedUdpTrial)> =
+        let trials: Vec<(DesignCell, &AssessedUdpTrial)> =
             self.plan(past).into_iter().zip(past).collect();
-        made.get(PILOT..).unwrap_or_default().chunks(size).map(<[_]>::to_vec).collect()
+        trials.get(PILOT..).unwrap_or_default().chunks(size).map(<[_]>::to_vec).collect()
     }
 
     /// What `cell` did against `against`, over the blocks that have both. A single sender that did
@@ -202,36 +202,40 @@ impl UdpExplain {
         cell: DesignCell,
         against: DesignCell,
     ) -> Option<Effect> {
-        let of = |block: &[(DesignCell, &'_ AssessedUdpTrial)], cell| {
+        let position = |block: &[(DesignCell, &'_ AssessedUdpTrial)], cell| {
             block.iter().position(|(c, _)| *c == cell)
         };
         let blocks = self.blocks(past);
         let pairs: Vec<TrialPair> = blocks
             .iter()
-            .filter_map(|b| Some((&b[of(b, cell)?].1.report, &b[of(b, against)?].1.report)))
-            .filter(|pair| [cell, against].iter().zip([pair.0, pair.1]).all(is_as_meant))
+            .filter_map(|b| {
+                Some((&b[position(b, cell)?].1.report, &b[position(b, against)?].1.report))
+            })
+            .filter(|pair| [cell, against].iter().zip([pair.0, pair.1]).all(keeps_schedule))
             .collect();
         Effect::of(&pairs)
     }
 
     /// All trials of a kind of clients as they are, the pilot's included.
-    fn trials_of<'a>(
+    fn unchanged_trials<'a>(
         &self,
         cell: DesignCell,
         past: &'a [AssessedUdpTrial],
     ) -> Vec<&'a TrialReport> {
-        let made = self.plan(past).into_iter().zip(past);
-        made.filter(|(c, _)| *c == cell).map(|(_, tried)| &tried.report).collect()
+        let trials = self.plan(past).into_iter().zip(past);
+        trials.filter(|(c, _)| *c == cell).map(|(_, trial)| &trial.report).collect()
     }
 
     fn effect_rows(&self, past: &[AssessedUdpTrial], evidence: &ExplainEvidence) -> Vec<EffectRow> {
         let [subject, other] = self.subject(past);
         let (base, others) = (evidence.spec, evidence.other_spec);
-        let all = format!("everything: {} → {}", base.label, others.label);
-        let whole = self.effect(past, other, subject);
-        let whole = whole.map(|effect| effect.row(all, base.label.clone()));
-        let single = evidence.effects.iter();
-        let single = single
+        let everything = format!("everything: {} → {}", base.label, others.label);
+        let whole = self
+            .effect(past, other, subject)
+            .map(|effect| effect.row(everything, base.label.clone()));
+        let single = evidence
+            .effects
+            .iter()
             .map(|(change, effect)| effect.row(change.words(base, others), base.label.clone()));
         whole.into_iter().chain(single).collect()
     }
@@ -239,14 +243,15 @@ impl UdpExplain {
     fn evidence<'a>(&'a self, past: &'a [AssessedUdpTrial]) -> ExplainEvidence<'a> {
         let [subject, other] = self.subject(past);
         let changed = DesignCell::Changed;
-        let effects = self.changes(past).into_iter();
-        let effects = effects
+        let effects = self
+            .changes(past)
+            .into_iter()
             .filter_map(|change| Some((change, self.effect(past, changed(change), subject)?)));
         ExplainEvidence {
             spec: self.base(subject),
-            trials: self.trials_of(subject, past),
+            trials: self.unchanged_trials(subject, past),
             other_spec: self.base(other),
-            other_trials: self.trials_of(other, past),
+            other_trials: self.unchanged_trials(other, past),
             effects: effects.collect(),
             poisson_over_constant: self.effect(
                 past,
@@ -258,8 +263,8 @@ impl UdpExplain {
     }
 }
 
-/// Whether a trial is what its cell was to be: a single sender keeps its schedule.
-fn is_as_meant((cell, report): (&DesignCell, &TrialReport)) -> bool {
+/// Whether a single sender kept its schedule; true for trials of other cells.
+fn keeps_schedule((cell, report): (&DesignCell, &TrialReport)) -> bool {
     let is_derived = matches!(cell, DesignCell::Changed(change) if change.is_derived());
     !is_derived || report.verdict == Verdict::Valid
 }
@@ -295,7 +300,7 @@ impl Experiment for UdpExplain {
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
         let both = [DesignCell::First, DesignCell::Second];
-        let by_law = both.map(|cell| self.trials_of(cell, past));
+        let by_law = both.map(|cell| self.unchanged_trials(cell, past));
         let laws: Vec<_> = both
             .iter()
             .zip(&by_law)
@@ -303,7 +308,7 @@ impl Experiment for UdpExplain {
             .collect();
         let evidence = self.evidence(past);
         let judged = judge(&evidence);
-        let with = |ruling| -> Vec<String> {
+        let lines = |ruling| -> Vec<String> {
             judged.iter().filter(|j| j.ruling == ruling).map(Judgement::line).collect()
         };
         // What was changed on purpose is in the effects; findings are about what was asked for.
@@ -316,9 +321,9 @@ impl Experiment for UdpExplain {
             conclusion: UdpConclusion {
                 answer: answer(&laws, &evidence, &judged),
                 effects: self.effect_rows(past, &evidence),
-                supported: with(Ruling::Supported),
-                ruled_out: with(Ruling::RuledOut),
-                undecided: with(Ruling::Undecided),
+                supported: lines(Ruling::Supported),
+                ruled_out: lines(Ruling::RuledOut),
+                undecided: lines(Ruling::Undecided),
                 laws,
             },
         }
@@ -331,14 +336,14 @@ const WORSE_MAX: usize = 3;
 /// The answer for a person: what both did, where it was lost, and which causes are supported. What
 /// decided, and what was ruled out, the explanations themselves say.
 fn answer(laws: &[LawRow], evidence: &ExplainEvidence, judged: &[Judgement]) -> String {
-    let made: Vec<&LawRow> = laws.iter().filter(|row| row.trials > 0).collect();
-    if made.is_empty() {
+    let measured: Vec<&LawRow> = laws.iter().filter(|row| row.trials > 0).collect();
+    if measured.is_empty() {
         return "Nothing was measured.".to_owned();
     }
-    let mut sentences: Vec<String> = made.iter().map(|row| in_words(row)).collect();
-    let at = lost_where(&evidence.trials);
-    if evidence.has_loss() && !at.is_empty() {
-        sentences.push(format!("{} That is where, not why.", at.trim_start()));
+    let mut sentences: Vec<String> = measured.iter().map(|row| in_words(row)).collect();
+    let places = lost_where(&evidence.trials);
+    if evidence.has_loss() && !places.is_empty() {
+        sentences.push(format!("{} That is where, not why.", places.trim_start()));
     }
     let supported = || judged.iter().filter(|j| j.ruling == Ruling::Supported);
     let causes = supported().filter(|j| j.hypothesis != Hypothesis::ReceiveBuffer);
@@ -355,7 +360,7 @@ fn answer(laws: &[LawRow], evidence: &ExplainEvidence, judged: &[Judgement]) -> 
         ));
     }
     if !evidence.has_loss() {
-        sentences.extend(without_loss(&made, evidence));
+        sentences.extend(without_loss(&measured, evidence));
     } else if !supported().any(|j| j.hypothesis.is_of_loss()) {
         let label = &evidence.spec.label;
         sentences.push(format!("The data support no cause of what {label} lost."));
@@ -363,9 +368,10 @@ fn answer(laws: &[LawRow], evidence: &ExplainEvidence, judged: &[Judgement]) -> 
     sentences.join(" ")
 }
 
-/// Where there is no loss to explain: the changes that made datagrams be lost, the most loss first.
-fn without_loss(made: &[&LawRow], evidence: &ExplainEvidence) -> [String; 2] {
-    let nothing = if made.iter().any(|row| row.dropped_per_s > 0.0) {
+/// The answer without a loss to explain: the changes that made datagrams be lost, the most loss
+/// first.
+fn without_loss(measured: &[&LawRow], evidence: &ExplainEvidence) -> [String; 2] {
+    let nothing = if measured.iter().any(|row| row.dropped_per_s > 0.0) {
         "That is too little to need a cause on this machine."
     } else {
         "So there is no loss to explain on this machine."

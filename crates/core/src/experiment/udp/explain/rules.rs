@@ -14,7 +14,6 @@ use crate::experiment::udp::laws::lost_by_place;
 use crate::trial::detail::DatagramReport;
 use crate::words::{number, share as percent, time};
 use Ruling::{RuledOut, Supported, Undecided};
-use knee_load::experiment::udp::UdpTrialSpec;
 use knee_load::time::Nanos;
 
 /// A rate below this share of the one that the waits alone would give is lowered; …
@@ -39,9 +38,20 @@ fn rule(ruling: Ruling, because: impl Into<String>) -> (Ruling, String) {
     (ruling, because.into())
 }
 
+/// Supported where the data support it, else ruled out where they rule it out, else undecided.
+fn decide(is_supported: bool, is_ruled_out: bool, because: String) -> (Ruling, String) {
+    if is_supported {
+        (Supported, because)
+    } else if is_ruled_out {
+        (RuledOut, because)
+    } else {
+        (Undecided, because)
+    }
+}
+
 /// Judges one explanation.
 pub(super) fn apply(hypothesis: Hypothesis, e: &ExplainEvidence) -> (Ruling, String) {
-    let of_loss: fn(&ExplainEvidence) -> (Ruling, String) = match hypothesis {
+    let judge_loss: fn(&ExplainEvidence) -> (Ruling, String) = match hypothesis {
         Hypothesis::PerSendOverhead => return per_send_overhead(e),
         Hypothesis::SenderDropsOrBlocks => return sender(e),
         Hypothesis::WokenClientsPreemptService => processor::preempted,
@@ -53,28 +63,25 @@ pub(super) fn apply(hypothesis: Hypothesis, e: &ExplainEvidence) -> (Ruling, Str
         Hypothesis::OfferedBeyondCapacity => capacity,
     };
     if e.has_loss() {
-        of_loss(e)
+        judge_loss(e)
     } else {
         rule(Undecided, "nothing was lost that it could explain")
     }
 }
 
-/// Of the clients that sleep by a law, supported if they send less than 0.90 of what their waits
-/// alone would give. Ruled out if all send at least 0.95 of it.
+/// Supported if clients that sleep by a law send less than 0.90 of what their waits alone would
+/// give. Ruled out if all send at least 0.95 of it.
 fn per_send_overhead(e: &ExplainEvidence) -> (Ruling, String) {
     let both = [(e.spec, &e.trials), (e.other_spec, &e.other_trials)];
-    let slowest = both
-        .into_iter()
-        .filter_map(|(spec, trials)| {
-            let wait_s = spec.wait.cycle()?.as_secs_f64();
-            let sent_per_s = mean(trials, DatagramReport::attempted_per_s);
-            (sent_per_s > 0.0).then_some((spec, wait_s, sent_per_s))
-        })
-        .min_by(|a, b| kept(a).total_cmp(&kept(b)));
-    let Some(slowest) = slowest else {
+    let kept = both.into_iter().filter_map(|(spec, trials)| {
+        let wait_s = spec.wait.cycle()?.as_secs_f64();
+        let sent_per_s = mean(trials, DatagramReport::attempted_per_s);
+        let share = sent_per_s * wait_s / f64::from(spec.clients);
+        (sent_per_s > 0.0).then_some((spec, wait_s, sent_per_s, share))
+    });
+    let Some((spec, wait_s, sent_per_s, share)) = kept.min_by(|a, b| a.3.total_cmp(&b.3)) else {
         return rule(Undecided, "no client here waits for a stated time");
     };
-    let (spec, wait_s, sent_per_s) = slowest;
     let cycle_s = f64::from(spec.clients) / sent_per_s;
     let because = format!(
         "with {} the waits alone would give {}/s and {}/s were sent, as each cycle took {} \
@@ -85,16 +92,7 @@ fn per_send_overhead(e: &ExplainEvidence) -> (Ruling, String) {
         time(1e9 * cycle_s),
         time(1e9 * wait_s)
     );
-    match kept(&slowest) {
-        share if share < RATE_LOWERED => rule(Supported, because),
-        share if share >= RATE_KEPT => rule(RuledOut, because),
-        _ => rule(Undecided, because),
-    }
-}
-
-/// The share of the rate that the waits alone would give.
-fn kept((spec, wait_s, sent_per_s): &(&UdpTrialSpec, f64, f64)) -> f64 {
-    sent_per_s * wait_s / f64::from(spec.clients)
+    decide(share < RATE_LOWERED, share >= RATE_KEPT, because)
 }
 
 /// What brings wake-ups together, each absent in a cell that sends as much: a clock or a beginning
@@ -118,33 +116,27 @@ fn wakeups(e: &ExplainEvidence) -> (Ruling, String) {
     let Some((first, _)) = cells.first() else {
         return rule(Undecided, "no trial had the same waits without wake-ups in common");
     };
-    let lost = cells.iter().map(|(effect, what)| format!("{what}: {}", effect.lost()));
-    let lost: Vec<String> = lost.collect();
+    let lost: Vec<String> =
+        cells.iter().map(|(effect, what)| format!("{what}: {}", effect.lost())).collect();
     let because = format!("as they are: {} lost; {}", percent(first.loss_before), lost.join("; "));
-    if cells.iter().any(|(effect, _)| effect.keeps_rate() && effect.falls()) {
-        rule(Supported, because)
-    } else if cells.iter().all(|(effect, _)| effect.keeps_rate() && effect.stays()) {
-        rule(RuledOut, because)
-    } else {
-        rule(Undecided, because)
-    }
+    decide(
+        cells.iter().any(|(effect, _)| effect.keeps_rate() && effect.falls()),
+        cells.iter().all(|(effect, _)| effect.keeps_rate() && effect.stays()),
+        because,
+    )
 }
 
 /// Supported if at least 90 % of what is missing is there by the ledger, ruled out at 10 % or less.
 fn receive_buffer(e: &ExplainEvidence) -> (Ruling, String) {
     let places = lost_by_place(&e.trials);
-    let all: u64 = places.iter().map(|(_, n)| n).sum();
-    let there = places.iter().find(|(place, _)| place == "receive_buffer");
-    let share = there.map_or(0, |(_, n)| *n) as f64 / all.max(1) as f64;
+    let missing: u64 = places.iter().map(|(_, n)| n).sum();
+    let in_buffer = places.iter().find(|(place, _)| place == "receive_buffer");
+    let share = in_buffer.map_or(0, |(_, n)| *n) as f64 / missing.max(1) as f64;
     let mut because = format!("{} of what is missing was lost there", percent(100.0 * share));
     if let Some(effect) = e.effect(CellChange::Buffer) {
         because += &format!("; with 4 MiB: {}", effect.lost());
     }
-    match share {
-        share if share >= AT_PLACE[1] => rule(Supported, because),
-        share if share <= AT_PLACE[0] => rule(RuledOut, because),
-        _ => rule(Undecided, because),
-    }
+    decide(share >= AT_PLACE[1], share <= AT_PLACE[0], because)
 }
 
 /// Supported if Poisson at the same rate from a single sender loses at least half as much, and more
@@ -165,15 +157,8 @@ fn poisson(e: &ExplainEvidence) -> (Ruling, String) {
         percent(even.loss)
     );
     let is_more = e.poisson_over_constant.as_ref().is_some_and(Effect::rises);
-    if poisson.loss <= NEXT_TO_NONE * poisson.loss_before {
-        rule(RuledOut, because)
-    } else if poisson.stays() && is_more {
-        rule(Supported, because)
-    } else if even.stays() && !is_more {
-        rule(RuledOut, because)
-    } else {
-        rule(Undecided, because)
-    }
+    let is_none = poisson.loss <= NEXT_TO_NONE * poisson.loss_before;
+    decide(!is_none && poisson.stays() && is_more, is_none || even.stays() && !is_more, because)
 }
 
 /// Supported if the service paused for longer than its buffer takes to fill at the mean rate. It
@@ -229,7 +214,7 @@ fn capacity(e: &ExplainEvidence) -> (Ruling, String) {
         percent(used),
         percent(waited)
     );
-    // A service that used none did not tell.
+    // A service that used none did not report its use.
     if used > 0.0 && used + waited < BUSY_PERCENT {
         return rule(RuledOut, service);
     }
@@ -240,13 +225,7 @@ fn capacity(e: &ExplainEvidence) -> (Ruling, String) {
         "spread evenly by a single sender, the same rate loses {}; {service}",
         percent(even.loss)
     );
-    if even.stays() {
-        rule(Supported, because)
-    } else if even.loss <= NEXT_TO_NONE * even.loss_before {
-        rule(RuledOut, because)
-    } else {
-        rule(Undecided, because)
-    }
+    decide(even.stays(), even.loss <= NEXT_TO_NONE * even.loss_before, because)
 }
 
 /// Concerns datagrams that the kernel refused, that the sending host lost, or that had to wait for
@@ -271,9 +250,5 @@ fn sender(e: &ExplainEvidence) -> (Ruling, String) {
         percent(100.0 * share(blocked))
     );
     let worst = share((refused + dropped) as f64).max(share(blocked));
-    match worst {
-        worst if worst >= SENDER_MATTERS => rule(Supported, because),
-        worst if worst < SENDER_FREE => rule(RuledOut, because),
-        _ => rule(Undecided, because),
-    }
+    decide(worst >= SENDER_MATTERS, worst < SENDER_FREE, because)
 }

@@ -1,7 +1,7 @@
 //! Findings about losses: the places of the path at which datagrams were lost, and what happened at
 //! the service.
 
-use super::{by_name, datagrams, lost_at, percent_of, was};
+use super::{by_name, datagrams, lost_at, percentage, was};
 use crate::experiment::udp::laws;
 use crate::finding::{Code, Finding, codes};
 use crate::trial::detail::{DatagramReport, LedgerReport};
@@ -161,10 +161,10 @@ pub(super) fn code_and_next_step(place: DropPlace) -> Option<(Code, &'static str
 
 /// A finding for each place, but for those that have findings of their own.
 pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
-    let at = |place: DropPlace| {
+    let at_place = |place: DropPlace| {
         let (code, next_step) = code_and_next_step(place)?;
         let lost = lost_at(l, place);
-        let percent = percent_of(lost, l.sent());
+        let percent = percentage(lost, l.sent());
         let evidence =
             || l.evidence.iter().filter(|e| e.place == place.name()).filter(|e| e.attributed > 0);
         let is_inferred = evidence().any(|e| e.inferred);
@@ -178,7 +178,7 @@ pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
             })
             .collect();
         let sources = list(&sources);
-        let told = match (is_inferred, d.not_read.as_slice()) {
+        let because = match (is_inferred, d.not_read.as_slice()) {
             (false, _) => sources,
             (true, []) => format!("this is inferred, because {sources}"),
             (true, not_read) => format!(
@@ -189,7 +189,7 @@ pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
         (lost > 0).then(|| {
             code.warning(
                 format!(
-                    "{} ({}) {} lost {}: {told}",
+                    "{} ({}) {} lost {}: {because}",
                     datagrams(lost),
                     share(percent),
                     was(lost),
@@ -204,13 +204,13 @@ pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
             )
         })
     };
-    DropPlace::ALL.into_iter().filter_map(at).collect()
+    DropPlace::ALL.into_iter().filter_map(at_place).collect()
 }
 
 pub(super) fn host_wide(l: &LedgerReport) -> Option<Finding> {
-    let told = || l.evidence.iter().filter(|e| e.host_wide).filter(|e| e.attributed > 0);
-    let count: u64 = told().map(|e| e.attributed).sum();
-    let mut places: Vec<String> = told().map(|e| drop_place(&e.place)).collect();
+    let evidence = || l.evidence.iter().filter(|e| e.host_wide).filter(|e| e.attributed > 0);
+    let count: u64 = evidence().map(|e| e.attributed).sum();
+    let mut places: Vec<String> = evidence().map(|e| drop_place(&e.place)).collect();
     places.dedup();
     (count > 0).then(|| {
         HOST_WIDE.info(
@@ -238,7 +238,7 @@ pub(super) fn receive_buffer(
     is_explained: bool,
 ) -> Option<Finding> {
     let lost = lost_at(l, DropPlace::ReceiveBuffer);
-    let percent = percent_of(lost, l.sent());
+    let percent = percentage(lost, l.sent());
     let (holds, covers_ns) = (d.buffer_datagrams, buffer_covers_ns(d));
     // The kernel doubles what it is asked for.
     let asked = (2 * d.rcvbuf_bytes).max(4_096);
@@ -340,7 +340,7 @@ pub(super) fn send_errors(l: &LedgerReport, d: &DatagramReport) -> Option<Findin
     let mut errors: Vec<(&String, &u64)> = d.send_errors.iter().filter(|(_, n)| **n > 0).collect();
     errors.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
     let (why, remedy) = refusal(errors.first()?.0);
-    let percent = percent_of(l.send_errors, l.intended);
+    let percent = percentage(l.send_errors, l.intended);
     Some(SEND_ERRORS.warning(
         format!(
             "the kernel refused to send {} ({}): {}",
@@ -378,16 +378,16 @@ pub(in crate::experiment::udp) fn refusal(error: &str) -> (&'static str, &'stati
 }
 
 pub(super) fn limited(trials: &[&TrialReport]) -> Option<Finding> {
-    let such: Vec<&TrialReport> =
+    let scheduled: Vec<&TrialReport> =
         trials.iter().filter(|t| t.offered.asked_per_s.is_some()).copied().collect();
-    let d = laws::datagrams(&such)?;
-    let l = laws::ledger(&such);
-    let behind = such.iter().filter_map(|t| t.offered.pacing_error_ns.p50).max();
+    let d = laws::datagrams(&scheduled)?;
+    let l = laws::ledger(&scheduled);
+    let behind = scheduled.iter().filter_map(|t| t.offered.pacing_error_ns.p50).max();
     let behind_ns = behind.unwrap_or(0) as f64;
     let limit = NOT_ATTEMPTED_SHARE * l.intended as f64;
     let is_limited = l.not_attempted as f64 > limit || behind_ns > BEHIND_NS;
-    let percent = percent_of(l.not_attempted, l.intended);
-    let worst = match such.len() {
+    let percent = percentage(l.not_attempted, l.intended);
+    let worst = match scheduled.len() {
         1 => "",
         _ => " in the worst trial",
     };

@@ -1,6 +1,6 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::{codes, datagram_findings, losses, troubles};
+use super::{codes, datagram_findings, kind_findings, losses};
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::finding::{Finding, Severity};
@@ -155,13 +155,13 @@ fn senders_are_limited_by_what_they_never_came_to() {
     let late = |ns| {
         let mut t = sound();
         t.offered.pacing_error_ns.p50 = Some(ns);
-        troubles(&[&t], false).len()
+        kind_findings(&[&t], false).len()
     };
     assert_eq!((late(1_000_001), late(1_000_000)), (1, 0));
     let mut t = sound();
     parts(&mut t).0.not_attempted = 5_000;
     t.offered.asked_per_s = None;
-    assert!(troubles(&[&t], false).is_empty(), "without a schedule");
+    assert!(kind_findings(&[&t], false).is_empty(), "without a schedule");
     // A reason that comes twice is printed once.
     t.offered.asked_per_s = Some(10_000.0);
     t.invalid_because = vec!["the generator fell behind: …".into()];
@@ -311,7 +311,7 @@ fn every_finding_says_what_to_do() {
         d.service_lost = Some("gone".into());
         t
     };
-    let found = troubles(&[&troubled], false);
+    let found = kind_findings(&[&troubled], false);
     assert_eq!(found.len(), 12);
     for finding in found {
         assert!(codes().iter().any(|code| finding.is(*code)), "{finding:?}");

@@ -1,6 +1,6 @@
 //! Clients and a service of known behaviour in the place of the engine.
 
-use crate::consistency::Said;
+use crate::consistency::CheckedReport;
 use crate::experiment::udp::AssessedUdpTrial;
 use crate::experiment::udp::analysis::tests::{blank, spec};
 use crate::experiment::udp::report::UdpConclusion;
@@ -117,14 +117,18 @@ pub(in crate::experiment::udp) fn run<X>(
 where
     X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial, Conclusion = UdpConclusion>,
 {
-    let made = conduct(experiment, |spec: &UdpTrialSpec| {
+    let result = conduct(experiment, |spec: &UdpTrialSpec| {
         Ok::<_, Infallible>(ControlFlow::Continue(tried(spec, world(spec))))
     });
-    let conducted = made.unwrap_or_else(|never| match never {});
+    let conducted = result.unwrap_or_else(|never| match never {});
     let conclusion = conducted.conclusion.clone();
     let trials: Vec<TrialReport> = conducted.trials.iter().map(|t| t.report.clone()).collect();
-    let said = Said { verdict: conducted.verdict, trials: &trials, findings: &conducted.findings };
-    assert_eq!(contradictions(said, &conclusion), [""; 0]);
+    let report = CheckedReport {
+        verdict: conducted.verdict,
+        trials: &trials,
+        findings: &conducted.findings,
+    };
+    assert_eq!(contradictions(report, &conclusion), [""; 0]);
     (conducted, conclusion)
 }
 

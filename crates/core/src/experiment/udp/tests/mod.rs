@@ -4,7 +4,7 @@ pub(super) mod fake;
 mod properties;
 
 use self::fake::{TrialBehaviour, run, sleeps, tried, yields};
-use super::{AssessedUdpTrial, STARTS_MAX, UdpCompare, UdpRun};
+use super::{AssessedUdpTrial, STARTS_MAX, UdpLaws};
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::experiment::{EndReason, Experiment};
 use crate::trial::report::Verdict;
@@ -22,7 +22,7 @@ fn world(spec: &UdpTrialSpec) -> TrialBehaviour {
 
 #[test]
 fn one_law_is_one_trial() {
-    let (conducted, conclusion) = run(&mut UdpRun::new(sleeps(128, 200)), world);
+    let (conducted, conclusion) = run(&mut UdpLaws::new(vec![sleeps(128, 200)], 1), world);
     assert_eq!((conducted.trials.len(), conducted.ended), (1, EndReason::Converged));
     let row = &conclusion.laws[0];
     assert_eq!((row.wait.as_str(), row.clients, row.trials), ("exp(200us)", 128, 1));
@@ -34,14 +34,14 @@ fn one_law_is_one_trial() {
          receive buffer."
     );
     assert_eq!(conducted.findings[0].code, "receive_buffer_overflow");
-    let nothing = UdpRun::new(yields(1)).conclude(&[]);
+    let nothing = UdpLaws::new(vec![yields(1)], 1).conclude(&[]);
     let conclusion = nothing.conclusion;
     assert_eq!(conclusion.answer, "Nothing was measured.");
 }
 
 #[test]
 fn laws_alternate_and_are_pooled() {
-    let mut compare = UdpCompare::new(vec![yields(64), sleeps(128, 200)], 3);
+    let mut compare = UdpLaws::new(vec![yields(64), sleeps(128, 200)], 3);
     let (conducted, conclusion) = run(&mut compare, world);
     let labels: Vec<&str> = conducted.trials.iter().map(|t| t.report.label.as_str()).collect();
     assert_eq!(labels, ["yield*64", "exp(200us)*128"].repeat(3));
@@ -55,14 +55,14 @@ fn laws_alternate_and_are_pooled() {
         conclusion.answer,
         "yield*64 sent 20,000/s and lost nothing. exp(200us)*128 sent 10,000/s and lost 2 % of \
          it. So exp(200us)*128 sent 0.5 times as much as yield*64. Of what is missing: 600 in the \
-         receive buffer. Why, is what --explain in the place of --compare finds out."
+         receive buffer. Use --explain instead of --compare to find out why."
     );
     assert_eq!(conducted.findings.len(), 1);
     assert!(conducted.findings[0].text.starts_with("with exp(200us)*128: 600 datagrams (2 %)"));
     assert_eq!(conducted.verdict, Verdict::Valid);
     let seeds = |n| {
         let trials = &conducted.trials[..n];
-        let mut compare = UdpCompare::new(vec![yields(64), sleeps(128, 200)], 3);
+        let mut compare = UdpLaws::new(vec![yields(64), sleeps(128, 200)], 3);
         match compare.next(trials) {
             crate::experiment::NextTrial::Run(spec) => spec.seed,
             _ => panic!("another trial"),
@@ -74,14 +74,14 @@ fn laws_alternate_and_are_pooled() {
 
 #[test]
 fn a_comparison_cut_short_still_concludes() {
-    let compare = UdpCompare::new(vec![yields(64), sleeps(128, 200)], 3);
+    let compare = UdpLaws::new(vec![yields(64), sleeps(128, 200)], 3);
     for made in 0..3 {
         let past: Vec<AssessedUdpTrial> =
             (0..made).map(|_| tried(&yields(64), TrialBehaviour::default())).collect();
         let concluded = compare.conclude(&past);
         assert_eq!(concluded.verdict, Verdict::Valid, "{made}");
     }
-    let (nothing, _) = run(&mut UdpCompare::new(Vec::new(), 3), world);
+    let (nothing, _) = run(&mut UdpLaws::new(Vec::new(), 3), world);
     assert!(nothing.trials.is_empty());
 }
 
@@ -95,7 +95,7 @@ fn one_invalid_law_makes_the_comparison_invalid() {
         }
         tried
     };
-    let compare = UdpCompare::new(vec![yields(64), promised.clone()], 1);
+    let compare = UdpLaws::new(vec![yields(64), promised.clone()], 1);
     let past = [behind(&yields(64)), behind(&promised)];
     assert_eq!(compare.conclude(&past).verdict, Verdict::Invalid);
     assert_eq!(compare.conclude(&past[..1]).verdict, Verdict::Valid);

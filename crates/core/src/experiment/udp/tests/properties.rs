@@ -2,10 +2,10 @@
 //! a number in it, every ledger sums, and what is lost is found somewhere.
 
 use super::fake::{sleeps, yields};
-use crate::consistency::Said;
+use crate::consistency::CheckedReport;
 use crate::experiment::udp::analysis::tests::blank;
 use crate::experiment::udp::report::UdpConclusion;
-use crate::experiment::udp::{AssessedUdpTrial, ExplainSpec, UdpCompare, UdpExplain, UdpRun};
+use crate::experiment::udp::{AssessedUdpTrial, ExplainSpec, UdpExplain, UdpLaws};
 use crate::experiment::{Concluded, Experiment, conduct};
 use crate::finding::Finding;
 use crate::report::contradictions::contradictions;
@@ -130,11 +130,11 @@ fn concluded<X>(mut experiment: X, world: &World) -> (Vec<TrialReport>, Conclude
 where
     X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial, Conclusion = UdpConclusion>,
 {
-    let made = conduct(&mut experiment, |spec: &UdpTrialSpec| {
+    let result = conduct(&mut experiment, |spec: &UdpTrialSpec| {
         let tried = AssessedUdpTrial::of(&world.trial(spec));
         Ok::<_, Infallible>(ControlFlow::Continue(tried))
     });
-    let conducted = made.unwrap_or_else(|never| match never {});
+    let conducted = result.unwrap_or_else(|never| match never {});
     let concluded = experiment.conclude(&conducted.trials);
     let reports = conducted.trials.iter().map(|t| t.report.clone());
     (reports.collect(), concluded)
@@ -143,22 +143,20 @@ where
 /// The findings about this kind of clients.
 fn about<'a>(findings: &'a [Finding], label: &str, is_one: bool) -> Vec<&'a Finding> {
     let name = format!("with {label}: ");
-    let such = findings.iter().filter(|f| is_one || f.text.starts_with(&name));
-    such.collect()
+    findings.iter().filter(|f| is_one || f.text.starts_with(&name)).collect()
 }
 
 /// All that must hold of a conclusion, whatever was measured.
 fn check(trials: &[TrialReport], concluded: &Concluded<UdpConclusion>) {
     let (findings, conclusion) = (&concluded.findings, &concluded.conclusion);
-    let said = Said { verdict: concluded.verdict, trials, findings };
-    assert_eq!(contradictions(said, conclusion), [""; 0]);
+    let report = CheckedReport { verdict: concluded.verdict, trials, findings };
+    assert_eq!(contradictions(report, conclusion), [""; 0]);
     for row in &conclusion.laws {
         let (l, label) = (&row.ledger, &row.label);
         let sent = l.sent();
         let found = about(findings, label, conclusion.laws.len() == 1);
         let count = |code: &str, key: &str| -> f64 {
-            let such = found.iter().filter(|f| f.code == code);
-            such.map(|f| f.evidence[key]).sum()
+            found.iter().filter(|f| f.code == code).map(|f| f.evidence[key]).sum()
         };
         assert_eq!(count("datagrams_discarded", "count"), l.discarded as f64);
         let unexplained = count("datagrams_unexplained", "unexplained");
@@ -217,7 +215,7 @@ fn a_run_says_what_it_counted() {
     for seed in 0..WORLDS {
         let world = World(seed);
         let spec = short(yields(1 + (seed % 64) as u32));
-        let (trials, concluded) = concluded(UdpRun::new(spec), &world);
+        let (trials, concluded) = concluded(UdpLaws::new(vec![spec], 1), &world);
         check(&trials, &concluded);
     }
 }
@@ -228,7 +226,7 @@ fn a_comparison_gives_each_kind_its_own_figures() {
         let world = World(seed);
         let laws = vec![yields(64), sleeps(128, 200), sleeps(8, 500)];
         let laws = laws.into_iter().map(short).collect();
-        let compare = UdpCompare::new(laws, 1 + (seed % 3) as u32);
+        let compare = UdpLaws::new(laws, 1 + (seed % 3) as u32);
         let (trials, concluded) = concluded(compare, &world);
         check(&trials, &concluded);
     }

@@ -107,7 +107,7 @@ fn write_integer(out: &mut Vec<u8>, first: u8, prefix: u32, value: usize) {
 
 /// Whether the peer is to remember a field that is sent in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Indexing {
+pub enum Indexing {
     /// It becomes the newest entry of the dynamic table (§6.2.1).
     Incremental,
     /// It does not (§6.2.2).
@@ -122,7 +122,7 @@ pub(crate) fn put_indexed(out: &mut Vec<u8>, index: usize) {
 
 /// Appends a field in the shortest form without the dynamic table. That is an index of the static
 /// one, where it has the whole field, or the value in full.
-pub(crate) fn put_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], indexing: Indexing) {
+pub fn put_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], indexing: Indexing) {
     match find_static(name, value) {
         Some(Ok(index)) => put_indexed(out, index),
         Some(Err(index)) => put_literal(out, index, name, value, indexing),
@@ -131,7 +131,7 @@ pub(crate) fn put_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], indexing: 
 }
 
 /// Appends a change of the dynamic table's size (§6.3).
-pub(crate) fn put_table_size(out: &mut Vec<u8>, bytes: usize) {
+pub fn put_table_size(out: &mut Vec<u8>, bytes: usize) {
     write_integer(out, 0x20, 5, bytes);
 }
 

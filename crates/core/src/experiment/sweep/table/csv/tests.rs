@@ -10,7 +10,7 @@ fn parsed(text: &str) -> Vec<SweepSlice> {
 }
 
 fn rows(text: &str) -> Vec<TableRow> {
-    let row = |s: &SweepSlice| (users_of(s.level), s.throughput_per_s, s.mean_ns, s.p90_ns);
+    let row = |s: &SweepSlice| (level_vusers(s.level), s.throughput_per_s, s.mean_ns, s.p90_ns);
     let mut rows: Vec<TableRow> = parsed(text).iter().map(row).collect();
     rows.sort_by_key(|row| row.0);
     rows
@@ -105,8 +105,8 @@ fn rounds_are_parts_with_each_level_once_or_a_column() {
     // Sorted by level, with the number of the repeat from 0 on.
     let by_level = "users,repeat,rps\n1,0,100\n1,1,0\n1,3,102\n2,0,150\n2,1,151\n2,3,150";
     let slices = parsed(by_level);
-    let of: Vec<_> = slices.iter().map(|s| (s.round, users_of(s.level))).collect();
-    assert_eq!(of, [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)]);
+    let levels: Vec<_> = slices.iter().map(|s| (s.round, level_vusers(s.level))).collect();
+    assert_eq!(levels, [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)]);
     assert_eq!(slices[2].marks, ["outage"]);
     assert_eq!(slices[2].outage_ns, None, "the table tells no times");
     let timed = parsed("round vusers rps begin_s\n1 1 5 0\n1 2 9 1\n2 2 0 2.5\n2 1 5 3");
@@ -159,7 +159,7 @@ proptest! {
     #[test]
     fn never_panics_on_what_is_almost_right(text in "[0-9,.\"#e\n -]{0,60}") {
         if let Ok(points) = parse_csv(format!("vusers,throughput_per_s\n{text}").as_bytes()) {
-            let is_sound = |s: &SweepSlice| users_of(s.level) >= 1 && s.throughput_per_s >= 0.0;
+            let is_sound = |s: &SweepSlice| level_vusers(s.level) >= 1 && s.throughput_per_s >= 0.0;
             prop_assert!(points.iter().all(is_sound));
         }
     }

@@ -11,6 +11,9 @@
 //! that time is less than half of its waits. It is ruled out too if fewer than a tenth of its turns
 //! end in one. It is the cause if at least half of its turns do. In between, the waits are named
 //! and preemption is left open. So there is one cause, and one name.
+//!
+//! A thread **waits** in the run queue after it woke. It is **preempted** where it is put back
+//! there as it runs. (sched(7), Documentation/scheduler/sched-stats.rst)
 
 use super::super::cells::CellChange;
 use super::super::judge::{Effect, ExplainEvidence, Ruling};
@@ -27,16 +30,16 @@ const KEPT_WAITING: (f64, f64) = (1.0, 10.0);
 const NEVER_WAITED: (f64, f64) = (0.1, 1.0);
 /// A replay that loses this many times as much has another trouble.
 const LOSES_MORE: f64 = 2.0;
-/// What makes up this share of something is what it mostly is.
+/// Least share of something that is called most of it.
 const MOSTLY: f64 = 0.5;
-/// What happens after a smaller share of its turns is not what keeps it waiting.
+/// Least share of the service's turns after which something happens that keeps it waiting.
 const SELDOM: f64 = 0.1;
 
-/// That clients that wake take the processor as the service works.
+/// Judges whether clients that wake take the processor while the service works.
 pub(super) fn preempted(e: &ExplainEvidence) -> (Ruling, String) {
-    let (ruling, because) = costs(e);
+    let (ruling, because) = judge_waits(e);
     let kept = ProcessorWaits::of(e);
-    match (ruling, kept.how()) {
+    match (ruling, kept.origin()) {
         (Supported, WaitOrigin::Preempted) => rule(Supported, because),
         (Supported, WaitOrigin::Waits) => {
             rule(RuledOut, format!("few of its waits began so: {}", kept.in_words()))
@@ -48,11 +51,11 @@ pub(super) fn preempted(e: &ExplainEvidence) -> (Ruling, String) {
     }
 }
 
-/// That the service waits for its turn.
+/// Judges whether the service waits for its turn.
 pub(super) fn waits(e: &ExplainEvidence) -> (Ruling, String) {
-    let (ruling, because) = costs(e);
+    let (ruling, because) = judge_waits(e);
     let kept = ProcessorWaits::of(e);
-    match (ruling, kept.how()) {
+    match (ruling, kept.origin()) {
         (Supported, WaitOrigin::Preempted) => rule(
             RuledOut,
             format!("its waits began as clients interrupted it: {}", kept.in_words()),
@@ -63,7 +66,7 @@ pub(super) fn waits(e: &ExplainEvidence) -> (Ruling, String) {
 
 /// Whether datagrams were lost as others had the service's processor.
 pub(super) fn is_the_cause(e: &ExplainEvidence) -> bool {
-    costs(e).0 == Supported
+    judge_waits(e).0 == Supported
 }
 
 /// How others came to have the service's processor.
@@ -102,8 +105,8 @@ impl ProcessorWaits {
             let ns = d.service_preempted as f64 * d.service_pause_ns_max as f64;
             100.0 * ns / 1e9 / length_s
         };
-        let longest = e.trials.iter().filter_map(|t| t.datagrams());
-        let longest = longest.map(|d| d.service_pause_ns_max).max();
+        let datagrams = e.trials.iter().filter_map(|t| t.datagrams());
+        let longest = datagrams.map(|d| d.service_pause_ns_max).max();
         ProcessorWaits {
             waiting: e.mean(|d| d.service_waiting_percent),
             preempted_per_s: per_trial(e, |d, length_s| d.service_preempted as f64 / length_s),
@@ -114,7 +117,7 @@ impl ProcessorWaits {
         }
     }
 
-    fn how(self) -> WaitOrigin {
+    fn origin(self) -> WaitOrigin {
         if self.waiting < KEPT_WAITING.0 {
             WaitOrigin::Preempted
         } else if self.preempted_at_most < MOSTLY * self.waiting
@@ -126,10 +129,6 @@ impl ProcessorWaits {
         } else {
             WaitOrigin::Open
         }
-    }
-
-    fn never_waited(self) -> bool {
-        self.waiting < NEVER_WAITED.0 && self.preempted_per_s < NEVER_WAITED.1
     }
 
     fn is_kept(self) -> bool {
@@ -155,11 +154,11 @@ impl ProcessorWaits {
     }
 }
 
-/// Whether it costs datagrams that others have the service's processor, and what tells.
-fn costs(e: &ExplainEvidence) -> (Ruling, String) {
+/// Whether datagrams were lost because others had the service's processor, and what decided.
+fn judge_waits(e: &ExplainEvidence) -> (Ruling, String) {
     let kept = ProcessorWaits::of(e);
     let service = kept.in_words();
-    if kept.never_waited() {
+    if kept.waiting < NEVER_WAITED.0 && kept.preempted_per_s < NEVER_WAITED.1 {
         return (RuledOut, service);
     }
     let replay = e.at_same_rate(CellChange::Replay);
@@ -216,10 +215,10 @@ fn costs(e: &ExplainEvidence) -> (Ruling, String) {
 }
 
 /// The mean over the subject's trials of a figure that goes by their length in seconds.
-fn per_trial(e: &ExplainEvidence, of: impl Fn(&DatagramReport, f64) -> f64) -> f64 {
-    let all = e.trials.iter().filter_map(|t| {
+fn per_trial(e: &ExplainEvidence, figure: impl Fn(&DatagramReport, f64) -> f64) -> f64 {
+    let values = e.trials.iter().filter_map(|t| {
         let length_s = t.duration_ns as f64 / 1e9;
-        (length_s > 0.0).then_some(of(t.datagrams()?, length_s))
+        (length_s > 0.0).then_some(figure(t.datagrams()?, length_s))
     });
-    mean(&all.collect::<Vec<f64>>())
+    mean(&values.collect::<Vec<f64>>())
 }

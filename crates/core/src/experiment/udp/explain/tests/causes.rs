@@ -163,17 +163,17 @@ fn explained(world: &World, seed: u64) -> UdpConclusion {
     let second = spec(world.clients, world.wait.clone(), duration);
     let first = spec(2, ClientWait::Yield, duration);
     let asked = ExplainSpec { first, second, realtime: true, seed, ..asked(&[0, 1]) };
-    let made = conduct(&mut UdpExplain::new(asked), |spec| {
+    let result = conduct(&mut UdpExplain::new(asked), |spec| {
         Ok::<_, Infallible>(ControlFlow::Continue(simulated(spec, world)))
     });
-    made.unwrap_or_else(|never| match never {}).conclusion
+    result.unwrap_or_else(|never| match never {}).conclusion
 }
 
 const SYNCHRONISED: &str = "synchronised_wakeups";
 const WAITS: &str = "service_waits_for_processor";
 
-/// Explains the losses of random worlds of one kind. Of the causes of a loss, exactly `expected` are
-/// supported.
+/// Explains the losses of random worlds of one kind. Of the causes of a loss, exactly `expected`
+/// are supported.
 fn explains(expected: &[&str], world: impl Fn(&mut dyn FnMut(u64, u64) -> u64) -> World) {
     for seed in 0..6 {
         let mut rng = rng::stream(seed, 2);

@@ -45,10 +45,10 @@ fn clients_on_one_clock_overflow_a_simulated_queue() {
     let tick = ClientWait::Tick(Nanos::from_millis(10));
     let mut experiment =
         UdpExplain::new(ExplainSpec { second: spec(64, tick, Nanos::from_secs(1)), ..asked(&[]) });
-    let made = conduct(&mut experiment, |spec| {
+    let result = conduct(&mut experiment, |spec| {
         Ok::<_, Infallible>(ControlFlow::Continue(simulated(spec)))
     });
-    let conducted = made.unwrap_or_else(|never| match never {});
+    let conducted = result.unwrap_or_else(|never| match never {});
     let conclusion = conducted.conclusion;
     // Of 64 at once 40 find room in the buffer and one is served.
     assert_eq!(conclusion.laws[1].loss_percent, 100.0 * 23.0 / 64.0);

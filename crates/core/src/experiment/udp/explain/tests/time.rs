@@ -16,8 +16,8 @@ fn takes(spec: ExplainSpec) -> Nanos {
     let mut total = Nanos::ZERO;
     let conducted = conduct(&mut UdpExplain::new(spec), |spec: &UdpTrialSpec| {
         total += spec.duration + spec.around();
-        let made: AssessedUdpTrial = tried(spec, losers(super::CROWD)(who(spec)));
-        Ok::<_, Infallible>(ControlFlow::Continue(made))
+        let trial: AssessedUdpTrial = tried(spec, losers(super::CROWD)(who(spec)));
+        Ok::<_, Infallible>(ControlFlow::Continue(trial))
     });
     assert!(conducted.is_ok());
     total
@@ -25,10 +25,10 @@ fn takes(spec: ExplainSpec) -> Nanos {
 
 fn with(clients: u32, carried_as: ClientsAs, work: Nanos) -> ExplainSpec {
     let mut spec = ExplainSpec { realtime: true, ..asked(&[0, 1]) };
-    for of in [&mut spec.first, &mut spec.second] {
-        of.clients = clients;
-        of.carried_as = carried_as;
-        of.setup.work = Some(Law::Fixed(work)).filter(|_| work > Nanos::ZERO);
+    for clients_spec in [&mut spec.first, &mut spec.second] {
+        clients_spec.clients = clients;
+        clients_spec.carried_as = carried_as;
+        clients_spec.setup.work = Some(Law::Fixed(work)).filter(|_| work > Nanos::ZERO);
     }
     spec
 }
@@ -44,13 +44,13 @@ fn an_explanation_takes_a_minute_at_most() {
             for work in [Nanos::ZERO, Nanos::from_micros(100), ms(1), ms(50)] {
                 for duration in [None, Some(ms(1)), Some(ms(300)), Some(Nanos::from_secs(3_600))] {
                     for repeats in [None, Some(3), Some(7), Some(4_000_000)] {
-                        let asked = ExplainRequest { duration, repeats };
-                        let Ok(spec) = with(clients, carried_as, work).fit(asked) else {
+                        let request = ExplainRequest { duration, repeats };
+                        let Ok(spec) = with(clients, carried_as, work).fit(request) else {
                             refused += 1;
                             continue;
                         };
                         fitting += 1;
-                        assert!(spec.length() <= EXPLAIN_LIMIT, "{asked:?}");
+                        assert!(spec.length() <= EXPLAIN_LIMIT, "{request:?}");
                         if fitting % 16 == 1 {
                             let total = takes(spec.clone());
                             assert!(total <= spec.length(), "{total}, not {}", spec.length());

@@ -111,6 +111,8 @@ fn encodings() {
         ("codings have no case", "transfer-encoding: Chunked", KEPT),
         ("chunked last of two", "Transfer-Encoding: gzip, chunked", KEPT),
         ("two lines are one list", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked", KEPT),
+        ("empty elements are none", "Transfer-Encoding: , chunked ,", KEPT),
+        ("an empty line is none", "Transfer-Encoding: chunked\r\nTransfer-Encoding:", KEPT),
         ("chunked not last", "Transfer-Encoding: chunked, gzip", UNTIL_CLOSE),
         ("not chunked at all", "Transfer-Encoding: gzip", UNTIL_CLOSE),
         (
