@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
 cargo xtask tidy                 checks the architecture's rules
-cargo xtask test [--install]     runs everything that must pass; skips tests of missing programs
+cargo xtask test [--install]     builds and runs all tests; skips those of missing programs
     --install      brings the programs that the tests need (apt); oha, bombardier and ghz
                    are optional: \"bench --install\" brings them
+cargo xtask ci                   checks the rest that must pass: form, lints, documentation, the
+                                 small bench
 cargo xtask dist [--debug]       makes a release in target/packages, and checks it by using it
     --debug        packs the debug build: shows that the packing works, in less time
 cargo xtask features             checks the builds that leave Cargo features out
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Some(("tidy", [])) => tidy::run(),
         Some(("dist", [])) => dist::run(false),
         Some(("dist", [option])) if option == "--debug" => dist::run(true),
+        Some(("ci", [])) => run_steps(CHECKS),
         Some(("test", [])) => test(false),
         Some(("test", [option])) if option == "--install" => test(true),
         Some(("features", [])) => check_features(),
@@ -84,12 +87,18 @@ fn check_features() -> Result<(), String> {
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
-/// Cheap steps first. Lints, tests and the small bench share one build of each crate.
-const STEPS: &[Step] = &[
+/// The build has the lints too, so that each crate is compiled once for both commands.
+const BUILD: Step =
+    ("build, lint", || cargo(&["test", "--workspace", "--all-features", "--no-run"], LINTED));
+
+/// The steps of `test`.
+const TESTS: &[Step] = &[BUILD, ("test", testing::run)];
+
+/// The steps of `ci`: cheap ones first.
+const CHECKS: &[Step] = &[
     ("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
     ("tidy", tidy::run),
-    ("build, lint", || cargo(&["test", "--workspace", "--all-features", "--no-run"], LINTED)),
-    ("test", testing::run),
+    BUILD,
     ("small bench", bench::run_small),
     ("doc", || {
         let deny = [("RUSTDOCFLAGS", "-D warnings")];
@@ -97,7 +106,7 @@ const STEPS: &[Step] = &[
     }),
 ];
 
-/// Runs all steps and prints the time that each took. `install`: installs what the tests need.
+/// Builds and runs all tests. `install`: installs what they need.
 ///
 /// # Errors
 /// Which steps failed. Where `CI` is set, a missing program is an error too, before anything runs.
@@ -110,8 +119,20 @@ fn test(install: bool) -> Result<(), String> {
     if !missing.is_empty() && std::env::var_os("CI").is_some() {
         return Err("CI is set, so nothing may be skipped: run it with --install".into());
     }
+    let outcome = run_steps(TESTS);
+    for tool in &missing {
+        println!("skipped: {} (--install brings it)", tool.purpose);
+    }
+    outcome
+}
+
+/// Runs all steps and prints the time that each took.
+///
+/// # Errors
+/// Which steps failed.
+fn run_steps(steps: &[Step]) -> Result<(), String> {
     let mut summary: Vec<(&str, Duration, Result<(), String>)> = Vec::new();
-    for (name, run) in STEPS {
+    for (name, run) in steps {
         println!("== {name}");
         let begun = Instant::now();
         let outcome = run();
@@ -124,9 +145,6 @@ fn test(install: bool) -> Result<(), String> {
     for (name, took, outcome) in &summary {
         let word = if outcome.is_ok() { "ok" } else { "FAILED" };
         println!("{name:<12} {:>8.1}  {word}", took.as_secs_f64());
-    }
-    for tool in &missing {
-        println!("skipped: {} (--install brings it)", tool.purpose);
     }
     let failed = summary.iter().filter(|(.., outcome)| outcome.is_err());
     let failed: Vec<&str> = failed.map(|(name, ..)| *name).collect();

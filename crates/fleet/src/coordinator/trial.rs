@@ -9,9 +9,9 @@ use crate::interval_share::LiveMerge;
 use crate::parcel::{outline, pack, piece_words};
 use crate::protocol::{
     AgentAnswer, GoRequest, Heartbeat, JobState, PIECE, PlanFacts, PrepareRequest, SILENT, SPEC,
-    Snapshot, TrialKey, TrialOrder, Verb, result_subject,
+    Snapshot, TrialKey, TrialOrder, Verb, agent_subject, result_subject,
 };
-use async_nats::{HeaderMap, Request, Subscriber};
+use async_nats::{HeaderMap, Request, RequestErrorKind, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -50,6 +50,9 @@ const DELIVERY_PATIENCE: Duration = Duration::from_secs(120);
 const FETCHED_AT_ONCE: usize = 64;
 /// Interval of checking which agents have delivered and which are silent.
 const GLANCE: Duration = Duration::from_millis(100);
+/// Silence after which an agent is lost if it is not connected to NATS. An agent that connects
+/// again waits at most 4 s between two attempts (`async_nats`).
+const DISCONNECTED: Duration = Duration::from_secs(5);
 
 /// A trial of the fleet.
 pub(super) struct FleetTrial<'a> {
@@ -389,7 +392,7 @@ impl FleetTrial<'_> {
                         notify_agents(&self.bus.client, names, Verb::Stop, &self.key).await;
                     }
                     self.fetch(parts, &mut joined).await;
-                    self.declare_lost(parts, begin_ns, stopped_ns);
+                    self.declare_lost(parts, begin_ns, stopped_ns).await;
                 }
             }
         }
@@ -427,9 +430,10 @@ impl FleetTrial<'_> {
         }
     }
 
-    /// Declares silent agents lost once all others have delivered. While NATS is away no agent
-    /// counts as silent; all are lost if it stays away too long.
-    fn declare_lost(&self, parts: &mut [AgentPart], begin_ns: u64, stopped_ns: Option<u64>) {
+    /// Declares silent agents lost once all others have delivered: those that are not connected to
+    /// NATS sooner than those that are. While NATS is away no agent counts as silent; all are lost
+    /// if it stays away too long.
+    async fn declare_lost(&self, parts: &mut [AgentPart], begin_ns: u64, stopped_ns: Option<u64>) {
         let now = now_ns();
         let spec = self.spec;
         let longest = spec.last_start() + spec.timeout + spec.connect_timeout;
@@ -458,19 +462,36 @@ impl FleetTrial<'_> {
             return;
         }
         let back_ns = self.bus.link.back_ns();
-        let silent_ns = |part: &AgentPart| now.saturating_sub(part.heard_ns.max(back_ns));
-        let is_silent = |part: &AgentPart| silent_ns(part) > SILENT.as_nanos() as u64;
+        let silence =
+            |part: &AgentPart| Duration::from_nanos(now.saturating_sub(part.heard_ns.max(back_ns)));
         let waiting = || parts.iter().filter(|part| part.fate.is_none());
-        let all_silent = waiting().all(is_silent);
-        for part in parts.iter_mut().filter(|part| part.fate.is_none()) {
+        let all_silent = waiting().all(|part| silence(part) > SILENT);
+        let disconnected = if !all_silent && waiting().all(|part| silence(part) > DISCONNECTED) {
+            join_all(waiting().map(|part| self.is_disconnected(&part.name))).await
+        } else {
+            vec![false; waiting().count()]
+        };
+        let waiting = parts.iter_mut().filter(|part| part.fate.is_none());
+        for (part, is_disconnected) in waiting.zip(disconnected) {
             let silent_s = now.saturating_sub(part.heard_ns) / 1_000_000_000;
             if all_silent {
                 part.fate = Some(Err(format!("no sign of it for {silent_s} s")));
+            } else if is_disconnected {
+                let why = format!("it is not connected to NATS, no sign of it for {silent_s} s");
+                part.fate = Some(Err(why));
             } else if is_late {
                 let why = "it did not deliver within two minutes of the end";
                 part.fate = Some(Err(why.to_owned()));
             }
         }
+    }
+
+    /// Whether NATS says that nobody listens for requests to an agent.
+    async fn is_disconnected(&self, agent: &str) -> bool {
+        let request = Request::new().timeout(Some(GLANCE));
+        let subject = agent_subject(agent, Verb::Clock);
+        let answer = self.bus.client.send_request(subject, request).await;
+        answer.is_err_and(|e| e.kind() == RequestErrorKind::NoResponders)
     }
 
     /// Lets agents that delivered drop their results, and purges JetStream if no agent is lost.
