@@ -197,7 +197,7 @@ pub fn scenario_line(which: &str, label: &str, flows: &FlowsReport) -> String {
 mod tests {
     use super::*;
     use knee_core::trial::detail::{DirectionReport, ProbeReport};
-    use knee_core::trial::report::TimesReport;
+    use knee_core::trial::figure::TimesReport;
     use std::collections::BTreeMap;
 
     const INTERVAL: Interval = Interval {

@@ -1,7 +1,6 @@
 //! How connections are made: addresses of names, local addresses, proxies.
 
-use super::target::{User, parse_user};
-use super::values::parse_positive;
+use super::values::{User, parse_positive, parse_user};
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;

@@ -10,7 +10,7 @@ use super::curl::{CurlArgs, option_of, parse_header};
 use super::protocol::{self, ProtocolArgs};
 use super::responses::{ExpectArgs, MessageArgs};
 use super::route::RouteArgs;
-use super::values::{Choices, one_of, word_of};
+use super::values::{Choices, User, one_of, parse_user, word_of};
 use crate::failure::{Failure, of_command_line_and};
 use crate::input;
 use crate::resolved_options::{Typed, typed};
@@ -19,8 +19,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use knee_load::spec::{
-    Endpoint, HttpRequest, ParseError, Pick, Protocol, Scheme, SkippedLines, Target, Url,
-    parse_targets,
+    Endpoint, HttpRequest, Pick, Protocol, Scheme, SkippedLines, Target, Url, parse_targets,
 };
 use knee_scenario::Scenario;
 use knee_scenario::import::data::{self, CurlData};
@@ -300,33 +299,6 @@ impl Typed for Pick {
     /// The default is left out.
     fn typed(&self) -> Value {
         (*self == Pick::Weighted).then(|| word_of(PICKS, *self)).into()
-    }
-}
-
-impl Typed for User {
-    fn typed(&self) -> Value {
-        self.0.as_str().into()
-    }
-}
-
-/// `user:password`; its password is never shown.
-#[derive(Clone)]
-pub struct User(pub String);
-
-impl std::fmt::Debug for User {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = self.0.split(':').next().unwrap_or_default();
-        write!(f, "{name}:***")
-    }
-}
-
-pub fn parse_user(text: &str) -> Result<User, ParseError> {
-    if text.contains("://") {
-        Err(ParseError("expected USER:PASSWORD, not a URL, which needs no option".to_owned()))
-    } else if text.contains(':') {
-        Ok(User(text.to_owned()))
-    } else {
-        Err(ParseError("expected USER:PASSWORD; the password may be empty".to_owned()))
     }
 }
 

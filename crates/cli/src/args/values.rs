@@ -166,6 +166,33 @@ pub fn word_of<T: PartialEq>(choices: Choices<T>, value: T) -> &'static str {
     choices.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
 }
 
+/// `user:password`; its password is never shown.
+#[derive(Clone)]
+pub struct User(pub String);
+
+impl std::fmt::Debug for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.0.split(':').next().unwrap_or_default();
+        write!(f, "{name}:***")
+    }
+}
+
+impl Typed for User {
+    fn typed(&self) -> Value {
+        self.0.as_str().into()
+    }
+}
+
+pub fn parse_user(text: &str) -> Result<User, ParseError> {
+    if text.contains("://") {
+        Err(ParseError("expected USER:PASSWORD, not a URL, which needs no option".to_owned()))
+    } else if text.contains(':') {
+        Ok(User(text.to_owned()))
+    } else {
+        Err(ParseError("expected USER:PASSWORD; the password may be empty".to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,18 +1,17 @@
 //! `knee compare`: whether two runs differ by more than chance.
 
-use super::compare_live::compare_targets;
+use super::compare_live::{ReadRun, compare_targets};
 use super::laboratory;
 use crate::args::{SecretArgs, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::output::{Files, text};
 use crate::{history, input, stdio};
-use clap::{Args, Command};
+use clap::Args;
 use knee_core::compare::report::{Comparison, ComparisonVerdict};
 use knee_core::compare::{NamedReport, compare};
 use knee_core::report::Report;
 use knee_load::time::Nanos;
 use knee_render::{Html, Json, Markdown, Renderer, parse_report};
-use std::ffi::OsString;
 use std::path::Path;
 
 const EXAMPLES: &str = "Examples:
@@ -62,11 +61,11 @@ pub struct RawCompare {
     /// With --live: the most time that all rounds may take
     #[arg(long, value_name = "T", default_value = "60s", value_parser = parse_positive)]
     #[arg(requires = "live")]
-    pub(super) budget: Nanos,
+    budget: Nanos,
 
     /// A word of the load's options
     #[arg(long = "load-word", hide = true, allow_hyphen_values = true)]
-    pub(super) load_words: Vec<String>,
+    load_words: Vec<String>,
 
     /// Exit with 1 if B is significantly worse in throughput, response times or errors
     #[arg(long)]
@@ -96,40 +95,6 @@ pub struct RawCompare {
     secrets: SecretArgs,
 }
 
-/// Options behind the `--` of a comparison stand before it, as nobody names a report `--json`. All
-/// other commands are left as they are.
-pub fn options_first(knee: &Command, argv: Vec<OsString>) -> Vec<OsString> {
-    let is_compare = argv.get(1).is_some_and(|word| word == "compare");
-    let split = argv.iter().position(|word| word == "--");
-    let (Some(compare), Some(split)) = (knee.find_subcommand("compare"), split) else {
-        return argv;
-    };
-    if !is_compare {
-        return argv;
-    }
-    let takes_value = |word: &str| {
-        let mut options = compare.get_opts();
-        let is_it = |o: &clap::Arg| o.get_long() == word.strip_prefix("--");
-        options.any(|o| is_it(o) && o.get_action().takes_values())
-    };
-    let (before, behind) = argv.split_at(split);
-    let (mut first, mut reports) = (before.to_vec(), Vec::new());
-    let mut words = behind.iter();
-    while let Some(word) = words.next() {
-        let text = word.to_str().unwrap_or_default();
-        if !text.starts_with('-') || text == "-" || text == "--" {
-            reports.push(word.clone());
-            continue;
-        }
-        first.push(word.clone());
-        if takes_value(text) {
-            first.extend(words.next().cloned());
-        }
-    }
-    first.extend(reports);
-    first
-}
-
 fn with_exits_of_compare() -> String {
     let own = "With --fail-on-regression 1 says that B is worse, and 3 that nothing could be \
                judged as a side is INVALID; without it what could be compared ends with 0.";
@@ -137,14 +102,18 @@ fn with_exits_of_compare() -> String {
 }
 
 /// Compares, and says what came of it.
-pub fn execute(raw: &RawCompare) -> Result<Exit, Failure> {
+pub fn execute(raw: &RawCompare, read_run: ReadRun) -> Result<Exit, Failure> {
     let files: [(_, _, Box<dyn Renderer<Comparison>>); 3] = [
         ("--json", &raw.json, Box::new(Json)),
         ("--html", &raw.html, Box::new(Html)),
         ("--md", &raw.md, Box::new(Markdown)),
     ];
     let files = Files::of(files)?;
-    let comparison = if raw.live { compare_targets(raw)? } else { compare_reports(raw)? };
+    let comparison = if raw.live {
+        compare_targets(raw.targets()?, &raw.load_words, raw.budget, read_run)?
+    } else {
+        compare_reports(raw)?
+    };
     files.deliver(&comparison, &text(raw.no_color))?;
     Ok(laboratory::ended_by_signal().unwrap_or_else(|| raw.exit(&comparison)))
 }
@@ -182,7 +151,7 @@ fn load(name: &str, is_baseline: bool) -> Result<Report, Failure> {
 
 impl RawCompare {
     /// The two URLs of a live comparison.
-    pub(super) fn targets(&self) -> Result<[&str; 2], Failure> {
+    fn targets(&self) -> Result<[&str; 2], Failure> {
         match (&self.reports[..], &self.reports_of_b[..]) {
             ([a, b], []) => Ok([a, b]),
             _ => Err(Failure::argument("--live", "expected two URLs, A and B")),
@@ -244,42 +213,5 @@ impl RawCompare {
             stdio::say(&reason);
         }
         exit
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::command::raw::RawArgs;
-    use clap::CommandFactory;
-
-    fn sorted(line: &str) -> String {
-        let argv = line.split(' ').map(OsString::from).collect();
-        let sorted = options_first(&RawArgs::command(), argv);
-        let words: Vec<&str> = sorted.iter().filter_map(|w| w.to_str()).collect();
-        words.join(" ")
-    }
-
-    #[test]
-    fn options_may_stand_behind_the_dashes() {
-        for (typed, read) in [
-            (
-                "knee compare a1 a2 -- b1 b2 --fail-on-regression",
-                "knee compare a1 a2 --fail-on-regression -- b1 b2",
-            ),
-            (
-                "knee compare a -- b1 --json out.json b2 --html=x.html",
-                "knee compare a --json out.json --html=x.html -- b1 b2",
-            ),
-            ("knee compare a -- - b", "knee compare a -- - b"),
-            ("knee compare a b --quiet", "knee compare a b --quiet"),
-            ("knee run -- --quiet", "knee run -- --quiet"),
-        ] {
-            assert_eq!(sorted(typed), read);
-        }
-        let read = "knee compare a1 a2 -- b1 b2 --fail-on-regression --json -";
-        assert!(RawArgs::read(read.split(' ')).is_ok());
-        let unknown = RawArgs::read("knee compare a -- b --nonsense".split(' '));
-        assert!(unknown.is_err());
     }
 }

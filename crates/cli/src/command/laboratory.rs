@@ -13,7 +13,7 @@ use knee_core::finding::Finding;
 use knee_core::report::{Command, Conclusion, Host, Kind, Report, ReportResult, Reported, SCHEMA};
 use knee_core::trial::findings::marked_failed;
 use knee_core::trial::report::{TrialReport, Verdict};
-use knee_core::trial::sessions::SessionNames;
+use knee_core::trial::step_names::SessionNames;
 use knee_engine::error::RunError;
 use knee_engine::interrupt;
 use knee_load::measure::IntervalWatcher;

@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod analyze;
 pub mod compare;
+mod compare_argv;
 mod compare_live;
 mod demo;
 pub mod explain;

@@ -4,7 +4,7 @@ use crate::args::{with_curl_line, with_exits};
 #[cfg(feature = "fleet")]
 use crate::command::{agent, fleet};
 use crate::command::{
-    analyze, compare, compare_live, explain, help_topics, history, import, latency, observe,
+    analyze, compare, compare_argv, explain, help_topics, history, import, latency, observe,
     overload, packaging, recover, report, run, scenario, serve, sweep, throttle, tour, udp,
 };
 use crate::failure::{Exit, Failure};
@@ -74,8 +74,8 @@ impl RawArgs {
         if let Some(wrong) = wrong {
             return Err(clap::Error::raw(ErrorKind::Io, format!("{wrong}\n")));
         }
-        let argv = compare_live::load_apart(&command, argv);
-        let argv = compare::options_first(&command, argv);
+        let argv = compare_argv::load_apart(&command, argv);
+        let argv = compare_argv::options_first(&command, argv);
         let argv = with_curl_line(argv)?;
         let mut command = let_numbers_be_negative(command);
         if !stdio::is_stdout() {
@@ -83,6 +83,15 @@ impl RawArgs {
         }
         let mut matches = command.try_get_matches_from_mut(argv)?;
         RawArgs::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command))
+    }
+
+    /// Reads a command line of `knee run`.
+    fn read_run(argv: Vec<&str>) -> Result<Box<run::RawRun>, Failure> {
+        let read = RawArgs::read(argv).map_err(|e| Failure::input(usage::first_line(&e)))?;
+        match read.command {
+            RawCommand::Run(run) => Ok(run),
+            _ => Err(Failure::input("expected options of knee run")),
+        }
     }
 }
 
@@ -151,7 +160,7 @@ impl RawCommand {
             RawCommand::Demo(raw) => tour::execute(&raw),
             RawCommand::Analyze(raw) => analyze::execute(raw),
             RawCommand::Report(raw) => report::execute(&raw),
-            RawCommand::Compare(raw) => compare::execute(&raw),
+            RawCommand::Compare(raw) => compare::execute(&raw, RawArgs::read_run),
             RawCommand::Explain(raw) => explain::execute(&raw),
             RawCommand::Scenario(raw) => scenario::execute(&raw),
             RawCommand::History(raw) => history::execute(raw),

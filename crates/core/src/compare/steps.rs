@@ -10,9 +10,12 @@ use super::draft::{RowDraft, RowSubject};
 use super::estimate::LogEstimate;
 use super::levels::MatchedLevel;
 use super::metrics::quantile_estimate;
-use crate::trial::report::{TargetReport, TimesReport, TrialReport};
-use crate::trial::sessions::{SessionReport, distinct};
+use crate::trial::figure::TimesReport;
+use crate::trial::report::TrialReport;
+use crate::trial::sessions::SessionReport;
 use crate::trial::statistics::{Better, SPREAD_P50, SPREAD_THROUGHPUT, StatisticSource, statistic};
+use crate::trial::step_names::distinct;
+use crate::trial::traffic::TargetReport;
 use knee_load::measure::AgentMeasured;
 use std::collections::BTreeMap;
 

@@ -3,9 +3,11 @@
 use super::result;
 use crate::finding::{Finding, Severity, gravest_first};
 use crate::report::Report;
-use crate::trial::assess::times_report;
 use crate::trial::detail::Detail;
-use crate::trial::report::{GeneratorReport, OfferedReport, TimesReport, TrialReport, Verdict};
+use crate::trial::figure::TimesReport;
+use crate::trial::offered::OfferedReport;
+use crate::trial::report::{GeneratorReport, TrialReport, Verdict};
+use crate::trial::times::times_report;
 use crate::words;
 use knee_load::measure::{Histogram, Interval, Outcomes};
 use knee_load::spec::Level;

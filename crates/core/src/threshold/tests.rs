@@ -1,6 +1,6 @@
 use super::*;
 use crate::trial::assess::tests::report;
-use crate::trial::report::TimesReport;
+use crate::trial::figure::TimesReport;
 use knee_load::spec::Level;
 
 fn trial() -> TrialReport {
@@ -34,8 +34,8 @@ fn failed(threshold: &Threshold, trial: &TrialReport) -> Option<String> {
 #[test]
 fn a_threshold_may_be_about_a_step_or_a_session() {
     use crate::trial::detail::Detail;
-    use crate::trial::report::TargetReport;
     use crate::trial::sessions::{SessionReport, SessionsReport};
+    use crate::trial::traffic::TargetReport;
     let mut trial = trial();
     let mut outcomes = knee_load::measure::Outcomes::default();
     outcomes.add_many(Outcome::Ok, 90);
@@ -383,7 +383,7 @@ fn metrics_of_scripts_have_the_figures_of_k6() {
     {
         assert!(Threshold::parse(wrong).is_err(), "{wrong}");
     }
-    trial.as_http_mut().traffic.targets = vec![crate::trial::report::TargetReport::default()];
+    trial.as_http_mut().traffic.targets = vec![crate::trial::traffic::TargetReport::default()];
     let named = Threshold::parse("nobody p99>1s").unwrap();
     assert!(failed(&named, &trial).is_some());
     assert!(failed(&named.or_absent(), &trial).is_none());

@@ -1,6 +1,6 @@
 //! The figures of each agent of a trial, and agents that differ from the others.
 
-use super::assess::evidence;
+use super::evidence::evidence;
 use super::validity::{Demand, STALL_NS, broken_clauses};
 use crate::words::time;
 use knee_load::measure::{AgentMeasured, Trial};

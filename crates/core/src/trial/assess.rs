@@ -3,23 +3,24 @@
 use super::agents::skew_ns_max;
 use super::attempts::attempts_report;
 use super::bounds;
-use super::figure::{FigureKind, spectrum};
+use super::evidence::evidence;
 use super::messages::messages_report;
-use super::offered::{asked, gap_evidence, is_even, littles_law, offered_report};
+use super::offered::{is_even, littles_law, offered_report};
 use super::silence::silence;
+use super::times::{times_of_part, times_report};
 use super::timing::timing_report;
 use super::traffic::traffic_report;
-use super::validity::{Clause, PacingQuantiles, STALL_NS, ValidityEvidence, broken_clauses};
+use super::validity::{Clause, broken_clauses};
 use super::waiting::WaitReport;
 use crate::trial::detail::HttpDetail;
-use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
-use crate::trial::sessions::{sessions_report, unfit_report};
+use crate::trial::figure::TimesReport;
+use crate::trial::report::{GeneratorReport, TrialReport, Verdict};
+use crate::trial::sessions::sessions_report;
+use crate::trial::silence::SilenceReport;
 use crate::trial::traffic::protocol_report;
-use knee_load::measure::{
-    GeneratorUse, Histogram, Interval, Measurement, Outcome, Trial, error_share,
-};
-use knee_load::spec::{ArrivalLaw, Load};
-use knee_load::stats::sample::{BATCHES_MIN, Z975, batch_means_ci95, design_effect, quantile_ci95};
+use knee_load::measure::{GeneratorUse, Histogram, Measurement, Trial, error_share};
+use knee_load::spec::Load;
+use knee_load::stats::sample::{BATCHES_MIN, Z975, batch_means_ci95, design_effect};
 use knee_load::stats::stationarity::{
     RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
 };
@@ -331,49 +332,6 @@ fn served(measured: &Measurement, effect: Option<f64>) -> Option<TimesReport> {
     served.filter(|served| !served.is_empty()).map(|served| times_of_part(&served, effect))
 }
 
-/// Independent observations from which on the mean is nearly normal, whatever their law.
-const MEAN_OBSERVATIONS_MIN: f64 = 30.0;
-
-/// The times of a part of a trial, without their spectrum. See [`times_report`].
-pub(super) fn times_of_part(histogram: &Histogram, effect: Option<f64>) -> TimesReport {
-    TimesReport { spectrum: Vec::new(), ..times_report(histogram, effect) }
-}
-
-/// The figures of times. `effect` is the design effect of correlation; `None` where percentiles may
-/// not be bounded.
-pub(crate) fn times_report(histogram: &Histogram, effect: Option<f64>) -> TimesReport {
-    let mut report = TimesReport {
-        count: histogram.count(),
-        spectrum: spectrum(histogram),
-        ..TimesReport::default()
-    };
-    let any = |ns: u64| (!histogram.is_empty()).then_some(ns);
-    for figure in TimesReport::FIGURES {
-        let (value, ci95) = figure.parts(&mut report);
-        *value = match figure.kind {
-            FigureKind::Mean => any(histogram.mean_ns().round() as u64),
-            FigureKind::Min => any(histogram.min().0),
-            FigureKind::Quantile(q) => histogram.percentile(q).map(|t| t.0),
-            FigureKind::Max => any(histogram.max().0),
-        };
-        if let Some((ci95, effect)) = ci95.zip(effect) {
-            *ci95 = match figure.kind {
-                FigureKind::Quantile(q) => quantile_ci95(histogram, q, effect),
-                _ => histogram_mean_ci95(histogram, effect),
-            };
-        }
-    }
-    report
-}
-
-/// 95 % confidence interval of the mean; `None` of too few observations.
-fn histogram_mean_ci95(histogram: &Histogram, effect: f64) -> Option<[u64; 2]> {
-    let n = histogram.count() as f64 / effect;
-    let half = Z975 * histogram.std_dev_ns() / n.sqrt();
-    let ends = [-half, half].map(|d| (histogram.mean_ns() + d).max(0.0).round() as u64);
-    (n >= MEAN_OBSERVATIONS_MIN).then_some(ends)
-}
-
 /// Like [`times_report`], for times that may be censored; `shortest` is the smallest uncensored
 /// one.
 fn operations_report(
@@ -400,62 +358,6 @@ pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> Generator
         peak_rss_bytes: used.peak_rss_bytes,
         woken_by_target_per_s: None,
         wait: None,
-    }
-}
-
-pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
-    let measured = &trial.measurement;
-    let sessions = measured.sessions.as_ref();
-    let programs = sessions.and_then(|sessions| sessions.programs.as_ref());
-    // The schedule asks for first attempts.
-    let retries = measured.attempts.as_ref().map_or(0, |attempts| attempts.retries);
-    ValidityEvidence {
-        asked: asked(trial),
-        window: measured.window.length(),
-        open_loop: trial.spec.load.is_open_loop(),
-        // What the schedule asks for are sessions, where there are any.
-        attempted: match measured.sessions {
-            Some(_) => measured.started,
-            None => (measured.outcomes.total() - measured.carried).saturating_sub(retries),
-        },
-        shed: measured.outcomes.count(Outcome::Shed),
-        started: measured.started_first(),
-        pacing_error_ns: PacingQuantiles::of(&measured.pacing_error),
-        late_rms_ns: if measured.undelayed.is_empty() {
-            0.0
-        } else {
-            measured.pacing_error.root_mean_square_ns()
-        },
-        replaced_after: match trial.spec.load {
-            Load::Overload(_) => Some(trial.spec.connect_timeout),
-            Load::Open(_) | Load::Closed { .. } => None,
-        },
-        // The connects of an overload replace each other.
-        each_stall_counts: matches!(trial.spec.load, Load::Overload(_)),
-        in_phases: match trial.spec.load.schedule() {
-            // Share of the intervals in which operations started late by as much as a stall.
-            Some((_, ArrivalLaw::Steps(_))) => {
-                let late = |i: &&Interval| i.pacing_error_ns_max.is_some_and(|ns| ns >= STALL_NS);
-                let stalled = measured.intervals.iter().filter(late).count();
-                Some(stalled as f64 / measured.intervals.len().max(1) as f64)
-            }
-            _ => None,
-        },
-        agents_lost: trial
-            .agents
-            .iter()
-            .filter_map(|a| Some((a.agent.clone(), a.lost_because.clone()?)))
-            .collect(),
-        lost: measured.lost,
-        stall_ns_max: measured.stall_ns_max,
-        gaps: gap_evidence(trial),
-        no_resources: measured.outcomes.no_resources(),
-        program_failed: measured.outcomes.count(Outcome::ProgramFailed),
-        program_failed_because: programs.and_then(|programs| programs.failed.clone()),
-        unfit_values: measured.outcomes.count(Outcome::UnfitValue),
-        unfit_because: unfit_report(trial).map(|unfit| unfit.sentence()),
-        program_ended: programs.is_some_and(|programs| programs.has_ended),
-        rate_limit: measured.rate_limit,
     }
 }
 

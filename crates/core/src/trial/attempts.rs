@@ -1,7 +1,7 @@
 //! What a trial says of requests and their attempts, where failed attempts are retried.
 
-use super::assess::times_report;
-use crate::trial::report::TimesReport;
+use super::times::times_report;
+use crate::trial::figure::TimesReport;
 use knee_load::measure::{AttemptsMeasured, SentinelSample, Trial};
 use serde::{Deserialize, Serialize};
 

@@ -4,12 +4,12 @@
 //! Otherwise it is absent, and its range stands in its place. Throughput is what was achieved. It
 //! is a lower bound of what the target can do where the generator was the limit.
 
-use super::figure::{FigureKind, RateCertainty, TimeRange};
-use super::report::{TimesReport, TrialReport};
-use super::timing::ClockKind;
+use super::figure::{FigureKind, RateCertainty, TimeRange, TimesReport};
+use super::report::TrialReport;
+use super::timing::{ClockKind, own_cycle_ns};
 use super::validity::STALL_NS;
 use crate::words::percent;
-use knee_load::measure::{Histogram, Measurement, Trial};
+use knee_load::measure::{Histogram, Trial};
 use knee_load::spec::Load;
 use knee_load::time::Nanos;
 
@@ -123,15 +123,6 @@ fn was_the_limit(report: &TrialReport, trial: &Trial, fell_behind: bool) -> bool
             own_ns >= LIMIT_SHARE * (cycle_ns + pause.law.mean_ns())
         }),
     }
-}
-
-/// The generator's part of a user's cycle, and the cycle: a response, and what the generator takes
-/// to see it. Mean values; `None` where no response came.
-pub(super) fn own_cycle_ns(measured: &Measurement) -> Option<(f64, f64)> {
-    let pacing_ns = measured.stage(knee_load::measure::Stage::Pacing)?.mean_ns();
-    let own_ns = pacing_ns + measured.pick_up.mean_ns();
-    let cycle_ns = measured.response.mean_ns() + measured.pick_up.mean_ns();
-    (cycle_ns > 0.0).then_some((own_ns, cycle_ns))
 }
 
 fn busy_percent(trial: &Trial) -> f64 {

@@ -1,14 +1,15 @@
 //! The part of a trial's report that depends on its kind: HTTP, datagrams or flows.
 
 use crate::trial::attempts::AttemptsReport;
+use crate::trial::figure::TimesReport;
 use crate::trial::messages::MessagesReport;
-use crate::trial::report::{
-    LittlesLaw, QuantilesReport, SilenceReport, TimesReport, TrafficReport, is_zero,
-};
+use crate::trial::offered::LittlesLaw;
 use crate::trial::sessions::SessionsReport;
+use crate::trial::silence::SilenceReport;
 use crate::trial::slice::Slice;
+use crate::trial::times::{QuantilesReport, is_zero};
 use crate::trial::timing::TimingReport;
-use crate::trial::traffic::ProtocolReport;
+use crate::trial::traffic::{ProtocolReport, TrafficReport};
 use knee_load::measure::{AgentMeasured, Direction, Observed, RoutedConnections};
 use knee_load::stats::gaps::Dispersion;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! What a trial says of its streams of messages.
 
-use super::assess::times_report;
-use crate::trial::report::TimesReport;
+use super::times::times_report;
+use crate::trial::figure::TimesReport;
 use knee_load::measure::{Histogram, MessagesMeasured, Trial};
 use knee_load::messages::MessageRules;
 use knee_load::spec::Protocol;

@@ -1,16 +1,70 @@
 //! The load asked for, against the load that was offered; for closed loops also by Little's law.
 
+use super::times::{QuantilesReport, quantiles};
 use super::validity::{Demand, GapEvidence};
-use crate::trial::report::{LittlesLaw, OfferedReport, QuantilesReport, RecordedGaps};
 use knee_load::arrival::GapLaw;
 use knee_load::law::Law;
 use knee_load::measure::{Histogram, Measurement, Outcome, Trial, Window};
 use knee_load::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Pause, PauseKind, Rate};
 use knee_load::stats::gaps::{
-    Gaps, KolmogorovSmirnov, WindowCounts, counts, dispersion, exponential_test,
+    Dispersion, Gaps, KolmogorovSmirnov, WindowCounts, counts, dispersion, exponential_test,
 };
 use knee_load::stats::sample::Z975;
 use knee_load::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The load that was offered, against the load asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OfferedReport {
+    /// Operations asked for per second; `None` in a closed loop.
+    pub asked_per_s: Option<f64>,
+    /// Operations started per second.
+    pub achieved_per_s: f64,
+    /// The arrival process, or `closed`.
+    pub arrival: String,
+    /// The load changes over time by plan, as a ramp does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changes_by_plan: bool,
+    /// Coefficient of variation of the gaps between starts; open loop.
+    pub gap_cv: Option<f64>,
+    /// Index of dispersion of counts (variance over mean) at four time scales; open loop.
+    pub dispersion: Option<Dispersion>,
+    /// The same of recorded times, as they were asked for; `None` with another process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<RecordedGaps>,
+    /// p-value of the Kolmogorov–Smirnov test of the gaps against the exponential law; Poisson
+    /// only.
+    pub ks_p_value: Option<f64>,
+    /// The generator's own lateness: started − intended.
+    pub pacing_error_ns: QuantilesReport,
+    /// Waits for a free connection; absent where operations need none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_wait_ns: Option<QuantilesReport>,
+    /// The longest stall of any worker past a deadline.
+    pub stall_ns_max: u64,
+}
+
+/// How uneven recorded times are, within the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecordedGaps {
+    /// Coefficient of variation of their gaps.
+    pub gap_cv: Option<f64>,
+    /// Index of dispersion of their counts at four time scales.
+    pub dispersion: Dispersion,
+}
+
+/// Little's law for a closed loop: N = X·(R + Z).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LittlesLaw {
+    /// Virtual users.
+    pub n: f64,
+    /// Throughput times the sum of mean response time and mean pause.
+    pub x_times_r: f64,
+    /// By how much the second deviates from the first.
+    pub deviation_percent: f64,
+    /// Whether the deviation is within 2.5 %.
+    pub ok: bool,
+}
 
 /// Scales at which counts are held against Poisson's, in ms.
 const COUNT_SCALES_MS: [u64; 3] = [10, 100, 1_000];
@@ -101,17 +155,6 @@ pub(crate) fn gap_evidence_within(
         exponential: poisson_test(schedule, starts),
         counts: scales,
     })
-}
-
-/// A few percentiles of a histogram.
-pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
-    let percentile = |q| histogram.percentile(q).map(|t| t.0);
-    QuantilesReport {
-        p50: percentile(0.5),
-        p99: percentile(0.99),
-        p999: percentile(0.999),
-        max: (!histogram.is_empty()).then(|| histogram.max().0),
-    }
 }
 
 /// Whether the load is the same all the time, so that only the target changes the throughput.

@@ -4,18 +4,16 @@ use crate::trial::attempts::AttemptsReport;
 use crate::trial::detail::{
     DatagramReport, Detail, FlowsReport, HttpDetail, LedgerReport, UdpDetail,
 };
-use crate::trial::figure::{Figure, RateCertainty, RateRange};
-pub use crate::trial::figure::{PercentilePoint, TimesReport};
+use crate::trial::figure::{Figure, RateCertainty, RateRange, TimesReport};
 use crate::trial::messages::MessagesReport;
+use crate::trial::offered::{LittlesLaw, OfferedReport};
 use crate::trial::sessions::SessionsReport;
 use crate::trial::slice::Slice;
 use crate::trial::timing::TimingReport;
-use crate::trial::traffic::StepReport;
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
-use knee_load::measure::{Interval, Observed, Outcomes, StatusCodes, error_share};
+use knee_load::measure::{Interval, Observed, Outcomes, error_share};
 use knee_load::spec::Level;
-use knee_load::stats::gaps::Dispersion;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -77,58 +75,6 @@ pub struct TrialReport {
     pub intervals: Vec<Interval>,
     /// Kernel counters that moved, by name.
     pub kernel: BTreeMap<String, i64>,
-}
-
-/// Operations and times without an answer of the target.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SilenceReport {
-    /// Operations that waited for an answer at the end of the measured time and never got one. Each
-    /// waited far longer than an answer takes. In a closed loop: users who hang.
-    pub hung: u64,
-    /// Hung operations that began before the measured time and waited all through it.
-    pub hung_throughout: u64,
-    /// The shortest time that a hung operation had waited.
-    pub hung_ns_min: Option<u64>,
-    /// Times in which work waited and nothing completed: of a second or more, or with failures.
-    pub outages: Vec<OutageReport>,
-    /// Shorter such times.
-    pub pauses: Option<PausesReport>,
-}
-
-impl SilenceReport {
-    /// Whether the target answered all the time.
-    pub fn is_none(&self) -> bool {
-        *self == SilenceReport::default()
-    }
-}
-
-/// A time in which work waited and nothing completed, of a second or more, or with failures.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OutageReport {
-    /// Begin, from the begin of the window; negative in the warm-up.
-    pub start_ns: i64,
-    /// End, likewise. It may be after the window, as what was under way is waited for.
-    pub end_ns: i64,
-    /// Operations that failed in it or were never answered because of it.
-    pub failures: u64,
-}
-
-/// Pauses of a server, such as a collection of garbage makes: times below a second in which work
-/// waited and nothing completed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PausesReport {
-    /// Number of pauses.
-    pub count: u64,
-    /// From the begin of one to that of the next, the median; absent where they have no period.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub period_ns: Option<u64>,
-    /// Length, the mean.
-    pub length_ns: u64,
-    /// Their share of the time, in percent.
-    pub percent: f64,
-    /// Begin and end of each, from the begin of the window, or of the sweep: the first thousand.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub times_ns: Vec<[i64; 2]>,
 }
 
 impl TrialReport {
@@ -315,131 +261,6 @@ impl TrialReport {
     }
 }
 
-/// What went over the connections; its keys stand among those of the trial.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TrafficReport {
-    /// Numbers of responses by status; they sum to `completed`.
-    #[serde(default, skip_serializing_if = "StatusCodes::is_empty")]
-    pub status_codes: StatusCodes,
-    /// Bytes of the requests that were sent whole and ended in the window.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub bytes_sent: u64,
-    /// Bytes sent per second of the window; absent where there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_sent_per_s: Option<f64>,
-    /// Bytes received in the window per second of it; absent where there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_received_per_s: Option<f64>,
-    /// The most connections that may be open at once; open loop only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connections_limit: Option<u64>,
-    /// Operations that timed out before they were sent, as they waited for a connection.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unsent: u64,
-    /// Whole responses after which bytes came that nobody asked for, in the whole trial.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub surplus_responses: u64,
-    /// Answers that no operation under way waited for, in the whole trial: late, repeated or never
-    /// asked for.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unmatched_answers: u64,
-    /// Answers that did not fit into their datagrams, in the whole trial. Their operations went on
-    /// over TCP.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub truncated_answers: u64,
-    /// Lines of the file of questions that are none, and were not sent.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub skipped_lines: u64,
-    /// Times at which all 65,536 ids of a connection were taken, in the whole trial.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub ids_exhausted: u64,
-    /// Each target on its own, in the order of the targets file; absent where there is one. Of
-    /// sessions each step, however many there are.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<TargetReport>,
-}
-
-/// The figures of one target.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TargetReport {
-    /// `GET /path`; of the last of very many `other targets`.
-    pub target: String,
-    /// Number of targets that it sums up; absent for one target.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sum_of: Option<u64>,
-    /// Operations intended in the window.
-    pub attempted: u64,
-    /// Operations that ended in a whole response.
-    pub completed: u64,
-    /// Outcomes of its operations; they sum to `attempted`.
-    pub outcomes: Outcomes,
-    /// Numbers of responses by status; they sum to `completed`.
-    pub status_codes: StatusCodes,
-    /// Response times: completed − intended.
-    pub response_time_ns: TimesReport,
-    /// Further figures if it is a step of sessions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<StepReport>,
-}
-
-pub(super) fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
-    *n == N::default()
-}
-
-/// The load that was offered, against the load asked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OfferedReport {
-    /// Operations asked for per second; `None` in a closed loop.
-    pub asked_per_s: Option<f64>,
-    /// Operations started per second.
-    pub achieved_per_s: f64,
-    /// The arrival process, or `closed`.
-    pub arrival: String,
-    /// The load changes over time by plan, as a ramp does.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub changes_by_plan: bool,
-    /// Coefficient of variation of the gaps between starts; open loop.
-    pub gap_cv: Option<f64>,
-    /// Index of dispersion of counts (variance over mean) at four time scales; open loop.
-    pub dispersion: Option<Dispersion>,
-    /// The same of recorded times, as they were asked for; `None` with another process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recorded: Option<RecordedGaps>,
-    /// p-value of the Kolmogorov–Smirnov test of the gaps against the exponential law; Poisson
-    /// only.
-    pub ks_p_value: Option<f64>,
-    /// The generator's own lateness: started − intended.
-    pub pacing_error_ns: QuantilesReport,
-    /// Waits for a free connection; absent where operations need none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connection_wait_ns: Option<QuantilesReport>,
-    /// The longest stall of any worker past a deadline.
-    pub stall_ns_max: u64,
-}
-
-/// How uneven recorded times are, within the window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RecordedGaps {
-    /// Coefficient of variation of their gaps.
-    pub gap_cv: Option<f64>,
-    /// Index of dispersion of their counts at four time scales.
-    pub dispersion: Dispersion,
-}
-
-/// A few percentiles in nanoseconds, `None` where the observations do not tell them, as in
-/// [`TimesReport`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct QuantilesReport {
-    /// Median.
-    pub p50: Option<u64>,
-    /// 99th percentile.
-    pub p99: Option<u64>,
-    /// 99.9th percentile.
-    pub p999: Option<u64>,
-    /// Largest.
-    pub max: Option<u64>,
-}
-
 /// The generator and its use of resources over the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorReport {
@@ -484,19 +305,6 @@ impl GeneratorReport {
         let polls = self.busiest_worker_spin_percent > POLLING_PERCENT;
         self.cpu_s_per_million_ops.filter(|us| !polls && *us > 0.0)
     }
-}
-
-/// Little's law for a closed loop: N = X·(R + Z).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LittlesLaw {
-    /// Virtual users.
-    pub n: f64,
-    /// Throughput times the sum of mean response time and mean pause.
-    pub x_times_r: f64,
-    /// By how much the second deviates from the first.
-    pub deviation_percent: f64,
-    /// Whether the deviation is within 2.5 %.
-    pub ok: bool,
 }
 
 /// Whether the generator measured the target or itself.

@@ -9,13 +9,65 @@
 //! The laws are fitted without the longest 5 % (see [`Hazard`]). On a noisy host they have long
 //! tails, so that rare gaps that are far longer than all others need no law.
 
-use crate::trial::report::{OutageReport, PausesReport, SilenceReport};
 use knee_load::measure::{Outcome, Timeline, Trial, Window};
 use knee_load::spec::Load;
 use knee_load::stats::tail::{Hazard, TailPoints};
 use knee_load::time::Nanos;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::slice;
+
+/// Operations and times without an answer of the target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SilenceReport {
+    /// Operations that waited for an answer at the end of the measured time and never got one. Each
+    /// waited far longer than an answer takes. In a closed loop: users who hang.
+    pub hung: u64,
+    /// Hung operations that began before the measured time and waited all through it.
+    pub hung_throughout: u64,
+    /// The shortest time that a hung operation had waited.
+    pub hung_ns_min: Option<u64>,
+    /// Times in which work waited and nothing completed: of a second or more, or with failures.
+    pub outages: Vec<OutageReport>,
+    /// Shorter such times.
+    pub pauses: Option<PausesReport>,
+}
+
+impl SilenceReport {
+    /// Whether the target answered all the time.
+    pub fn is_none(&self) -> bool {
+        *self == SilenceReport::default()
+    }
+}
+
+/// A time in which work waited and nothing completed, of a second or more, or with failures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OutageReport {
+    /// Begin, from the begin of the window; negative in the warm-up.
+    pub start_ns: i64,
+    /// End, likewise. It may be after the window, as what was under way is waited for.
+    pub end_ns: i64,
+    /// Operations that failed in it or were never answered because of it.
+    pub failures: u64,
+}
+
+/// Pauses of a server, such as a collection of garbage makes: times below a second in which work
+/// waited and nothing completed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PausesReport {
+    /// Number of pauses.
+    pub count: u64,
+    /// From the begin of one to that of the next, the median; absent where they have no period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period_ns: Option<u64>,
+    /// Length, the mean.
+    pub length_ns: u64,
+    /// Their share of the time, in percent.
+    pub percent: f64,
+    /// Begin and end of each, from the begin of the window, or of the sweep: the first thousand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times_ns: Vec<[i64; 2]>,
+}
 
 /// An operation hangs if it has waited for this time, …
 const HUNG: Nanos = Nanos::from_secs(1);

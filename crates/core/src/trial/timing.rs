@@ -1,9 +1,7 @@
 //! The stages of a trial's response times, and whose delay they are.
 
-use super::bounds::own_cycle_ns;
-use super::offered::quantiles;
-use super::report::{QuantilesReport, is_zero};
-use crate::trial::sessions::step_name;
+use super::times::{QuantilesReport, is_zero, quantiles};
+use crate::trial::step_names::step_name;
 use knee_load::measure::{
     AnatomyPart, HeatReport, Measurement, Owner, SlowOperation, SplitPart, Stage, Trial, known_keys,
 };
@@ -252,6 +250,15 @@ fn generator_cycle_percent(trial: &Trial) -> Option<f64> {
     let cycle_ns = cycle_ns + pause.law.mean_ns();
     let waits_for_us = trial.measurement.by_kernel > 0 && !trial.spec.target.protocol.subscribes();
     waits_for_us.then(|| own_ns / cycle_ns * 100.0)
+}
+
+/// The generator's part of a user's cycle, and the cycle: a response, and what the generator takes
+/// to see it. Mean values; `None` where no response came.
+pub(super) fn own_cycle_ns(measured: &Measurement) -> Option<(f64, f64)> {
+    let pacing_ns = measured.stage(knee_load::measure::Stage::Pacing)?.mean_ns();
+    let own_ns = pacing_ns + measured.pick_up.mean_ns();
+    let cycle_ns = measured.response.mean_ns() + measured.pick_up.mean_ns();
+    (cycle_ns > 0.0).then_some((own_ns, cycle_ns))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! What went over the connections, how they were secured, and to which target or step it went.
 
-use super::assess::times_of_part;
-use crate::trial::report::{TargetReport, TrafficReport};
-use crate::trial::sessions::step_name;
+use super::figure::TimesReport;
+use super::times::{is_zero, times_of_part};
+use crate::trial::step_names::step_name;
 use knee_load::measure::{
-    Agreed, EarlyData, Handshakes, PartTimes, Series, Stage, TargetMeasured, Trial, known_keys,
+    Agreed, EarlyData, Handshakes, Outcomes, PartTimes, Series, Stage, StatusCodes, TargetMeasured,
+    Trial, known_keys,
 };
 use knee_load::spec::{HttpVersion, Load, Protocol, Target, TlsResume, TlsSpec};
 use knee_load::stats::sample::{batch_means_ci95, design_effect};
@@ -12,6 +13,73 @@ use knee_load::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_statio
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// What went over the connections; its keys stand among those of the trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrafficReport {
+    /// Numbers of responses by status; they sum to `completed`.
+    #[serde(default, skip_serializing_if = "StatusCodes::is_empty")]
+    pub status_codes: StatusCodes,
+    /// Bytes of the requests that were sent whole and ended in the window.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes_sent: u64,
+    /// Bytes sent per second of the window; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_sent_per_s: Option<f64>,
+    /// Bytes received in the window per second of it; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_received_per_s: Option<f64>,
+    /// The most connections that may be open at once; open loop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_limit: Option<u64>,
+    /// Operations that timed out before they were sent, as they waited for a connection.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unsent: u64,
+    /// Whole responses after which bytes came that nobody asked for, in the whole trial.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub surplus_responses: u64,
+    /// Answers that no operation under way waited for, in the whole trial: late, repeated or never
+    /// asked for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unmatched_answers: u64,
+    /// Answers that did not fit into their datagrams, in the whole trial. Their operations went on
+    /// over TCP.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub truncated_answers: u64,
+    /// Lines of the file of questions that are none, and were not sent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped_lines: u64,
+    /// Times at which all 65,536 ids of a connection were taken, in the whole trial.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ids_exhausted: u64,
+    /// Each target on its own, in the order of the targets file; absent where there is one. Of
+    /// sessions each step, however many there are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetReport>,
+}
+
+/// The figures of one target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TargetReport {
+    /// `GET /path`; of the last of very many `other targets`.
+    pub target: String,
+    /// Number of targets that it sums up; absent for one target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum_of: Option<u64>,
+    /// Operations intended in the window.
+    pub attempted: u64,
+    /// Operations that ended in a whole response.
+    pub completed: u64,
+    /// Outcomes of its operations; they sum to `attempted`.
+    pub outcomes: Outcomes,
+    /// Numbers of responses by status; they sum to `completed`.
+    pub status_codes: StatusCodes,
+    /// Response times: completed − intended.
+    pub response_time_ns: TimesReport,
+    /// Further figures if it is a step of sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepReport>,
+}
 
 /// The traffic of a trial, as reported.
 pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {

@@ -1,7 +1,6 @@
 //! What a report says of how the generator's workers waited.
 
-use super::offered::quantiles;
-use super::report::QuantilesReport;
+use super::times::{QuantilesReport, quantiles};
 use knee_load::measure::{WaitUse, Window};
 use knee_load::polling::WaitMode;
 use knee_load::spec::WaitPolicy;

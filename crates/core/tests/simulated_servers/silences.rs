@@ -3,7 +3,7 @@
 
 use crate::{closed, ms, open};
 use knee_core::trial::assess::assess;
-use knee_core::trial::report::SilenceReport;
+use knee_core::trial::silence::SilenceReport;
 use knee_load::law::Law;
 use knee_load::measure::Trial;
 use knee_load::rng::{self, Rng};

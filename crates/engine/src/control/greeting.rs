@@ -1,24 +1,11 @@
 //! Hello of a client, and the answer of a service.
 
-use super::control_client::{ControlClient, ServiceLost};
-use crate::error::RunError;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 use std::{fmt, fs};
 
 /// Version of the control protocol of all services. Client and service have to be of the same.
 /// Raise it whenever a message changes.
 pub(super) const VERSION: u32 = 4;
-
-/// Time limit of the answer to hello.
-const HELLO_NS: u64 = 5_000_000_000;
-
-/// Further attempts where a service is busy, and the pause before each.
-const BUSY_TRIES: u32 = 4;
-const BUSY_PAUSE: Duration = Duration::from_millis(150);
 
 /// First message of a client. Its form must stay, so that a service of any version can read the
 /// version of the client.
@@ -68,7 +55,7 @@ impl Hello {
 }
 
 /// Reason of a refusal because of the token.
-const WRONG_TOKEN: &str = "wrong token: the token is not the service's";
+pub(super) const WRONG_TOKEN: &str = "wrong token: the token is not the service's";
 
 impl fmt::Display for HelloRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,13 +73,6 @@ impl fmt::Display for HelloRefusal {
     }
 }
 
-/// [`Hello`] as it is sent.
-#[derive(Debug, Serialize)]
-#[serde(tag = "ask", rename_all = "snake_case")]
-enum HelloMessage<'a> {
-    Hello(&'a Hello),
-}
-
 /// Answer of a service to [`Hello`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
@@ -106,74 +86,6 @@ pub enum HelloReply<F> {
     },
     /// Another client holds the service; the connection ends.
     Busy,
-}
-
-/// What a client needs to connect to a service.
-pub(crate) struct ServiceLogin<'a> {
-    /// Address as the user wrote it.
-    pub(crate) at: &'a str,
-    /// The command that starts the service: `serve udp`.
-    pub(crate) service: &'static str,
-    pub(crate) token: &'a str,
-    /// The option of this client that gives the token.
-    pub(crate) token_option: &'static str,
-    /// Purpose of the service, in words that go on with "so start one there".
-    pub(crate) purpose: &'a str,
-    /// Longest line of the service, in bytes.
-    pub(crate) line_max: usize,
-}
-
-impl ServiceLogin<'_> {
-    /// Connects and says hello, several times where the service is busy: it may not have noticed
-    /// yet that the client before has left.
-    ///
-    /// # Errors
-    /// [`RunError::Unreachable`]: nothing answers, no knee service, refused, or busy.
-    pub(crate) fn connect<F: DeserializeOwned>(
-        &self,
-        stop: &AtomicBool,
-    ) -> Result<(ControlClient, Welcome<F>), RunError> {
-        let (purpose, service, at) = (self.purpose, self.service, self.at);
-        let nobody = format!("{purpose}, so start one there with `knee {service} --listen {at}`");
-        let mut tries = BUSY_TRIES;
-        loop {
-            let mut client = ControlClient::connect(at, self.line_max, &nobody)?;
-            if let Some(welcome) = self.hello(&mut client, stop)? {
-                return Ok((client, welcome));
-            }
-            if tries == 0 || stop.load(Ordering::Relaxed) {
-                return Err(client.unreachable("is busy with another client"));
-            }
-            tries -= 1;
-            thread::sleep(BUSY_PAUSE);
-        }
-    }
-
-    /// `None`: the service is busy.
-    fn hello<F: DeserializeOwned>(
-        &self,
-        client: &mut ControlClient,
-        stop: &AtomicBool,
-    ) -> Result<Option<Welcome<F>>, RunError> {
-        let hello = Hello::new(self.service, self.token);
-        let sent = client.send(&HelloMessage::Hello(&hello));
-        match sent.and_then(|()| client.receive(HELLO_NS, Some(stop))) {
-            Ok(HelloReply::Welcome(welcome)) => Ok(Some(welcome)),
-            Ok(HelloReply::Busy) => Ok(None),
-            Ok(HelloReply::Refused { mut reason }) => {
-                if reason == WRONG_TOKEN {
-                    reason += &format!("; give the client the same, with {}", self.token_option);
-                }
-                Err(client.lost(ServiceLost::unexpected(Some(&reason))))
-            }
-            Err(lost @ ServiceLost::Interrupted) => Err(client.lost(lost)),
-            Err(ServiceLost::Because(_)) => Err(client.unreachable(&format!(
-                "accepts connections but does not answer as a knee service: start one there with \
-                 `knee {}`",
-                self.service
-            ))),
-        }
-    }
 }
 
 /// What client and service have in common.
@@ -236,9 +148,6 @@ fn is_equal(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::line;
-    use std::io::Write;
-    use std::net::TcpListener;
 
     #[test]
     fn hello_of_any_version_is_understood() {
@@ -261,35 +170,5 @@ mod tests {
         for unfit in [HelloRefusal::Version(1), other, HelloRefusal::Token] {
             assert!(!unfit.to_string().contains('\n'));
         }
-    }
-
-    /// Error of a client whose service refuses it for this reason.
-    fn refused(reason: String) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = listener.local_addr().unwrap().to_string();
-        let service = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            stream.write_all(&line(&HelloReply::<()>::Refused { reason })).unwrap();
-            stream
-        });
-        let login = ServiceLogin {
-            at: &at,
-            service: "serve udp",
-            token: "other",
-            token_option: "--some-token",
-            purpose: "a test",
-            line_max: 4_096,
-        };
-        let error = login.connect::<()>(&AtomicBool::new(false)).map(drop).unwrap_err();
-        drop(service.join());
-        error.to_string()
-    }
-
-    #[test]
-    fn a_wrong_token_names_the_option_of_the_client() {
-        let token = refused(HelloRefusal::Token.to_string());
-        assert!(token.ends_with("service's; give the client the same, with --some-token"));
-        let other = refused(HelloRefusal::Version(1).to_string());
-        assert!(!other.contains("--some-token"), "{other}");
     }
 }

@@ -6,6 +6,7 @@ mod branches;
 mod ending;
 mod programs;
 mod seat;
+mod steps;
 
 use super::client::{Client, ClientSummary, HandoverQueue, Tally};
 use super::step_client::StepClient;

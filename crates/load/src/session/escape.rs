@@ -1,6 +1,5 @@
 //! Escaping of a value for its place in a request.
 
-use super::fill::put_hex;
 use super::origin::{Origin, resolve};
 use super::template::Escape;
 use crate::percent::COMPONENT;
@@ -169,6 +168,14 @@ fn escape_json(out: &mut Vec<u8>, from: usize) {
             }
             _ => out.push(byte),
         }
+    }
+}
+
+pub(super) fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
     }
 }
 

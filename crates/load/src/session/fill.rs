@@ -1,10 +1,10 @@
 //! Values that fill the holes of a request.
 
-use super::escape::{Place, UnfitReason, encode, escape};
+use super::escape::{Place, UnfitReason, encode, escape, put_hex};
 use super::made::MadeRequest;
 use super::template::{Fill, Function, Template, TemplatePiece, TimeFormat};
+use super::user_state::UserState;
 use super::users::Users;
-use super::walk::UserState;
 use crate::percent::COMPONENT;
 use crate::time::put_rfc3339_ms;
 use base64::Engine as _;
@@ -195,14 +195,6 @@ fn put_number(number: i64, out: &mut Vec<u8>) {
     let mut text = String::new();
     let _ = write!(text, "{number}");
     out.extend_from_slice(text.as_bytes());
-}
-
-pub(super) fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 15)]);
-    }
 }
 
 /// A UUID of version 4 (RFC 9562 §5.4) of random bits.

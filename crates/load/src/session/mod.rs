@@ -55,6 +55,7 @@ mod plan;
 mod response_reader;
 mod script;
 mod template;
+mod user_state;
 mod users;
 mod walk;
 

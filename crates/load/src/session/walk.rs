@@ -2,12 +2,12 @@
 
 use super::escape::{UnfitReason, encode_path};
 use super::fill::{FILLED_BYTES_MAX, FillScope, Fills};
-use super::jar::Jar;
 use super::origin::resolve;
 use super::plan::{Ask, Expectation, Instruction, SessionPlan, Source};
 use super::response_reader::{ReadResponse, ResponseReaders};
 use super::template::{Template, TemplatePiece};
-use super::users::{DealtRecord, Users};
+use super::user_state::UserState;
+use super::users::Users;
 use crate::rng;
 use crate::time::Nanos;
 use std::rc::Rc;
@@ -24,32 +24,6 @@ use repeating::RepetitionState;
 /// Steps that a session makes at once, before it yields to others. Those of a request, a pause or a
 /// branch count too.
 pub const STEPS_AT_ONCE_MAX: u32 = 1_000;
-
-/// Variables, records and cookies of a user.
-#[derive(Clone, Debug, Default)]
-pub(super) struct UserState {
-    variables: Vec<Vec<u8>>,
-    rows: Vec<DealtRecord>,
-    pub(super) jar: Jar,
-}
-
-impl UserState {
-    pub(super) fn variable(&self, variable: u16) -> &[u8] {
-        self.variables.get(usize::from(variable)).map_or(&[], Vec::as_slice)
-    }
-
-    pub(super) fn set(&mut self, variable: u16, value: Vec<u8>) {
-        let at = usize::from(variable);
-        if self.variables.len() <= at {
-            self.variables.resize(at + 1, Vec::new());
-        }
-        self.variables[at] = value;
-    }
-
-    pub(super) fn row(&self, data: u16) -> DealtRecord {
-        self.rows.get(usize::from(data)).copied().unwrap_or_default()
-    }
-}
 
 /// What a session does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,16 +118,12 @@ impl Walk {
         self.repetitions.resize(kind.repetitions.len(), RepetitionState::default());
         self.groups.clear();
         self.left_groups.clear();
-        let variables = &mut self.learnt.variables;
-        variables.iter_mut().for_each(Vec::clear);
-        variables.resize(kind.variables.len(), Vec::new());
-        self.learnt.jar.clear();
-        self.learnt.rows.clear();
+        self.learnt.clear(kind.variables.len());
         self.path.clear();
         self.server = 0;
         for set in &kind.data {
             match users.deal(*set, in_warmup) {
-                Some(row) => self.learnt.rows.push(row),
+                Some(row) => self.learnt.add_row(row),
                 None => return false,
             }
         }
@@ -186,7 +156,7 @@ impl Walk {
 
     /// The values of all its variables.
     pub fn variables(&self) -> &[Vec<u8>] {
-        &self.learnt.variables
+        self.learnt.variables()
     }
 
     /// Its kind of session.

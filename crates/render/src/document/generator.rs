@@ -9,7 +9,9 @@ use crate::number::{
     time_short,
 };
 use knee_core::trial::agents::{AgentState, agent_state};
-use knee_core::trial::report::{GeneratorReport, OfferedReport, QuantilesReport, TrialReport};
+use knee_core::trial::offered::OfferedReport;
+use knee_core::trial::report::{GeneratorReport, TrialReport};
+use knee_core::trial::times::QuantilesReport;
 use knee_core::trial::waiting::WaitReport;
 use knee_load::measure::AgentMeasured;
 use knee_load::spec::WaitPolicy;

@@ -16,7 +16,8 @@ use knee_core::experiment::run::{RepeatedFigure, RunConclusion};
 use knee_core::report::Report;
 use knee_core::trial::detail::HttpDetail;
 use knee_core::trial::figure::Figure;
-use knee_core::trial::report::{OfferedReport, TrialReport};
+use knee_core::trial::offered::OfferedReport;
+use knee_core::trial::report::TrialReport;
 use knee_load::measure::Outcome;
 
 /// Adds all sections of a run.

@@ -8,7 +8,8 @@ use super::{Document, Fact, Layout, fact, first_of_levels};
 use crate::number::{asked, count, known, number, percent, rate, stated, time_short};
 use crate::plot::{Dash, Plot, PlotSeries, Scale, Tone, Unit};
 use knee_core::trial::attempts::{AttemptsInterval, AttemptsReport};
-use knee_core::trial::report::{TimesReport, TrialReport};
+use knee_core::trial::figure::TimesReport;
+use knee_core::trial::report::TrialReport;
 use knee_core::trial::sessions::{
     CheckReport, GroupReport, ProgramsReport, ScriptMetricReport, SessionReport, SessionsReport,
 };

@@ -11,8 +11,9 @@ use crate::number::{
 };
 use crate::plot::{Axis, Tone};
 use knee_core::trial::figure::{Figure, TimeFigure, TimesReport};
-use knee_core::trial::report::{TargetReport, TrialReport};
+use knee_core::trial::report::TrialReport;
 use knee_core::trial::timing::{AnatomyGroup, AnatomyReport, ClockKind, TimingReport};
+use knee_core::trial::traffic::TargetReport;
 use knee_load::measure::{Owner, SlowOperation, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 

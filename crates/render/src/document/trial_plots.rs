@@ -6,7 +6,10 @@ use crate::plot::{
     Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Shade, Shape, Tone, Unit, row_points,
     top,
 };
-use knee_core::trial::report::{OfferedReport, QuantilesReport, TimesReport, TrialReport};
+use knee_core::trial::figure::TimesReport;
+use knee_core::trial::offered::OfferedReport;
+use knee_core::trial::report::TrialReport;
+use knee_core::trial::times::QuantilesReport;
 use knee_load::measure::{HeatReport, Interval};
 use knee_load::stats::gaps::Dispersion;
 

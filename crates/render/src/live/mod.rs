@@ -18,7 +18,7 @@ use knee_core::trial::figure::Figure;
 use knee_core::trial::findings::trial_findings;
 use knee_core::trial::live::RemarkDetector;
 use knee_core::trial::report::{TrialReport, Verdict};
-use knee_core::trial::sessions::SessionNames;
+use knee_core::trial::step_names::SessionNames;
 use knee_load::measure::{AgentInterval, Interval};
 use knee_load::time::Nanos;
 use std::collections::VecDeque;

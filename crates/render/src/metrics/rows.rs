@@ -9,7 +9,7 @@ use super::{
     BOUNDS, LiveKind, MetricFamily, MetricLabel, MetricName, MetricSample, MetricUnit,
     MetricValues, Times, TrialMetrics,
 };
-use knee_core::trial::sessions::SessionNames;
+use knee_core::trial::step_names::SessionNames;
 use knee_load::measure::{EndedCounts, Interval};
 use knee_load::spec::{Endpoint, Protocol, Target};
 use knee_load::time::Nanos;

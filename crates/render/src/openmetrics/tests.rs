@@ -3,7 +3,7 @@
 use super::*;
 use crate::live::{LiveKind, LiveTrial};
 use crate::metrics::Metrics;
-use knee_core::trial::sessions::SessionNames;
+use knee_core::trial::step_names::SessionNames;
 use knee_load::measure::{EndedCounts, Interval};
 use knee_load::time::Nanos;
 use std::collections::{BTreeMap, BTreeSet};

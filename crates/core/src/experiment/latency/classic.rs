@@ -1,6 +1,6 @@
 //! The text form of 2011, as the `loadlatency` test printed it and `knee latency` still does.
 
-use super::conclusion;
+use super::answer::in_words;
 use crate::experiment::latency::analysis::{PATH_FIGURES, PathFigure, overall};
 use crate::experiment::latency::report::{LatencyConclusion, PathFigures, ScenarioRow};
 use crate::finding::{Finding, Severity, codes};
@@ -182,7 +182,7 @@ pub fn conclude_classic(classic: &Classic) -> (Vec<Finding>, LatencyConclusion) 
         scenarios: rows,
         ..LatencyConclusion::default()
     };
-    let conclusion = LatencyConclusion { answer: conclusion::in_words(&conclusion), ..conclusion };
+    let conclusion = LatencyConclusion { answer: in_words(&conclusion), ..conclusion };
     let findings = PATH_FIGURES.iter().zip(classic.overall).filter_map(|(figure, printed)| {
         let shifts = if figure.is_capacity { [-ROUNDED_KIB, 0.0, 1.0] } else { [-0.01, 0.0, 0.01] };
         let recomputed = shifts.map(|shift| {

@@ -25,6 +25,7 @@
 //!   (Jain, Chiu, Hawe, 1984)
 
 pub mod analysis;
+mod answer;
 mod classic;
 mod conclusion;
 mod distorted;
@@ -178,7 +179,7 @@ impl Experiment for Latency {
         distorted::mark_distorted(&mut conclusion, idle, self.first_congestion());
         findings.extend(distorted::rests_on_distorted(&conclusion, &counting));
         findings.extend(attempts.run_again(past));
-        conclusion.answer = conclusion::in_words(&conclusion);
+        conclusion.answer = answer::in_words(&conclusion);
         Concluded {
             // Every scenario is part of a mean, or may be the worst. Findings say which figures are
             // not affected.

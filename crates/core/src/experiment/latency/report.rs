@@ -1,6 +1,6 @@
 //! Flows as reported, and the answer of `knee latency`.
 
-use crate::trial::report::TimesReport;
+use crate::trial::figure::TimesReport;
 use knee_load::measure::Direction;
 use serde::{Deserialize, Serialize};
 

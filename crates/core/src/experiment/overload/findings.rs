@@ -19,7 +19,6 @@ use crate::trial::findings::{
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, number, percent};
-pub(super) use generator::ports_remedy;
 use knee_load::measure::Outcome;
 use knee_load::spec::Level;
 use knee_load::time::Nanos;

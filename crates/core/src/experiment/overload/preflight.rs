@@ -2,7 +2,6 @@
 
 use super::{Descriptors, OverloadSpec, automatic_descriptors};
 use crate::experiment::overload::analysis::{SYN_AGAIN, times};
-use crate::experiment::overload::findings::ports_remedy;
 use crate::finding::{Finding, Severity, codes, gravest_first};
 use crate::words::{exact, number, time};
 use knee_load::experiment::{PreflightFacts, ServerFacts};
@@ -159,6 +158,20 @@ fn too_few_ports(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
             ports_remedy(facts.close),
         )
     })
+}
+
+/// What makes local ports last.
+pub(super) fn ports_remedy(close: Option<CloseKind>) -> String {
+    let rst = match close {
+        Some(CloseKind::Fin) => "; or avoid TIME_WAIT: --close rst",
+        Some(CloseKind::Rst) | None => "",
+    };
+    let reuse = if close.is_some() { " net.ipv4.tcp_tw_reuse=1" } else { "" };
+    format!(
+        "use more source addresses: --source 127.0.0.2-127.0.0.20 on loopback, else addresses of \
+         this host{rst}; or add ports: sysctl -w net.ipv4.ip_local_port_range=\"1024 \
+         65535\"{reuse}"
+    )
 }
 
 /// Only whoever closes first keeps its port, and only after an orderly close.

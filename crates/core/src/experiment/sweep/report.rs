@@ -1,6 +1,6 @@
 //! Conclusion of a sweep in a report.
 
-use crate::trial::report::PausesReport;
+use crate::trial::silence::PausesReport;
 use knee_load::measure::Outcomes;
 use knee_load::spec::Level;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,6 @@ mod losses;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::udp::explain::BUDGET_CODES;
 use crate::experiment::udp::laws;
 use crate::finding::{Code, Finding, Severity, codes, gravest_first};
 use crate::trial::detail::{DatagramReport, LedgerReport};
@@ -15,11 +14,11 @@ use crate::trial::validity::Clause;
 use crate::words::{exact, levels, list, share};
 use knee_load::experiment::udp::DropPlace;
 use knee_load::spec::Level;
-pub(super) use losses::{buffer_covers_ns, refusal};
+pub(super) use losses::buffer_covers_ns;
 
-/// All kinds of findings of `knee udp`.
+/// All kinds of findings here.
 pub(super) fn codes() -> Vec<Code> {
-    [losses::CODES, CODES, BUDGET_CODES].concat()
+    [losses::CODES, CODES].concat()
 }
 
 /// The name of the finding about losses at a place.

@@ -1,6 +1,5 @@
 //! What clients of one law did and got: their trials pooled, and the figures of all.
 
-use crate::experiment::udp::findings::refusal;
 use crate::experiment::udp::report::LawRow;
 use crate::experiment::verdict;
 use crate::trial::detail::{DatagramReport, DispersionAt, LedgerReport, LossEvidence};
@@ -99,6 +98,30 @@ fn refused_where(trials: &[&TrialReport]) -> String {
         .map(|(name, _)| format!("{name}: {}", refusal(&name).0))
         .collect();
     format!("refused by the sender's kernel ({})", list(&errors))
+}
+
+/// Why the kernel refuses a datagram with this error, and what to do about it.
+pub(super) fn refusal(error: &str) -> (&'static str, &'static str) {
+    match error {
+        "ECONNREFUSED" => (
+            "nobody listens at that port",
+            "correct the address, or start the service there: knee serve udp",
+        ),
+        "EMSGSIZE" => (
+            "the datagram is larger than the path carries in one piece",
+            "use a smaller --size (1,472 over Ethernet with IPv4)",
+        ),
+        "ENETUNREACH" | "EHOSTUNREACH" | "EHOSTDOWN" | "ENETDOWN" => (
+            "no route leads to that host",
+            "check the address and the routes: ip route get ADDRESS",
+        ),
+        "EPERM" | "EACCES" => ("this host forbids it", "look at its firewall: nft list ruleset"),
+        "ENOBUFS" | "EAGAIN" | "ENOMEM" => (
+            "this host's queues are full",
+            "offer less with a lower --rate, or look at them: tc -s qdisc",
+        ),
+        _ => ("an error of the system", "look up that error in udp(7) and send(2)"),
+    }
 }
 
 /// `exp(200us)*128 sent 98,400/s and lost 1.2 % of it.`

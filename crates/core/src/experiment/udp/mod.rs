@@ -26,6 +26,7 @@
 
 pub mod analysis;
 pub mod client_wait;
+mod conclusion;
 mod explain;
 pub mod findings;
 mod laws;

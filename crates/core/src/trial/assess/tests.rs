@@ -1,10 +1,9 @@
 //! Whole trials, simulated, and what is to be said of them.
 
 use super::*;
-use crate::trial::report::OfferedReport;
+use crate::trial::offered::OfferedReport;
 use knee_load::arrival::ArrivalProcess;
-use knee_load::measure::Op;
-use knee_load::measure::{Completion, Recorder, RecorderConfig, Window};
+use knee_load::measure::{Completion, Op, Outcome, Recorder, RecorderConfig, Window};
 use knee_load::rng;
 use knee_load::spec::*;
 use knee_load::time::Nanos;

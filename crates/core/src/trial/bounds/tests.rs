@@ -6,7 +6,7 @@ use crate::trial::assess::tests::{closed, open, spec};
 use crate::trial::figure::Figure;
 use crate::trial::report::Verdict;
 use knee_load::arrival::ArrivalLaw;
-use knee_load::measure::{GeneratorUse, Stage};
+use knee_load::measure::{GeneratorUse, Measurement, Stage};
 use knee_load::spec::{Pause, PauseKind};
 use std::collections::BTreeMap;
 

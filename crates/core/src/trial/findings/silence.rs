@@ -2,7 +2,8 @@
 
 use super::TrialGroup;
 use crate::finding::{Finding, codes};
-use crate::trial::report::{OutageReport, PausesReport, TrialReport};
+use crate::trial::report::TrialReport;
+use crate::trial::silence::{OutageReport, PausesReport};
 use crate::words::{number, percent, time};
 use knee_load::spec::Level;
 
@@ -257,6 +258,8 @@ pub(crate) fn pauses_found(
         ),
     };
     let open_loop = closed_per_s.filter(|_| pauses.count > 1);
+    let [from_ns, until_ns] =
+        pauses.times_ns.first().map_or([f64::NAN; 2], |t| t.map(|ns| ns as f64));
     code.warning(
         format!("{place}{text}{}", if pauses.count > 1 { hides } else { "" }),
         [
@@ -264,6 +267,8 @@ pub(crate) fn pauses_found(
             ("period_ns", pauses.period_ns.map_or(f64::NAN, |ns| ns as f64)),
             ("length_ns", pauses.length_ns as f64),
             ("percent", pauses.percent),
+            ("from_ns", from_ns),
+            ("until_ns", until_ns),
         ],
         match open_loop {
             Some(per_s) => format!(

@@ -2,10 +2,13 @@
 
 use super::{FindingContext, findings_at_levels, trial_findings};
 use crate::experiment::sweep::tests::fake::{base, blank, outcomes};
+use crate::trial::figure::TimesReport;
 use crate::trial::figure::{RateCertainty, TimeRange};
 use crate::trial::messages::{MessagesReport, SentReport};
-use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
+use crate::trial::offered::LittlesLaw;
+use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, ScriptReport, SessionReport, SessionsReport};
+use crate::trial::times::QuantilesReport;
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
 use knee_load::measure::{Interval, Outcome, Stage, StatusCodes};

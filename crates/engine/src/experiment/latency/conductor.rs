@@ -1,8 +1,7 @@
 //! Conducts a run: intervals for the watcher, settling, limits, the end.
 
-use super::flow_threads::FlowRun;
+use super::flow_run::FlowRun;
 use super::pinger::{PingerControl, PingerEvent};
-use super::run::UploadProgress;
 use super::wire::{LatencyRequest, LatencyServiceRecord};
 use crate::control::ServiceLost;
 use crate::sys::clock;
@@ -33,6 +32,9 @@ const INTERRUPTED_PATIENCE: Nanos = Nanos::from_millis(70);
 /// An ended interval is shown once the service has reported its uploads, or after this number of
 /// further ones.
 const SHOWN_AFTER: usize = 3;
+
+/// Bytes that each upload had carried by a time, as the service reported.
+pub(super) type UploadProgress = (Nanos, Vec<u64>);
 
 /// Result of a run.
 #[derive(Debug)]

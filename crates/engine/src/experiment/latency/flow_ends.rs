@@ -1,6 +1,6 @@
 //! The two ends of one flow: the sending one and the receiving one.
 
-use super::flow_threads::FlowRun;
+use super::flow_run::FlowRun;
 use super::payload::{HEADER_BYTES, RECORD_MAX, RECORD_MIN, RecordHeader};
 use super::wire::{ReceivedSide, SentSide};
 use crate::sys::{clock, stream};

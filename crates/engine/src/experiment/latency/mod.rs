@@ -13,6 +13,7 @@
 mod conductor;
 mod control;
 mod flow_ends;
+pub(crate) mod flow_run;
 pub(crate) mod flow_threads;
 pub mod payload;
 mod pinger;

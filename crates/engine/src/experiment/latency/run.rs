@@ -2,13 +2,14 @@
 //! merged.
 
 use super::control::LatencyControl;
-use super::flow_threads::{CarriedFlows, FlowEnd, FlowRun, FlowThreads};
+use super::flow_run::FlowRun;
+use super::flow_threads::{CarriedFlows, FlowEnd, FlowThreads};
 use super::pinger::{Pinger, PingerControl, PingerResult};
 use super::sockets;
 use super::wire::{FlowSide, LatencyServiceRecord, LatencySessionSpec, ReceivedSide, SentSide};
 use crate::control::{ControlClient, ServiceClock, random};
 use crate::error::RunError;
-use crate::experiment::latency::conductor::{ConductedRun, Conductor};
+use crate::experiment::latency::conductor::{ConductedRun, Conductor, UploadProgress};
 use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::{self, HostTime};
@@ -234,9 +235,6 @@ fn uncertainty(
     });
     first.uncertainty_until(again.map(|(second, _)| second))
 }
-
-/// Bytes that each upload had carried by a time, as the service reported.
-pub(super) type UploadProgress = (Nanos, Vec<u64>);
 
 /// Merges both ends of all flows, the uploads first. `ours`: this end, in that order. `record`: the
 /// other end; without it, `progress` has at least how much came and when.

@@ -5,28 +5,12 @@
 //! first seat, and is lent for each step.
 
 use super::SessionClient;
-use super::seat::{SessionEnd, SessionSeat};
+use super::seat::{SessionBranches, SessionEnd, SessionSeat};
 use crate::reactor::Backend;
 use knee_load::session::{Instruction, Walk};
 use knee_load::time::Nanos;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
-
-/// The branches of a session.
-#[derive(Default)]
-pub(super) struct SessionBranches {
-    /// There are several now.
-    is_forked: bool,
-    /// Those under way beside the first.
-    others: u32,
-    /// The first one has ended.
-    is_first_over: bool,
-    /// Latest end of one.
-    ended: Nanos,
-    /// How the first that failed or was cut off ended. The others end at their next step, and the
-    /// session with them.
-    fails: Option<SessionEnd>,
-}
 
 /// The walk of a seat while it has what its user knows.
 pub(super) struct InformedWalk<'a> {

@@ -10,7 +10,7 @@ use crate::number::{
 use crate::plot::{Axis, Plot, PlotSeries, Scale, Tone, Unit, row_points};
 use knee_core::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use knee_core::trial::detail::{DirectionReport, FlowReport};
-use knee_core::trial::report::TimesReport;
+use knee_core::trial::figure::TimesReport;
 use knee_load::measure::Direction;
 
 /// The flows of one direction of a scenario, if any.

@@ -12,7 +12,10 @@ use crate::number::{
 use crate::plot::{Plot, PlotSeries, Scale, Tone, Unit, row_points};
 use knee_core::experiment::udp::report::LawRow;
 use knee_core::trial::detail::DatagramReport;
-use knee_core::trial::report::{OfferedReport, QuantilesReport, TimesReport, TrialReport, Verdict};
+use knee_core::trial::figure::TimesReport;
+use knee_core::trial::offered::OfferedReport;
+use knee_core::trial::report::{TrialReport, Verdict};
+use knee_core::trial::times::QuantilesReport;
 use std::collections::BTreeMap;
 
 /// Adds the sections of a single trial.

@@ -1,8 +1,8 @@
 //! The time series of a scenario on one grid, coarse enough for a report to stay small.
 
-use crate::trial::assess::times_report;
 use crate::trial::detail::LatencySeries;
-use crate::trial::report::TimesReport;
+use crate::trial::figure::TimesReport;
+use crate::trial::times::times_report;
 use knee_load::experiment::latency::{LatencyTrial, Probe, ProbesMeasured};
 use knee_load::measure::{Direction, Histogram, Interval};
 use knee_load::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};

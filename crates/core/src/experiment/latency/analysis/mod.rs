@@ -5,10 +5,13 @@ mod grid;
 pub(crate) mod tests;
 
 use crate::experiment::latency::report::{PathFigures, ScenarioFlow, ScenarioRow};
-use crate::trial::assess::{generator_report, times_report};
+use crate::trial::assess::generator_report;
 use crate::trial::detail::{DirectionReport, FlowReport, FlowsReport, LatencyDetail, ProbeReport};
-use crate::trial::offered::quantiles;
-use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
+use crate::trial::figure::TimesReport;
+use crate::trial::offered::OfferedReport;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::times::quantiles;
+use crate::trial::times::times_report;
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use crate::words::{capital, list};
 use grid::{Grid, WeightedTimes};

@@ -4,6 +4,7 @@ use super::{known, one};
 use crate::experiment::overload::analysis::{
     OverloadPoint, OverloadSetting, OverloadSummary, times,
 };
+use crate::experiment::overload::preflight::ports_remedy;
 use crate::finding::{Finding, codes};
 use crate::trial::findings::QUIETER;
 use crate::trial::report::{TrialReport, Verdict};
@@ -86,20 +87,6 @@ fn lacking(summary: &OverloadSummary, what: Outcome) -> Option<(&OverloadPoint, 
     let worst = summary.points.iter().max_by(|a, b| a.percent(what).total_cmp(&b.percent(what)))?;
     let share = worst.percent(what);
     (share > 0.0).then(|| (worst, worst.row.outcomes.count(what) as f64, share))
-}
-
-/// What makes local ports last.
-pub(in crate::experiment::overload) fn ports_remedy(close: Option<CloseKind>) -> String {
-    let rst = match close {
-        Some(CloseKind::Fin) => "; or avoid TIME_WAIT: --close rst",
-        Some(CloseKind::Rst) | None => "",
-    };
-    let reuse = if close.is_some() { " net.ipv4.tcp_tw_reuse=1" } else { "" };
-    format!(
-        "use more source addresses: --source 127.0.0.2-127.0.0.20 on loopback, else addresses of \
-         this host{rst}; or add ports: sysctl -w net.ipv4.ip_local_port_range=\"1024 \
-         65535\"{reuse}"
-    )
 }
 
 pub(super) fn limits_syn_rate(summary: &OverloadSummary, verdict: Verdict) -> Option<Finding> {

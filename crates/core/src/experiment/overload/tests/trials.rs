@@ -2,7 +2,9 @@
 
 use crate::experiment::overload::analysis::OverloadSetting;
 use crate::trial::detail::HttpDetail;
-use crate::trial::report::{GeneratorReport, OfferedReport, TimesReport, TrialReport, Verdict};
+use crate::trial::figure::TimesReport;
+use crate::trial::offered::OfferedReport;
+use crate::trial::report::{GeneratorReport, TrialReport, Verdict};
 use knee_load::measure::{Interval, Observed, Outcome, Outcomes, SynSource};
 use knee_load::spec::{CloseKind, Level};
 use knee_load::time::Nanos;

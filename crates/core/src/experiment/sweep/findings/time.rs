@@ -6,7 +6,7 @@ use crate::experiment::sweep::report::{
 };
 use crate::finding::{Finding, codes};
 use crate::trial::findings::{OUTAGE, PAUSES, PERIODIC_PAUSES};
-use crate::trial::report::PausesReport;
+use crate::trial::silence::PausesReport;
 use crate::words::{levels, list, number, percent, time};
 
 /// Difference from earlier runs from which the host's speed differs, in percent.

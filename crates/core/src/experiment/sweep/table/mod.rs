@@ -4,9 +4,10 @@ mod csv;
 
 pub use csv::parse_csv;
 
+use crate::trial::figure::TimesReport;
+use crate::trial::merged_slices::merged;
 use crate::trial::messages::MessagesReport;
-use crate::trial::report::{TimesReport, TrialReport, Verdict};
-use crate::trial::slice::merged;
+use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 use knee_load::measure::error_share;
 

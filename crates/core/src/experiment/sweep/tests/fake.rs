@@ -6,9 +6,9 @@ use crate::experiment::sweep::{Bound, LevelPlan, Sweep, SweepAxis, SweepSpec};
 use crate::experiment::{Conducted, conduct};
 use crate::trial::assess::assess;
 use crate::trial::detail::HttpDetail;
-use crate::trial::report::{
-    GeneratorReport, LittlesLaw, OfferedReport, TimesReport, TrialReport, Verdict,
-};
+use crate::trial::figure::TimesReport;
+use crate::trial::offered::{LittlesLaw, OfferedReport};
+use crate::trial::report::{GeneratorReport, TrialReport, Verdict};
 use crate::trial::slice::Slice;
 use knee_load::measure::{Interval, Outcome, Outcomes, Trial};
 use knee_load::rng;

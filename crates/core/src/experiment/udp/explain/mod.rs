@@ -25,7 +25,7 @@
 //!
 //! # The conclusion
 //!
-//! Each explanation ([`judge::Hypothesis`]) has a fixed rule over the effects and over the
+//! Each explanation ([`evidence::Hypothesis`]) has a fixed rule over the effects and over the
 //! subject's trials. It ends as supported, ruled out or undecided. That the receive buffer
 //! overflowed says where datagrams were lost and is never given as a cause.
 //!
@@ -53,7 +53,7 @@
 //! was not there as datagrams were lost (`receiver_pauses`, `sender_drops_or_blocks`).
 
 mod cells;
-mod judge;
+mod evidence;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -69,10 +69,11 @@ use crate::words::list;
 pub(super) use cells::CODES as BUDGET_CODES;
 use cells::{CellChange, DISPENSABLE, DesignCell, block, changed, changes};
 pub use cells::{EXPLAIN_LIMIT, ExplainRequest};
-pub(super) use judge::Hypothesis;
-use judge::{Effect, ExplainEvidence, Judgement, Ruling, TrialPair, judge};
+pub(super) use evidence::Hypothesis;
+use evidence::{Effect, ExplainEvidence, Judgement, Ruling, TrialPair};
 use knee_load::experiment::udp::UdpTrialSpec;
 use knee_load::rng;
+use rules::judge;
 
 /// A loss below this share, in percent, is none that needs to be explained.
 const LOSS_PERCENT: f64 = 0.01;

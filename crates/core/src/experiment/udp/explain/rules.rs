@@ -8,7 +8,7 @@
 mod processor;
 
 use super::cells::CellChange;
-use super::judge::{Effect, ExplainEvidence, Hypothesis, Ruling, mean};
+use super::evidence::{Effect, ExplainEvidence, Hypothesis, Judgement, Ruling, mean};
 use crate::experiment::udp::findings::buffer_covers_ns;
 use crate::experiment::udp::laws::lost_by_place;
 use crate::trial::detail::DatagramReport;
@@ -49,8 +49,17 @@ fn decide(is_supported: bool, is_ruled_out: bool, because: String) -> (Ruling, S
     }
 }
 
+/// Judges every explanation.
+pub(super) fn judge(evidence: &ExplainEvidence) -> Vec<Judgement> {
+    let judged = Hypothesis::ALL.into_iter().map(|hypothesis| {
+        let (ruling, because) = apply(hypothesis, evidence);
+        Judgement { hypothesis, ruling, because }
+    });
+    judged.collect()
+}
+
 /// Judges one explanation.
-pub(super) fn apply(hypothesis: Hypothesis, e: &ExplainEvidence) -> (Ruling, String) {
+fn apply(hypothesis: Hypothesis, e: &ExplainEvidence) -> (Ruling, String) {
     let judge_loss: fn(&ExplainEvidence) -> (Ruling, String) = match hypothesis {
         Hypothesis::PerSendOverhead => return per_send_overhead(e),
         Hypothesis::SenderDropsOrBlocks => return sender(e),

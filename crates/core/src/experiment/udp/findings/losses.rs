@@ -339,7 +339,7 @@ const BEHIND_NS: f64 = 1_000_000.0;
 pub(super) fn send_errors(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
     let mut errors: Vec<(&String, &u64)> = d.send_errors.iter().filter(|(_, n)| **n > 0).collect();
     errors.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-    let (why, remedy) = refusal(errors.first()?.0);
+    let (why, remedy) = laws::refusal(errors.first()?.0);
     let percent = percentage(l.send_errors, l.intended);
     Some(SEND_ERRORS.warning(
         format!(
@@ -351,30 +351,6 @@ pub(super) fn send_errors(l: &LedgerReport, d: &DatagramReport) -> Option<Findin
         [("count", l.send_errors as f64), ("percent", percent)],
         format!("{why}: {remedy}"),
     ))
-}
-
-/// Why the kernel refuses a datagram with this error, and what to do about it.
-pub(in crate::experiment::udp) fn refusal(error: &str) -> (&'static str, &'static str) {
-    match error {
-        "ECONNREFUSED" => (
-            "nobody listens at that port",
-            "correct the address, or start the service there: knee serve udp",
-        ),
-        "EMSGSIZE" => (
-            "the datagram is larger than the path carries in one piece",
-            "use a smaller --size (1,472 over Ethernet with IPv4)",
-        ),
-        "ENETUNREACH" | "EHOSTUNREACH" | "EHOSTDOWN" | "ENETDOWN" => (
-            "no route leads to that host",
-            "check the address and the routes: ip route get ADDRESS",
-        ),
-        "EPERM" | "EACCES" => ("this host forbids it", "look at its firewall: nft list ruleset"),
-        "ENOBUFS" | "EAGAIN" | "ENOMEM" => (
-            "this host's queues are full",
-            "offer less with a lower --rate, or look at them: tc -s qdisc",
-        ),
-        _ => ("an error of the system", "look up that error in udp(7) and send(2)"),
-    }
 }
 
 pub(super) fn limited(trials: &[&TrialReport]) -> Option<Finding> {

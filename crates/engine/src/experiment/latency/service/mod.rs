@@ -14,9 +14,8 @@ mod control;
 mod tests;
 
 use crate::error::RunError;
-use crate::experiment::latency::flow_threads::{
-    CarriedFlows, FlowAction, FlowEnd, FlowRun, FlowThreads,
-};
+use crate::experiment::latency::flow_run::FlowRun;
+use crate::experiment::latency::flow_threads::{CarriedFlows, FlowAction, FlowEnd, FlowThreads};
 use crate::experiment::latency::sockets;
 use crate::experiment::latency::wire::{
     FlowSide, LatencyReply, LatencyServiceRecord, LatencySessionSpec,

@@ -16,7 +16,7 @@
 //! there as it runs. (sched(7), Documentation/scheduler/sched-stats.rst)
 
 use super::super::cells::CellChange;
-use super::super::judge::{Effect, ExplainEvidence, Ruling};
+use super::super::evidence::{Effect, ExplainEvidence, Ruling};
 use super::{percent, rule};
 use crate::trial::detail::DatagramReport;
 use crate::words::{number, time};

@@ -159,15 +159,6 @@ pub(super) fn mean(trials: &[&TrialReport], figure: impl Fn(&DatagramReport) -> 
     sample::mean(&values.collect::<Vec<f64>>())
 }
 
-/// Judges every explanation.
-pub(super) fn judge(evidence: &ExplainEvidence) -> Vec<Judgement> {
-    let judged = Hypothesis::ALL.into_iter().map(|hypothesis| {
-        let (ruling, because) = super::rules::apply(hypothesis, evidence);
-        Judgement { hypothesis, ruling, because }
-    });
-    judged.collect()
-}
-
 /// One trial changed and one unchanged, of the same block.
 pub(super) type TrialPair<'a> = (&'a TrialReport, &'a TrialReport);
 
