@@ -2,6 +2,7 @@
 //! made at run time.
 
 mod options;
+mod summary;
 
 use crate::failure::Failure;
 use crate::{input, stdio};
@@ -14,7 +15,8 @@ use knee_load::spec::{Endpoint, HttpRequest, Rate, Url, UserStage};
 use knee_load::time::Nanos;
 use knee_scenario::{ConnectionSettings, LoadStages, RateStage, Scenario, ScenarioLoad};
 use knee_script::{
-    Inspection, ScriptLoad, ScriptScenario, ScriptSettings, ScriptSource, ScriptStage, inspect,
+    HANDLE_SUMMARY, Inspection, ScriptLoad, ScriptScenario, ScriptSettings, ScriptSource,
+    ScriptStage, inspect,
 };
 pub use options::ScriptArgs;
 use std::cell::RefCell;
@@ -23,6 +25,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+pub use summary::handle_summary;
 
 /// Iterations of a script that says nothing of its load, as in k6.
 const ITERATIONS: u64 = 1;
@@ -75,9 +78,6 @@ impl ScriptArgs {
             threshold.map_err(|why| wrong(format!("options.thresholds: {why}")))
         });
         let fail_if = fail_if.collect::<Result<_, _>>()?;
-        if found.functions.iter().any(|function| function == "handleSummary") {
-            stdio::say("note: handleSummary is not called: give --json or --html for reports");
-        }
         if found.options.aborts_on_fail && !settings.no_thresholds {
             stdio::say(
                 "note: thresholds are judged at the end: abortOnFail does not end the run early",
@@ -300,6 +300,7 @@ fn plan(
         around_max: (most(settings.setup_timeout), most(settings.teardown_timeout)),
         keeps_cookies: settings.no_cookies_reset,
         is_parallel: found.is_parallel,
+        has_summary: found.functions.iter().any(|function| function == HANDLE_SUMMARY),
     };
     let step = |row: usize| RequestStep {
         name: found.rows.get(row).cloned().unwrap_or_default(),

@@ -4,7 +4,7 @@
 pub(crate) const CORE: &str = "knee:core";
 
 /// Built-in modules, by their names.
-pub(crate) const BUILT_IN: [(&str, &str); 13] = [
+pub(crate) const BUILT_IN: [(&str, &str); 14] = [
     (CORE, include_str!("js/core.js")),
     ("k6", include_str!("js/k6.js")),
     ("k6/http", include_str!("js/http.js")),
@@ -18,6 +18,7 @@ pub(crate) const BUILT_IN: [(&str, &str); 13] = [
     ("k6/options", "export default {};"),
     ("k6/timers", include_str!("js/timers.js")),
     ("k6-utils", include_str!("js/utils.js")),
+    ("k6-summary", include_str!("js/summary.js")),
 ];
 
 /// Whether a file in a stack trace is a built-in module.

@@ -11,7 +11,7 @@
 //! Parts, from the bottom up: `built_in`, `metric` and `message` are data; `failure`, `thresholds` and
 //! `options` read and report; `script` and `shared` hold what users share; `modules`, `request`,
 //! `response`, `page` and `natives` are what scripts call; `user` runs one user, `inspect` one
-//! iteration before the load.
+//! iteration before the load, `summary` what comes after it.
 
 mod built_in;
 mod failure;
@@ -26,6 +26,7 @@ mod request;
 mod response;
 mod script;
 mod shared;
+mod summary;
 mod thresholds;
 mod user;
 
@@ -36,4 +37,6 @@ pub use metric::{MetricKind, MetricName};
 pub use options::{ScriptLoad, ScriptOptions, ScriptScenario, ScriptSettings, ScriptStage};
 pub use script::Script;
 pub use shared::{Clock, Iteration, Next, ReadFile, Record, UserSetup};
+pub use summary::{HANDLE_SUMMARY, summarize};
+pub use thresholds::threshold_texts;
 pub use user::User;

@@ -162,17 +162,17 @@ fn resolve(base: &str, name: &str) -> std::result::Result<String, String> {
     if [ALL, FIRST].contains(&base) {
         return Ok(name.to_owned());
     }
-    if BUILT_IN
-        .iter()
-        .any(|(known, _)| *known == name && name.starts_with("k6") && name != "k6-utils")
+    if BUILT_IN.iter().any(|(known, _)| *known == name && (name == "k6" || name.starts_with("k6/")))
     {
         return Ok(name.to_owned());
     }
     if name.ends_with(".ts") {
         return Err(typescript(name));
     }
-    if name.starts_with("https://jslib.k6.io/k6-utils/") {
-        return Ok("k6-utils".to_owned());
+    if let Some(library) = name.strip_prefix("https://jslib.k6.io/")
+        && let Some((library @ ("k6-utils" | "k6-summary"), _)) = library.split_once('/')
+    {
+        return Ok(library.to_owned());
     }
     if name.starts_with("http://") || name.starts_with("https://") {
         let file = name.rsplit('/').next().unwrap_or_default();
@@ -255,6 +255,7 @@ mod tests {
             ("main.js", "./lib/a.js", "lib/a.js"),
             ("lib/a.js", "../b.js", "b.js"),
             ("a.js", "https://jslib.k6.io/k6-utils/1.4.0/index.js", "k6-utils"),
+            ("a.js", "https://jslib.k6.io/k6-summary/0.1.0/index.js", "k6-summary"),
         ] {
             assert_eq!(resolve(base, name).as_deref(), Ok(want), "{name}");
         }

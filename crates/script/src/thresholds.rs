@@ -42,6 +42,21 @@ pub(crate) fn fail_if(
     Ok(format!("metric {metric} {figure}{}{value}", inverse(sign)))
 }
 
+/// Each threshold of a script's options, which are JSON: its metric, its expression, and what
+/// `--fail-if` has in its place.
+pub fn threshold_texts(options: &str, own: &[MetricName]) -> Vec<(String, String, String)> {
+    let options: Value = serde_json::from_str(options).unwrap_or_default();
+    let metrics = options["thresholds"].as_object().into_iter().flatten();
+    let each = metrics.flat_map(|(metric, value)| {
+        let expressions = expressions(value).flatten();
+        expressions.filter_map(move |expression| {
+            let text = fail_if(metric, expression, own).ok()?;
+            Some((metric.clone(), expression.to_owned(), text))
+        })
+    });
+    each.collect()
+}
+
 /// What a threshold compares.
 struct Comparison {
     figure: String,

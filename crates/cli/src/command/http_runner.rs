@@ -7,9 +7,10 @@ use crate::args::{Fleet, FleetArgs, HttpArgs, ObserveArgs, ThresholdArgs, left_o
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::resolved_options::ResolvedOptions;
+use crate::script::handle_summary;
 use crate::watch::{LiveKind, LiveTrial, UpcomingTrial};
 use crate::{confined, stdio};
-use knee_core::report::Kind;
+use knee_core::report::{Kind, Report};
 use knee_core::trial::assess::assess;
 use knee_core::trial::figure::Figure;
 use knee_core::trial::report::TrialReport;
@@ -250,6 +251,14 @@ impl TrialRunner for HttpRunner {
     fn must_tear_down(&self) -> bool {
         let sessions = self.base.target.sessions.as_ref();
         sessions.is_some_and(|plan| plan.script.is_some())
+    }
+
+    fn reported(&mut self, report: &Report, has_stdout: bool) {
+        if report.command.kind == Kind::Run
+            && let Some(sessions) = self.set_up.as_ref().or(self.base.target.sessions.as_ref())
+        {
+            handle_summary(sessions, report, has_stdout);
+        }
     }
 
     fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {

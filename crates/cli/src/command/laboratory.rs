@@ -76,6 +76,10 @@ pub trait TrialRunner {
         false
     }
 
+    /// Does what is to be done once the report is out. `has_stdout`: whether it went to standard
+    /// output as text.
+    fn reported(&mut self, _report: &Report, _has_stdout: bool) {}
+
     /// What is known of the next trial before it begins.
     fn upcoming(&mut self, spec: &Self::Spec) -> UpcomingTrial;
 
@@ -161,7 +165,10 @@ fn conduct_hidden<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>
     };
     watchers.closes(&report);
     setup.output.kept_as = watchers.kept_as();
-    deliver(setup.output, &report, lost)
+    let has_stdout = setup.output.has_text();
+    let exit = deliver(setup.output, &report, lost);
+    runner.reported(&report, has_stdout);
+    exit
 }
 
 /// Reports that the target could not be reached before the first trial. A line says so to people:

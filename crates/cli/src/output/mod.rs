@@ -225,6 +225,11 @@ impl Output {
         }
     }
 
+    /// Whether the report goes to standard output as text.
+    pub fn has_text(&self) -> bool {
+        self.files.stdout.is_none()
+    }
+
     /// Writes the report: as text to standard output, unless another form goes there, and as asked.
     /// A file that cannot be written does not keep it from the others.
     pub fn deliver(self, report: &Report) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! Users written in JavaScript, from the command line.
 
-use crate::support::{KneeServer, TempPath, measured, run};
+use crate::support::{Ended, KneeServer, TempPath, knee, measured, run};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -429,6 +429,58 @@ fn thresholds_of_k6_are_judged_and_pass_without_values() {
         let ended = run(&["run", script.str()]);
         assert_eq!(ended.status, Some(status), "{thresholds}: {ended:?}");
         assert!(!ended.stdout.contains("waits: 3 values, mean 4 ms"), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn what_handle_summary_returns_is_written() {
+    let server = KneeServer::start(&[]);
+    let summarized = |body: &str, options: &[&str]| {
+        let text = format!(
+            "import http from 'k6/http'; import {{ check, group }} from 'k6';\n\
+             import {{ textSummary }} from 'https://jslib.k6.io/k6-summary/0.0.2/index.js';\n\
+             export const options = {{ vus: 2, iterations: 4, thresholds: {{ http_reqs: ['count==4'] }} }};\n\
+             export const setup = () => ({{ a: 1 }});\n\
+             export default () => group('g', () => check(http.get('{}'), {{ ok: (r) => r.status === 200 }}));\n\
+             export function handleSummary(data) {{ {body} }}",
+            server.url()
+        );
+        let script = Script::new(&format!("summary-{}", body.len()), &text);
+        let mut command = knee(&[&["run", script.str()], options].concat());
+        let ended = Ended::of(command.current_dir(&script.0.0).spawn().unwrap());
+        let file = std::fs::read_to_string(script.0.0.join("data.json"));
+        (ended, file.ok().map(|text| serde_json::from_str::<Value>(&text).unwrap()))
+    };
+    let all = "return { 'data.json': JSON.stringify(data), stdout: textSummary(data), stderr: 'to people' }";
+    let (ended, data) = summarized(all, &[]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let data = data.unwrap();
+    let metrics = &data["metrics"];
+    assert_eq!(metrics["http_reqs"]["values"]["count"], 4.0, "{data:#}");
+    assert_eq!(metrics["http_reqs"]["thresholds"]["count==4"]["ok"], true, "{data:#}");
+    assert_eq!(metrics["iterations"]["values"]["count"], 4.0, "{data:#}");
+    assert_eq!(metrics["checks"]["values"]["passes"], 4, "{data:#}");
+    assert_eq!(metrics["vus"]["values"]["value"], 2, "{data:#}");
+    assert!(metrics["http_req_duration"]["values"]["avg"].as_f64().unwrap() > 0.0, "{data:#}");
+    assert_eq!(data["root_group"]["groups"][0]["name"], "g", "{data:#}");
+    assert_eq!(data["root_group"]["groups"][0]["checks"][0]["passes"], 4, "{data:#}");
+    assert_eq!(data["setup_data"]["a"], 1, "{data:#}");
+    assert!(ended.stdout.contains("VALID") || ended.stdout.contains("INVALID"), "{ended:?}");
+    assert!(ended.stdout.contains("checks.........................: 100.00% 4 out of 4"));
+    assert!(ended.stderr.contains("to people"), "{ended:?}");
+    // Standard output is the report's.
+    let (ended, _) = summarized(all, &["--json", "-"]);
+    assert_eq!(ended.json()["command"], "run");
+    assert!(ended.stderr.contains("100.00% 4 out of 4"), "{ended:?}");
+    for (body, line) in [
+        ("return { '/tmp/knee-summary': '' }", "expected a path below the current folder"),
+        ("return { '../data.json': '' }", "expected a path below the current folder"),
+        ("return { 'no/such/folder.json': '' }", "'no/such/folder.json': cannot be written"),
+        ("throw new Error('no more')", "handleSummary failed: main.js:6:"),
+    ] {
+        let (ended, data) = summarized(body, &[]);
+        assert_eq!((ended.status, data), (Some(0), None), "{body}: {ended:?}");
+        assert!(ended.stderr.contains(line), "{body}: {ended:?}");
     }
 }
 

@@ -52,6 +52,8 @@ pub struct ScriptPlan {
     pub keeps_cookies: bool,
     /// Whether a user ever has several requests under way.
     pub is_parallel: bool,
+    /// It exports `handleSummary`, which is called with the results of a run.
+    pub has_summary: bool,
 }
 
 /// The load of one kind of session among several.
