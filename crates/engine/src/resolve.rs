@@ -4,9 +4,7 @@ use crate::addresses::{AddressBook, FoundAddresses, HostAndPort};
 use crate::confine;
 use crate::error::{RunError, reason};
 use crate::kernel::host::is_own;
-use crate::link::{
-    CallResponse, Greeting, Tunnel, call, greet, greet_in_datagrams, tls_target,
-};
+use crate::link::{CallResponse, Greeting, Tunnel, call, greet, greet_in_datagrams, tls_target};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_load::spec::{Endpoint, HttpVersion, Target};

@@ -1,8 +1,8 @@
 //! What conversations tell of operations and connections.
 
 use super::FlightId;
-use super::http3::quic::HandshakeFault;
 use super::content_coding::{BodyDecoders, ContentCoding};
+use super::http3::quic::HandshakeFault;
 use knee_load::measure::{Outcome, Status};
 use knee_load::messages::{MessagePiece, MessageReaders, ReadMessage};
 use knee_load::session::ResponseReaders;

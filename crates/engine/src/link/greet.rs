@@ -111,15 +111,20 @@ impl WithConversation for FirstDatagrams<'_> {
                 return Err(SILENT_IN_DATAGRAMS.to_owned());
             };
             let until = conversation.poll_timeout().0.saturating_sub(cx.now.0);
-            let wait = Duration::from_nanos(until).clamp(Duration::from_millis(1), left.max(Duration::from_millis(1)));
+            let wait = Duration::from_nanos(until)
+                .clamp(Duration::from_millis(1), left.max(Duration::from_millis(1)));
             socket.set_read_timeout(Some(wait)).map_err(|error| reason(&error))?;
             let received = socket.recv(&mut buffer);
             cx.now = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1));
             match received {
-                Ok(count) => conversation.receive(Received { bytes: &buffer[..count], at: cx.now }, cx),
+                Ok(count) => {
+                    conversation.receive(Received { bytes: &buffer[..count], at: cx.now }, cx)
+                }
                 Err(error) if is_no_datagram(&error) => conversation.handle_timeout(cx),
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                    return Err("no server listens on this UDP port (connection refused)".to_owned());
+                    return Err(
+                        "no server listens on this UDP port (connection refused)".to_owned()
+                    );
                 }
                 Err(error) => return Err(reason(&error)),
             }
@@ -205,7 +210,14 @@ impl<S: Read + Write + ?Sized> WithConversation for FirstConversation<'_, S> {
 /// What a connection before any load needs to know. It is the only one, so any seed will do.
 pub(super) fn only_connection(target: &Target, patience: Duration) -> WorkerSetup<'_> {
     let limit = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
-    WorkerSetup { target, tls: None, streams_max: 1, timeout: limit, open_timeout: limit, seed: (0, 0) }
+    WorkerSetup {
+        target,
+        tls: None,
+        streams_max: 1,
+        timeout: limit,
+        open_timeout: limit,
+        seed: (0, 0),
+    }
 }
 
 /// Exchanges bytes with a target until `ends` has a result, which is called with what was received

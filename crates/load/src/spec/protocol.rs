@@ -94,9 +94,7 @@ impl Protocol {
     /// one at a time.
     pub fn shared_by(&self, version: HttpVersion) -> Option<u32> {
         match self {
-            Protocol::Http(settings) => {
-                version.has_streams().then(|| settings.http2.streams())
-            }
+            Protocol::Http(settings) => version.has_streams().then(|| settings.http2.streams()),
             Protocol::WebSocket(settings) => Some(settings.messages_max),
             Protocol::Grpc(http2) => Some(http2.streams()),
             Protocol::Dns(settings) => Some(settings.queries_max),

@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::spec::{
-    ClientCertificate, Endpoint, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme, Target, TlsGroup,
-    TlsResume, TlsSpec, TlsVersion,
+    ClientCertificate, Endpoint, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme, Target,
+    TlsGroup, TlsResume, TlsSpec, TlsVersion,
 };
 use serde::Serialize;
 use serde_json::Value;

@@ -1,6 +1,8 @@
 //! The client's side of a connection.
 
 mod response;
+#[cfg(test)]
+mod tests;
 
 use super::frame::{FrameReader, FrameStream};
 use super::quic::{HandshakeFault, Quic, QuicShared, STREAM_WINDOW};
@@ -370,7 +372,8 @@ impl Http3 {
         }
         if let Some(first) = self.critical.goaway().filter(|_| self.critical.goaway() != before) {
             self.state = ConnectionState::Closing;
-            let unprocessed = self.streams.keys().filter(|id| u64::from(VarInt::from(**id)) >= first);
+            let unprocessed =
+                self.streams.keys().filter(|id| u64::from(VarInt::from(**id)) >= first);
             for id in unprocessed.copied().collect::<Vec<_>>() {
                 if let Some(op) = self.give_up(id, Code::REQUEST_CANCELLED) {
                     cx.events.push(OpEvent::Unprocessed(op));

@@ -91,9 +91,7 @@ fn handling(kind: u64, on: FrameStream) -> Result<Handling, Http3Violation> {
     match (kind, on) {
         (kind::DATA, FrameStream::Request) => Ok(Handling::Pass),
         (kind::HEADERS, FrameStream::Request) => Ok(Handling::Keep),
-        (kind::DATA | kind::HEADERS, FrameStream::Control) => {
-            Err(Http3Violation::MessageOnControl)
-        }
+        (kind::DATA | kind::HEADERS, FrameStream::Control) => Err(Http3Violation::MessageOnControl),
         (
             kind::CANCEL_PUSH | kind::SETTINGS | kind::GOAWAY | kind::MAX_PUSH_ID,
             FrameStream::Control,
@@ -244,7 +242,8 @@ impl FrameReader {
                 _ => Http3Violation::FrameTooLarge,
             });
         }
-        let says_nothing = handling == Handling::Skip || (handling == Handling::Pass && length == 0);
+        let says_nothing =
+            handling == Handling::Skip || (handling == Handling::Pass && length == 0);
         self.idle = if says_nothing { self.idle + 1 } else { 0 };
         if self.idle > IDLE_FRAMES_MAX {
             return Err(Http3Violation::IdleFrames);

@@ -247,11 +247,7 @@ type Entry = (&'static str, &'static str);
 
 /// The entry that an index with `prefix` bits in its first byte names, and what follows it.
 #[inline]
-fn static_entry(
-    bytes: &[u8],
-    is_static: bool,
-    prefix: u32,
-) -> Result<(Entry, &[u8]), QpackError> {
+fn static_entry(bytes: &[u8], is_static: bool, prefix: u32) -> Result<(Entry, &[u8]), QpackError> {
     if !is_static {
         return Err(QpackError::Dynamic);
     }
@@ -300,7 +296,9 @@ mod tests {
         fn take(&mut self, _: &[u8], _: &[u8]) {}
     }
 
-    fn read(block: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, QpackError> {
+    type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
+    fn read(block: &[u8]) -> Result<Fields, QpackError> {
         let mut fields = Vec::new();
         SectionDecoder::<Nothing>::default()
             .read_into(block, &mut |_, name, value| fields.push((name.to_vec(), value.to_vec())))?;
@@ -354,12 +352,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_read_back(fields in prop::collection::vec(
-            (prop_oneof![
-                prop::sample::select(&STATIC[..]).prop_map(|(n, v)| (n.to_owned(), v.to_owned())),
-                ("[a-z-]{1,40}", "[ -~]{0,200}"),
-                prop::sample::select(&STATIC[..]).prop_map(|(n, _)| (n.to_owned(), "x".to_owned())),
-            ]), 0..20)) {
+        fn fields_read_back(fields in prop::collection::vec(prop_oneof![
+            prop::sample::select(&STATIC[..]).prop_map(|(n, v)| (n.to_owned(), v.to_owned())),
+            ("[a-z-]{1,40}", "[ -~]{0,200}"),
+            prop::sample::select(&STATIC[..]).prop_map(|(n, _)| (n.to_owned(), "x".to_owned())),
+        ], 0..20)) {
             let mut block = PREFIX.to_vec();
             for (name, value) in &fields {
                 put_field(&mut block, name.as_bytes(), value.as_bytes());

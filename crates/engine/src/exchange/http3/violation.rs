@@ -138,12 +138,16 @@ impl fmt::Display for Http3Violation {
             Http3Violation::FrameOfHttp2 => ("a frame has a type of HTTP/2", "7.2.8"),
             Http3Violation::SectionTooLarge => ("a field section exceeds 64 KiB", "4.2.2"),
             Http3Violation::FrameTooLarge => ("a control frame exceeds 64 KiB", "10.5"),
-            Http3Violation::FrameLength => ("the length of a frame is not that of its content", "7.1"),
+            Http3Violation::FrameLength => {
+                ("the length of a frame is not that of its content", "7.1")
+            }
             Http3Violation::FrameCut => ("a stream ends within a frame", "7.1"),
             Http3Violation::IdleFrames => ("over 1,000 frames in a row without content", "10.5"),
             Http3Violation::SettingOfHttp2 => ("a setting is one of HTTP/2", "7.2.4.1"),
             Http3Violation::SettingTwice => ("a setting comes twice", "7.2.4"),
-            Http3Violation::NoSettings => ("the control stream does not begin with SETTINGS", "6.2.1"),
+            Http3Violation::NoSettings => {
+                ("the control stream does not begin with SETTINGS", "6.2.1")
+            }
             Http3Violation::SettingsAgain => ("a second SETTINGS frame", "7.2.4"),
             Http3Violation::ControlTwice => ("a second control stream", "6.2.1"),
             Http3Violation::PushStream => ("a push stream although push is off", "6.2.2"),
@@ -155,7 +159,9 @@ impl fmt::Display for Http3Violation {
             }
             Http3Violation::GoawayId => ("GOAWAY names no request stream", "7.2.6"),
             Http3Violation::MaxPushByServer => ("the server sends MAX_PUSH_ID", "7.2.7"),
-            Http3Violation::CancelPush => ("CANCEL_PUSH names a push that was not promised", "7.2.3"),
+            Http3Violation::CancelPush => {
+                ("CANCEL_PUSH names a push that was not promised", "7.2.3")
+            }
             Http3Violation::DataBeforeHead => ("DATA precedes the header section", "4.1"),
             Http3Violation::AfterTrailers => ("a frame follows the trailers", "4.1"),
             Http3Violation::NoResponse => ("a stream ends without a response", "4.1"),
