@@ -135,7 +135,7 @@ fn a_server_without_http3_is_told_before_the_load() {
     ] {
         let load = ["--http3", "-n", "5", "--connect-timeout", "2s"];
         let ended = run(&[&["run", &url][..], &load, &options].concat());
-        assert_eq!(ended.code, 4, "{}", ended.stderr);
+        assert_eq!(ended.status, Some(4), "{}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
         let is_told = ended.stderr.contains(told) || told == "unknown issuer";
         assert!(is_told, "{}: {told}", ended.stderr);
@@ -155,7 +155,7 @@ fn options_that_do_not_fit_are_refused() {
         (vec!["serve", "http", "--tls", "--http3", "--fault", "slow(10)"], "slow"),
     ] {
         let ended = run(&options);
-        assert_eq!(ended.code, 2, "{options:?}: {}", ended.stderr);
+        assert_eq!(ended.status, Some(2), "{options:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(told), "{options:?}: {}", ended.stderr);
     }
 }
