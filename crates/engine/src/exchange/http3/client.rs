@@ -6,8 +6,8 @@ mod tests;
 
 use super::frame::{FrameReader, FrameStream};
 use super::quic::{HandshakeFault, Quic, QuicShared, STREAM_WINDOW};
-use super::requests::Requests;
-use super::{Code, CriticalStreams, Http3Violation, Role, qpack::SectionDecoder};
+use super::requests::Http3Requests;
+use super::{CriticalStreams, Http3Code, Http3Violation, Role, qpack::SectionDecoder};
 use crate::exchange::http2::fields::ResponseSection;
 use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, FlightId, OpEvent, Received,
@@ -21,7 +21,7 @@ use quinn_proto::{
     ConnectionError, Dir, Event, ReadError, StreamEvent, StreamId, TransportErrorCode, VarInt,
     WriteError,
 };
-use response::Response;
+use response::ResponseProgress;
 use rustls::AlertDescription;
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ const CRYPTO_ERROR: u64 = 0x100;
 /// State shared by all HTTP/3 connections of one thread.
 #[derive(Debug)]
 pub struct Http3Shared {
-    requests: Requests,
+    requests: Http3Requests,
     /// Most requests under way on a connection, by configuration.
     streams_max: u32,
     quic: QuicShared,
@@ -49,7 +49,7 @@ pub struct Http3 {
     quic: Option<Box<Quic>>,
     state: ConnectionState,
     is_secured: bool,
-    streams: HashMap<StreamId, Stream>,
+    streams: HashMap<StreamId, RequestStream>,
     /// The stream of the next request, once the server permits one.
     next: Option<StreamId>,
     streams_max: u32,
@@ -59,11 +59,11 @@ pub struct Http3 {
 
 /// One stream, from its request to the end of its response.
 #[derive(Debug)]
-struct Stream {
+struct RequestStream {
     op: FlightId,
     began: Nanos,
     reader: FrameReader,
-    response: Response,
+    response: ResponseProgress,
     /// What is not written yet; `None`: the whole request is.
     upload: Option<Box<Upload>>,
 }
@@ -86,7 +86,7 @@ impl Http3Shared {
         let limits = worker.target.protocol.http().http2;
         let tls = worker.tls.as_ref().map(|tls| (&tls.config, &tls.name));
         Http3Shared {
-            requests: Requests::new(worker.target),
+            requests: Http3Requests::new(worker.target),
             streams_max: limits.streams().min(worker.streams_max).max(1),
             quic: QuicShared::new(tls, limits.window_bytes.unwrap_or(STREAM_WINDOW)),
             head: Vec::new(),
@@ -102,7 +102,7 @@ impl TargetConversation for Http3 {
     }
 
     fn wire_requests(_: &HttpSettings, target: &Target) -> Vec<WireRequest> {
-        Requests::new(target).wire()
+        Http3Requests::new(target).wire()
     }
 
     /// The server's SETTINGS have come (RFC 9114 §6.2.1).
@@ -182,11 +182,11 @@ impl Conversation for Http3 {
             let head = shared.head.clone();
             Box::new(Upload { request: request.number, head, filled, written })
         });
-        let stream = Stream {
+        let stream = RequestStream {
             op,
             began: cx.now,
             reader: FrameReader::new(FrameStream::Request),
-            response: Response::new(shared.requests.is_head(request)),
+            response: ResponseProgress::new(shared.requests.is_head(request)),
             upload,
         };
         self.streams.insert(id, stream);
@@ -219,7 +219,7 @@ impl Conversation for Http3 {
         // A peer that is there acknowledges a request at least.
         let received = self.quic.as_ref().map_or(Nanos::ZERO, |quic| quic.received());
         let is_silent = received < stream.began;
-        self.give_up(id, Code::REQUEST_CANCELLED);
+        self.give_up(id, Http3Code::REQUEST_CANCELLED);
         if is_silent {
             self.close(cx);
             self.state = ConnectionState::Broken;
@@ -244,7 +244,7 @@ impl Conversation for Http3 {
 
     fn close(&mut self, cx: &mut CallContext<'_, Http3Shared>) {
         if let Some(quic) = self.quic.as_mut().filter(|_| self.state != ConnectionState::Broken) {
-            quic.close(cx.now, &cx.shared.quic, Code::NO_ERROR.0, "");
+            quic.close(cx.now, &cx.shared.quic, Http3Code::NO_ERROR.0, "");
             self.state = ConnectionState::Broken;
         }
     }
@@ -345,7 +345,7 @@ impl Http3 {
                     stream.upload = None;
                 }
                 if let Some(quic) = &mut self.quic {
-                    let code = VarInt::from_u64(Code::REQUEST_CANCELLED.0).unwrap_or_default();
+                    let code = VarInt::from_u64(Http3Code::REQUEST_CANCELLED.0).unwrap_or_default();
                     let _ = quic.connection().send_stream(id).reset(code);
                 }
                 Ok(())
@@ -375,7 +375,7 @@ impl Http3 {
             let unprocessed =
                 self.streams.keys().filter(|id| u64::from(VarInt::from(**id)) >= first);
             for id in unprocessed.copied().collect::<Vec<_>>() {
-                if let Some(op) = self.give_up(id, Code::REQUEST_CANCELLED) {
+                if let Some(op) = self.give_up(id, Http3Code::REQUEST_CANCELLED) {
                     cx.events.push(OpEvent::Unprocessed(op));
                 }
             }
@@ -408,7 +408,7 @@ impl Http3 {
                 }
                 Ok(None) => break Ok(Some(None)),
                 Err(ReadError::Blocked) => break Ok(None),
-                Err(ReadError::Reset(code)) => break Ok(Some(Some(Code(code.into_inner())))),
+                Err(ReadError::Reset(code)) => break Ok(Some(Some(Http3Code(code.into_inner())))),
             }
         };
         drop(chunks);
@@ -423,7 +423,7 @@ impl Http3 {
                     cx.events.push(OpEvent::Answered { op, status });
                     if is_sending {
                         // The rest of the request is of no use (RFC 9114 §4.1).
-                        self.give_up(id, Code::REQUEST_CANCELLED);
+                        self.give_up(id, Http3Code::REQUEST_CANCELLED);
                     } else {
                         self.streams.remove(&id);
                     }
@@ -440,11 +440,11 @@ impl Http3 {
     }
 
     /// The server gave up a stream.
-    fn on_reset(&mut self, id: StreamId, code: Code, cx: &mut CallContext<'_, Http3Shared>) {
-        let Some(op) = self.give_up(id, Code::REQUEST_CANCELLED) else {
+    fn on_reset(&mut self, id: StreamId, code: Http3Code, cx: &mut CallContext<'_, Http3Shared>) {
+        let Some(op) = self.give_up(id, Http3Code::REQUEST_CANCELLED) else {
             return;
         };
-        if code == Code::REQUEST_REJECTED {
+        if code == Http3Code::REQUEST_REJECTED {
             let outcome = Outcome::RefusedStream;
             return cx.events.push(OpEvent::Failed { op, outcome });
         }
@@ -487,9 +487,9 @@ impl Http3 {
     fn fail_all(
         &mut self,
         cx: &mut CallContext<'_, Http3Shared>,
-        outcome: impl Fn(&Stream) -> Outcome,
+        outcome: impl Fn(&RequestStream) -> Outcome,
     ) {
-        let mut all: Vec<(StreamId, Stream)> = self.streams.drain().collect();
+        let mut all: Vec<(StreamId, RequestStream)> = self.streams.drain().collect();
         all.sort_unstable_by_key(|(id, _)| *id);
         for (_, stream) in all {
             cx.events.push(OpEvent::Failed { op: stream.op, outcome: outcome(&stream) });
@@ -497,7 +497,7 @@ impl Http3 {
     }
 
     /// Closes a stream in both directions. Returns its operation.
-    fn give_up(&mut self, id: StreamId, code: Code) -> Option<FlightId> {
+    fn give_up(&mut self, id: StreamId, code: Http3Code) -> Option<FlightId> {
         let stream = self.streams.remove(&id)?;
         let code = VarInt::from_u64(code.0).unwrap_or_default();
         if let Some(quic) = &mut self.quic {
@@ -551,7 +551,7 @@ impl Http3 {
             let fault = self.handshake_fault(reason);
             return cx.events.push(OpEvent::NotSecured(fault));
         }
-        let closed = |stream: &Stream| {
+        let closed = |stream: &RequestStream| {
             if stream.response.has_begun() { Outcome::Truncated } else { Outcome::Closed }
         };
         match reason {
@@ -562,7 +562,7 @@ impl Http3 {
                 cx.events.push(OpEvent::Reset("stateless reset".to_owned()));
             }
             ConnectionError::ApplicationClosed(close)
-                if close.error_code.into_inner() == Code::NO_ERROR.0 =>
+                if close.error_code.into_inner() == Http3Code::NO_ERROR.0 =>
             {
                 self.fail_all(cx, closed);
             }
@@ -572,7 +572,7 @@ impl Http3 {
                 self.fail_all(cx, closed);
             }
             ConnectionError::ApplicationClosed(close) => {
-                let code = Code(close.error_code.into_inner()).to_string();
+                let code = Http3Code(close.error_code.into_inner()).to_string();
                 self.fail_all(cx, |_| Outcome::StreamReset);
                 cx.events.push(OpEvent::Reset(close_words(&code, &close.reason)));
             }
@@ -619,7 +619,7 @@ impl Http3 {
                 }
             }
             ConnectionError::ApplicationClosed(close) => {
-                close_words(&Code(close.error_code.into_inner()).to_string(), &close.reason)
+                close_words(&Http3Code(close.error_code.into_inner()).to_string(), &close.reason)
             }
             ConnectionError::TimedOut => "it does not answer in QUIC".to_owned(),
             ConnectionError::Reset => "it reset the connection during the handshake".to_owned(),

@@ -19,4 +19,4 @@ mod violation;
 
 pub use client::{Http3, Http3Shared};
 pub use critical::{CriticalStreams, PeerSettings, Role};
-pub use violation::{Code, Http3Violation};
+pub use violation::{Http3Code, Http3Violation};

@@ -243,11 +243,15 @@ fn after_prefix(block: &[u8]) -> Result<&[u8], QpackError> {
     }
 }
 
-type Entry = (&'static str, &'static str);
+type StaticField = (&'static str, &'static str);
 
 /// The entry that an index with `prefix` bits in its first byte names, and what follows it.
 #[inline]
-fn static_entry(bytes: &[u8], is_static: bool, prefix: u32) -> Result<(Entry, &[u8]), QpackError> {
+fn static_entry(
+    bytes: &[u8],
+    is_static: bool,
+    prefix: u32,
+) -> Result<(StaticField, &[u8]), QpackError> {
     if !is_static {
         return Err(QpackError::Dynamic);
     }

@@ -4,6 +4,7 @@
 //! that no clock is read. The socket is connected, so that the library's addresses are always the
 //! same one, and the path never changes.
 
+pub use super::session::VERSION;
 use super::session::{HandshakeResult, SessionConfig};
 use crate::exchange::SocketKind;
 use bytes::{Bytes, BytesMut};
@@ -17,9 +18,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The version of QUIC that is spoken (RFC 9000 §15).
-pub const VERSION: u32 = 1;
 
 /// Receive window of a stream by default, in bytes: a gigabit per second over 100 ms and more.
 pub const STREAM_WINDOW: u32 = 16 << 20;

@@ -1,4 +1,4 @@
-//! Requests as frames, made before the run.
+//! Http3Requests as frames, made before the run.
 
 use super::frame::{self, kind};
 use super::qpack::{PREFIX, put_field};
@@ -9,14 +9,14 @@ use knee_load::spec::{Body, Part, Target};
 
 /// All requests of a target, for all connections of one thread.
 #[derive(Debug)]
-pub(super) struct Requests(Vec<Request>);
+pub(super) struct Http3Requests(Vec<Http3Request>);
 
 #[derive(Debug)]
-struct Request {
+struct Http3Request {
     /// The frames before the content; of a request with holes, empty.
     head: Vec<u8>,
     /// The field section in pieces; of a request without holes, empty.
-    pieces: Vec<Piece>,
+    pieces: Vec<SectionPart>,
     /// Its body, if that has holes.
     filled_body: Option<Vec<Segment>>,
     body: Body,
@@ -25,42 +25,42 @@ struct Request {
 
 /// A part of a field section with holes.
 #[derive(Debug)]
-enum Piece {
+enum SectionPart {
     /// Encoded fields.
     Fixed(Vec<u8>),
     /// A field whose value has holes.
     Filled { name: String, value: Vec<Segment> },
 }
 
-impl Requests {
-    pub(super) fn new(target: &Target) -> Requests {
+impl Http3Requests {
+    pub(super) fn new(target: &Target) -> Http3Requests {
         let made = target.requests.iter().map(|request| {
             let mut pieces = Vec::new();
             for field in fields(request, "https") {
                 match (field, pieces.last_mut()) {
-                    (Field::Text((name, value)), Some(Piece::Fixed(fixed))) => {
+                    (Field::Text((name, value)), Some(SectionPart::Fixed(fixed))) => {
                         put_field(fixed, name.as_bytes(), value.as_bytes());
                     }
                     (Field::Text((name, value)), _) => {
                         let mut fixed = Vec::new();
                         put_field(&mut fixed, name.as_bytes(), value.as_bytes());
-                        pieces.push(Piece::Fixed(fixed));
+                        pieces.push(SectionPart::Fixed(fixed));
                     }
                     (Field::Open { name, part }, _) => {
                         let value = part.map_or(vec![Segment::Length], |p| cut(request, p));
-                        pieces.push(Piece::Filled { name, value });
+                        pieces.push(SectionPart::Filled { name, value });
                     }
                 }
             }
             let mut head = Vec::new();
-            if let [Piece::Fixed(fixed)] = &pieces[..]
+            if let [SectionPart::Fixed(fixed)] = &pieces[..]
                 && request.holes.is_empty()
             {
                 put_frames(&[&PREFIX[..], fixed].concat(), request.body.len(), &mut head);
                 pieces.clear();
             }
             let in_body = request.holes.iter().any(|hole| hole.part == Part::Body);
-            Request {
+            Http3Request {
                 head,
                 pieces,
                 filled_body: in_body.then(|| cut(request, Part::Body)),
@@ -68,7 +68,7 @@ impl Requests {
                 is_head: request.method == "HEAD",
             }
         });
-        Requests(made.collect())
+        Http3Requests(made.collect())
     }
 
     /// The requests as they leave, values for their holes apart.
@@ -122,8 +122,8 @@ impl Requests {
         let mut text = Vec::new();
         for piece in &self.0[request.number].pieces {
             match piece {
-                Piece::Fixed(fixed) => section.extend_from_slice(fixed),
-                Piece::Filled { name, value } => {
+                SectionPart::Fixed(fixed) => section.extend_from_slice(fixed),
+                SectionPart::Filled { name, value } => {
                     text.clear();
                     put_segments(value, (request.fills, body_bytes), &mut text);
                     // A field that is nothing but a hole is left out without a value, and none has

@@ -16,6 +16,9 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The version of QUIC that is spoken (RFC 9000 §15).
+pub const VERSION: u32 = 1;
+
 /// What a server proved and agreed on, or why it did not.
 #[derive(Clone, Debug)]
 pub(super) struct HandshakeResult {
@@ -73,7 +76,7 @@ impl crypto::ClientConfig for SessionConfig {
         _: &str,
         params: &TransportParameters,
     ) -> Result<Box<dyn crypto::Session>, ConnectError> {
-        if version != super::quic::VERSION {
+        if version != VERSION {
             return Err(UnsupportedVersion.into());
         }
         let begun = Instant::now();
@@ -82,7 +85,7 @@ impl crypto::ClientConfig for SessionConfig {
         let (config, name) = (Arc::clone(&self.config), self.name.clone());
         let connection = ClientConnection::new(config, Version::V1, name, encoded)
             .map_err(|error| ConnectError::InvalidServerName(error.to_string()))?;
-        Ok(Box::new(Session {
+        Ok(Box::new(QuicSession {
             connection,
             params: *params,
             config: self,
@@ -94,7 +97,7 @@ impl crypto::ClientConfig for SessionConfig {
     }
 }
 
-struct Session {
+struct QuicSession {
     config: Arc<SessionConfig>,
     connection: ClientConnection,
     params: TransportParameters,
@@ -106,7 +109,7 @@ struct Session {
     spent: Duration,
 }
 
-impl Session {
+impl QuicSession {
     fn agreed(&self) -> Option<Agreed> {
         let connection = Some(&self.connection).filter(|c| !c.is_handshaking())?;
         let group = connection.negotiated_key_exchange_group();
@@ -128,7 +131,7 @@ fn keys(local: DirectionalKeys, remote: DirectionalKeys) -> Keys {
     }
 }
 
-impl crypto::Session for Session {
+impl crypto::Session for QuicSession {
     fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
         let side = match side {
             Side::Client => rustls::Side::Client,
@@ -208,7 +211,7 @@ impl crypto::Session for Session {
     fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
         use quinn_proto::crypto::ClientConfig as _;
         let retries = Arc::clone(&self.config.retries);
-        let session = retries.start_session(super::quic::VERSION, "retry.invalid", &self.params);
+        let session = retries.start_session(VERSION, "retry.invalid", &self.params);
         session.is_ok_and(|session| session.is_valid_retry(orig_dst_cid, header, payload))
     }
 

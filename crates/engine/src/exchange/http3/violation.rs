@@ -79,35 +79,37 @@ impl Http3Violation {
     }
 
     /// The code that tells the peer.
-    pub fn code(self) -> Code {
+    pub fn code(self) -> Http3Code {
         match self {
             Http3Violation::Qpack(QpackError::ListTooLarge)
             | Http3Violation::SectionTooLarge
             | Http3Violation::FrameTooLarge
-            | Http3Violation::IdleFrames => Code::EXCESSIVE_LOAD,
-            Http3Violation::Qpack(_) => Code::QPACK_DECOMPRESSION_FAILED,
-            Http3Violation::Encoder => Code::QPACK_ENCODER_STREAM_ERROR,
-            Http3Violation::Decoder => Code::QPACK_DECODER_STREAM_ERROR,
+            | Http3Violation::IdleFrames => Http3Code::EXCESSIVE_LOAD,
+            Http3Violation::Qpack(_) => Http3Code::QPACK_DECOMPRESSION_FAILED,
+            Http3Violation::Encoder => Http3Code::QPACK_ENCODER_STREAM_ERROR,
+            Http3Violation::Decoder => Http3Code::QPACK_DECODER_STREAM_ERROR,
             Http3Violation::MessageOnControl
             | Http3Violation::ControlOnRequest
             | Http3Violation::FrameOfHttp2
             | Http3Violation::SettingsAgain
             | Http3Violation::MaxPushByServer
             | Http3Violation::DataBeforeHead
-            | Http3Violation::AfterTrailers => Code::FRAME_UNEXPECTED,
-            Http3Violation::FrameLength | Http3Violation::FrameCut => Code::FRAME_ERROR,
-            Http3Violation::SettingOfHttp2 | Http3Violation::SettingTwice => Code::SETTINGS_ERROR,
-            Http3Violation::NoSettings => Code::MISSING_SETTINGS,
+            | Http3Violation::AfterTrailers => Http3Code::FRAME_UNEXPECTED,
+            Http3Violation::FrameLength | Http3Violation::FrameCut => Http3Code::FRAME_ERROR,
+            Http3Violation::SettingOfHttp2 | Http3Violation::SettingTwice => {
+                Http3Code::SETTINGS_ERROR
+            }
+            Http3Violation::NoSettings => Http3Code::MISSING_SETTINGS,
             Http3Violation::ControlTwice | Http3Violation::QpackTwice => {
-                Code::STREAM_CREATION_ERROR
+                Http3Code::STREAM_CREATION_ERROR
             }
             Http3Violation::PushStream
             | Http3Violation::PushPromise
             | Http3Violation::GoawayRises
             | Http3Violation::GoawayId
-            | Http3Violation::CancelPush => Code::ID_ERROR,
-            Http3Violation::CriticalClosed => Code::CLOSED_CRITICAL_STREAM,
-            Http3Violation::NoResponse | Http3Violation::Message(_) => Code::MESSAGE_ERROR,
+            | Http3Violation::CancelPush => Http3Code::ID_ERROR,
+            Http3Violation::CriticalClosed => Http3Code::CLOSED_CRITICAL_STREAM,
+            Http3Violation::NoResponse | Http3Violation::Message(_) => Http3Code::MESSAGE_ERROR,
         }
     }
 }
@@ -208,13 +210,13 @@ fn fmt_qpack(error: QpackError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 /// An error code of streams and connections (RFC 9114 §8.1, RFC 9204 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code(pub u64);
+pub struct Http3Code(pub u64);
 
 /// Declares the codes with their names.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident $value:literal $text:literal;)*) => {
-        impl Code {
-            $($(#[$doc])* pub const $name: Code = Code($value);)*
+        impl Http3Code {
+            $($(#[$doc])* pub const $name: Http3Code = Http3Code($value);)*
 
             fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -269,7 +271,7 @@ codes! {
     QPACK_DECODER_STREAM_ERROR 0x202 "QPACK_DECODER_STREAM_ERROR";
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for Http3Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),

@@ -12,7 +12,7 @@ use super::super::stats::Trouble;
 use bytes::Bytes;
 use knee_engine::exchange::http3::frame::{self, FramePiece, FrameReader, FrameStream, kind};
 use knee_engine::exchange::http3::qpack::SectionDecoder;
-use knee_engine::exchange::http3::{Code, CriticalStreams, Http3Violation, Role};
+use knee_engine::exchange::http3::{CriticalStreams, Http3Code, Http3Violation, Role};
 use knee_engine::sys::socket::RawAddress;
 use knee_load::time::Nanos;
 use quinn_proto::{
@@ -24,7 +24,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::time::Instant;
 
 /// What a connection is known by.
-pub(super) struct Open {
+pub(super) struct ConnectionParts {
     /// Token of its timers and of its requests in the station.
     pub(super) token: u64,
     pub(super) handle: ConnectionHandle,
@@ -37,7 +37,7 @@ pub(super) struct Open {
 /// One connection with HTTP/3.
 pub(super) struct Http3ServerConnection {
     connection: Connection,
-    open: Open,
+    open: ConnectionParts,
     critical: CriticalStreams,
     sections: SectionDecoder<RequestSection>,
     streams: HashMap<StreamId, Http3ServerStream>,
@@ -60,13 +60,13 @@ struct Http3ServerStream {
     app_request: Option<Box<AppRequest>>,
     /// The application's response.
     app_response: Option<Box<Response>>,
-    stage: Stage,
+    stage: Http3Stage,
     /// Its line in the log, if requests are logged.
     entry: Option<LogEntry>,
 }
 
 /// Progress of a request.
-enum Stage {
+enum Http3Stage {
     Receiving,
     Queued {
         answer: ServerResponse,
@@ -83,14 +83,14 @@ enum Stage {
     },
 }
 
-fn code(code: Code) -> VarInt {
+fn code(code: Http3Code) -> VarInt {
     VarInt::from_u64(code.0).unwrap_or_default()
 }
 
 impl Http3ServerConnection {
     pub(super) fn new(
         connection: Connection,
-        open: Open,
+        open: ConnectionParts,
         context: &mut Context,
     ) -> Http3ServerConnection {
         let log = context.log.as_mut().map(|log| ConnectionLog::of_port(open.port, log));
@@ -140,7 +140,7 @@ impl Http3ServerConnection {
     }
 
     pub(super) fn close(&mut self, at: Instant) {
-        self.connection.close(at, code(Code::NO_ERROR), Bytes::new());
+        self.connection.close(at, code(Http3Code::NO_ERROR), Bytes::new());
     }
 
     /// Lines of requests that have no whole response.
@@ -176,7 +176,7 @@ impl Http3ServerConnection {
         let Some(stream) = self.streams.get(&id) else {
             return;
         };
-        let Stage::Serving { answer, arrival } = stream.stage else {
+        let Http3Stage::Serving { answer, arrival } = stream.stage else {
             return;
         };
         context.tally.sojourn.record(finish - arrival);
@@ -196,13 +196,13 @@ impl Http3ServerConnection {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
-        let Stage::Queued { answer } = stream.stage else {
+        let Http3Stage::Queued { answer } = stream.stage else {
             return;
         };
         match outcome {
             QueueOutcome::Dropped => self.answer(id, answer.rejected(), context),
             QueueOutcome::Served(Visit { arrival, start, finish }) => {
-                stream.stage = Stage::Serving { answer, arrival };
+                stream.stage = Http3Stage::Serving { answer, arrival };
                 self.note(id, start, finish, context);
                 self.finish_service(id, finish, context);
             }
@@ -262,7 +262,7 @@ impl Http3ServerConnection {
             }
             StreamEvent::Stopped { id, .. } => {
                 self.forget(id, context);
-                let _ = self.connection.send_stream(id).reset(code(Code::REQUEST_CANCELLED));
+                let _ = self.connection.send_stream(id).reset(code(Http3Code::REQUEST_CANCELLED));
                 Ok(())
             }
             StreamEvent::Finished { .. } | StreamEvent::Available { .. } => Ok(()),
@@ -281,7 +281,7 @@ impl Http3ServerConnection {
             received: 0,
             app_request: None,
             app_response: None,
-            stage: Stage::Receiving,
+            stage: Http3Stage::Receiving,
             entry: None,
         });
         let mut receiver = self.connection.recv_stream(id);
@@ -313,7 +313,7 @@ impl Http3ServerConnection {
             }
             Ok(Some(true)) => self.end_request(id, context),
             Ok(Some(false)) => {
-                self.reset(id, Code::REQUEST_CANCELLED, context);
+                self.reset(id, Http3Code::REQUEST_CANCELLED, context);
                 Ok(())
             }
             Err(violation) if violation.is_of_stream() => {
@@ -334,9 +334,9 @@ impl Http3ServerConnection {
             return Err(Http3Violation::FrameCut);
         }
         let wrong = match stream.head {
-            None => Some(Code::REQUEST_INCOMPLETE),
+            None => Some(Http3Code::REQUEST_INCOMPLETE),
             Some(head) if head.length.is_some_and(|length| length != stream.received) => {
-                Some(Code::MESSAGE_ERROR)
+                Some(Http3Code::MESSAGE_ERROR)
             }
             Some(_) => None,
         };
@@ -364,7 +364,7 @@ impl Http3ServerConnection {
         stream.app_response = context.reply(request.as_deref(), &mut answer);
         match context.enter_queue(key, now, request.as_deref()) {
             Some(QueueEntry::Waits) => {
-                stream.stage = Stage::Queued { answer };
+                stream.stage = Http3Stage::Queued { answer };
                 return;
             }
             Some(QueueEntry::Rejected) => return self.answer(id, answer.rejected(), context),
@@ -381,7 +381,7 @@ impl Http3ServerConnection {
             return self.answer(id, answer, context);
         }
         if let Some(stream) = self.streams.get_mut(&id) {
-            stream.stage = Stage::Serving { answer, arrival: now };
+            stream.stage = Http3Stage::Serving { answer, arrival: now };
         }
         self.due.push(Reverse((end, id)));
         context.set_timer(end, self.open.token);
@@ -391,7 +391,7 @@ impl Http3ServerConnection {
     fn answer(&mut self, id: StreamId, answer: ServerResponse, context: &mut Context) {
         if answer.reset {
             context.tally.on_trouble(Trouble::Reset);
-            return self.reset(id, Code::INTERNAL_ERROR, context);
+            return self.reset(id, Http3Code::INTERNAL_ERROR, context);
         }
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -407,7 +407,7 @@ impl Http3ServerConnection {
                 frame::put_head(&mut head, kind::DATA, body);
             }
         }
-        stream.stage = Stage::Sending { answer, head, sent: 0 };
+        stream.stage = Http3Stage::Sending { answer, head, sent: 0 };
         self.write(id, context);
     }
 
@@ -416,7 +416,7 @@ impl Http3ServerConnection {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
-        let Stage::Sending { answer, head, sent } = &mut stream.stage else {
+        let Http3Stage::Sending { answer, head, sent } = &mut stream.stage else {
             return;
         };
         let answer = *answer;
@@ -439,7 +439,7 @@ impl Http3ServerConnection {
         }
         if answer.halved {
             context.tally.on_trouble(Trouble::Truncate);
-            return self.reset(id, Code::INTERNAL_ERROR, context);
+            return self.reset(id, Http3Code::INTERNAL_ERROR, context);
         }
         let _ = sender.finish();
         if answer.kind != ResponseKind::Garbage {
@@ -455,7 +455,7 @@ impl Http3ServerConnection {
     }
 
     /// Resets a stream that broke a rule, or on purpose.
-    fn reset(&mut self, id: StreamId, why: Code, context: &mut Context) {
+    fn reset(&mut self, id: StreamId, why: Http3Code, context: &mut Context) {
         let _ = self.connection.send_stream(id).reset(code(why));
         let _ = self.connection.recv_stream(id).stop(code(why));
         self.forget(id, context);

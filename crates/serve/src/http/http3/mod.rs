@@ -10,7 +10,7 @@ use super::queue::QueueOutcome;
 use super::secure::ServerTls;
 use super::stats::Trouble;
 use bytes::BytesMut;
-use connection::{Http3ServerConnection, Open};
+use connection::{ConnectionParts, Http3ServerConnection};
 use knee_engine::exchange::http2::Violation;
 use knee_engine::exchange::http3::quic;
 use knee_engine::sys::datagrams::{DatagramBatch, DatagramSocket};
@@ -175,7 +175,8 @@ impl Http3Server {
             Ok((handle, connection)) => {
                 let number = self.opened;
                 self.opened += 1;
-                let opened = Open { token: UDP_TOKEN | number, handle, to, port: from.port() };
+                let opened =
+                    ConnectionParts { token: UDP_TOKEN | number, handle, to, port: from.port() };
                 let connection = Http3ServerConnection::new(connection, opened, context);
                 self.connections.insert(number, connection);
                 self.numbers.insert(handle, number);

@@ -1,6 +1,6 @@
 //! The response on one stream: frames to fields, content and the end.
 
-use super::Stream;
+use super::RequestStream;
 use crate::exchange::http2::Violation;
 use crate::exchange::http2::fields::ResponseSection;
 use crate::exchange::http3::Http3Violation;
@@ -11,7 +11,7 @@ use knee_load::measure::Status;
 
 /// What has come of a response.
 #[derive(Debug)]
-pub(super) struct Response {
+pub(super) struct ResponseProgress {
     /// The status; 0 before the final header section.
     status: u16,
     /// Interim responses so far.
@@ -28,10 +28,10 @@ pub(super) struct Response {
     left: Option<u64>,
 }
 
-impl Response {
+impl ResponseProgress {
     /// None of it has come.
-    pub(super) fn new(is_head: bool) -> Response {
-        Response {
+    pub(super) fn new(is_head: bool) -> ResponseProgress {
+        ResponseProgress {
             status: 0,
             interims: 0,
             is_head,
@@ -48,7 +48,7 @@ impl Response {
     }
 }
 
-impl Stream {
+impl RequestStream {
     /// Takes bytes of the stream.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Stream {
     /// # Errors
     /// It is not whole.
     pub(super) fn end(&self) -> Result<Status, Http3Violation> {
-        let Response { status, left, .. } = self.response;
+        let ResponseProgress { status, left, .. } = self.response;
         if !self.reader.is_between() {
             return Err(Http3Violation::FrameCut);
         }
@@ -106,7 +106,7 @@ impl Stream {
     }
 }
 
-impl Response {
+impl ResponseProgress {
     fn take_content(&mut self, length: usize) -> Result<(), Http3Violation> {
         if self.status == 0 {
             return Err(Http3Violation::DataBeforeHead);

@@ -63,6 +63,7 @@ fn a_silent_server_breaks_the_connection() {
     let mut rig = Rig::new(Peer::default(), Path::perfect());
     rig.ask(1, 0);
     rig.run();
+    rig.run_for(Nanos::from_millis(100));
     rig.path.is_cut = true;
     rig.ask(1, 0);
     rig.run_for(Nanos::from_secs(5));
@@ -96,7 +97,7 @@ fn goaway_lets_begun_requests_end() {
 #[test]
 fn a_close_ends_what_is_under_way() {
     for (code, outcome) in
-        [(Code::NO_ERROR, Outcome::Closed), (Code::INTERNAL_ERROR, Outcome::StreamReset)]
+        [(Http3Code::NO_ERROR, Outcome::Closed), (Http3Code::INTERNAL_ERROR, Outcome::StreamReset)]
     {
         let peer = Peer { closes_with: Some(code.0), ..Peer::default() };
         let mut rig = Rig::new(peer, Path::perfect());
@@ -109,9 +110,13 @@ fn a_close_ends_what_is_under_way() {
 #[test]
 fn resets_of_streams_have_their_outcomes() {
     for (code, outcome, told) in [
-        (Code::REQUEST_REJECTED, Outcome::RefusedStream, None),
-        (Code::INTERNAL_ERROR, Outcome::StreamReset, Some("RESET_STREAM with H3_INTERNAL_ERROR")),
-        (Code(0x1234), Outcome::StreamReset, Some("RESET_STREAM with error code 0x1234")),
+        (Http3Code::REQUEST_REJECTED, Outcome::RefusedStream, None),
+        (
+            Http3Code::INTERNAL_ERROR,
+            Outcome::StreamReset,
+            Some("RESET_STREAM with H3_INTERNAL_ERROR"),
+        ),
+        (Http3Code(0x1234), Outcome::StreamReset, Some("RESET_STREAM with error code 0x1234")),
     ] {
         let peer = Peer { resets_with: Some(code.0), ..Peer::default() };
         let mut rig = Rig::new(peer, Path::perfect());
