@@ -104,6 +104,7 @@ fn check_order(events: &[OpEvent]) {
             | OpEvent::MessageLeft { .. }
             | OpEvent::Resized { .. }
             | OpEvent::Opened
+            | OpEvent::NotSecured(_)
             | OpEvent::NotOpened(_)
             | OpEvent::Surplus
             | OpEvent::Diverted(_)

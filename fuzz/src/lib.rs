@@ -13,6 +13,7 @@ pub mod hpack;
 pub mod http1_request;
 pub mod http1_response;
 pub mod http2_client;
+pub mod http3;
 pub mod import_file;
 pub mod latency_control;
 pub mod latency_text;

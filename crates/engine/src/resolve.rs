@@ -4,14 +4,14 @@ use crate::addresses::{AddressBook, FoundAddresses, HostAndPort};
 use crate::confine;
 use crate::error::{RunError, reason};
 use crate::kernel::host::is_own;
-use crate::link::{CallResponse, Greeting, Tunnel, call, greet, tls_target};
+use crate::link::{CallResponse, Greeting, Tunnel, call, greet, greet_in_datagrams, tls_target};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_load::spec::{Endpoint, HttpVersion, Target};
 use knee_load::time::Nanos;
 use std::borrow::Cow;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(crate) fn addresses_of(target: &Target, patience: Duration) -> Result<Addres
 }
 
 /// Resolves the servers of the target and connects to each once, before any load, with the
-/// handshake of TLS or HTTP/2. One that is spoken with in datagrams has none, and is not asked.
+/// handshake of TLS, HTTP/2 or HTTP/3. DNS in datagrams has none, and is not asked.
 /// Each address has `connect_timeout` to answer. Of the servers of a script one has to answer, and
 /// those that are only named in its text are not connected to. Returns the first address of the first server, as
 /// text, and what was agreed on with it. Its version of HTTP is one that all servers speak.
@@ -147,9 +147,17 @@ pub fn is_on_this_host(target: &Target) -> bool {
 fn meet(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), RunError> {
     let patience = Duration::from_nanos(connect_timeout.0);
     if let (Some(place), true) = (HostAndPort::of(target), target.protocol.is_in_datagrams()) {
-        let address = place.find(patience, false)?.used[0];
-        let greeting = Greeting { version: target.version(), agreed: None };
-        return Ok((address.to_string(), greeting));
+        let FoundAddresses { used, first, .. } = place.find(patience, false)?;
+        let address = used[0].to_string();
+        if target.version() != HttpVersion::Http3 {
+            return Ok((address, Greeting { version: target.version(), agreed: None }));
+        }
+        let tls = tls_target(target)?;
+        let no_socket = || RunError::Unreachable(format!("cannot send to {address}"));
+        let socket = UdpSocket::from(OwnedFd::from(first.ok_or_else(no_socket)?));
+        socket.set_nonblocking(false).map_err(|e| RunError::Unreachable(reason(&e)))?;
+        let greeting = greet_in_datagrams(&socket, target, tls.as_ref(), patience)?;
+        return Ok((address, greeting));
     }
     // A faulty file is an error whether or not the target answers.
     let tls = tls_target(target)?;

@@ -59,6 +59,11 @@ fn http2_client() {
 }
 
 #[test]
+fn http3() {
+    run("http3", 10_000, checks::http3::check);
+}
+
+#[test]
 fn import_file() {
     run("import_file", 4_000, checks::import_file::check);
 }

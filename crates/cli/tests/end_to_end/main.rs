@@ -21,6 +21,7 @@ mod hang_ups;
 mod hangs;
 mod history;
 mod http2_server;
+mod http3;
 mod imports;
 mod inputs;
 mod interchange;

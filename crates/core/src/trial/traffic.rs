@@ -294,13 +294,13 @@ pub struct TlsReport {
 pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
     let target = &trial.spec.target;
     let http = target.version();
-    let is_http2 = http == HttpVersion::Http2;
+    let has_streams = http.has_streams();
     let handshakes = &trial.measurement.handshakes;
     let application = target.protocol.application();
     // All servers of a target have the same parameters, those that are secured.
     let mut further = target.further.iter();
     let tls = target.tls.as_ref().or_else(|| further.find_map(|server| server.tls.as_ref()));
-    if !is_http2 && tls.is_none() && application.is_none() {
+    if !has_streams && tls.is_none() && application.is_none() {
         return None;
     }
     let openings = OpeningsReport {
@@ -311,8 +311,8 @@ pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
     Some(ProtocolReport {
         application: application.map(str::to_owned),
         http,
-        streams_max: target.protocol.http().http2.streams_max.filter(|_| is_http2),
-        window_bytes: target.protocol.http().http2.window_bytes.filter(|_| is_http2),
+        streams_max: target.protocol.http().http2.streams_max.filter(|_| has_streams),
+        window_bytes: target.protocol.http().http2.window_bytes.filter(|_| has_streams),
         openings: target.protocol.has_opening().then_some(openings),
         tls: tls.map(|spec| tls_report(spec, handshakes)),
     })

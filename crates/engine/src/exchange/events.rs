@@ -2,6 +2,7 @@
 
 use super::FlightId;
 use super::content_coding::{BodyDecoders, ContentCoding};
+use super::http3::quic::HandshakeFault;
 use knee_load::measure::{Outcome, Status};
 use knee_load::messages::{MessagePiece, MessageReaders, ReadMessage};
 use knee_load::session::ResponseReaders;
@@ -75,6 +76,8 @@ pub enum OpEvent {
     Reset(String),
     /// The connection may carry operations from now on, after an opening of its own.
     Opened,
+    /// The handshake of the conversation failed. No operation is under way.
+    NotSecured(HandshakeFault),
     /// The connection will carry no operation: one that waits ends so.
     NotOpened(Outcome),
     /// Unrequested bytes follow a complete response. Comes before that response's event if both

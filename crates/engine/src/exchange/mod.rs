@@ -14,6 +14,8 @@
 //! - `http2`: HTTP/2, and gRPC with the status of a call read from its trailers. Messages of gRPC
 //!   are encoded before the load, from types that `knee-scenario` reads. Messages that leave at
 //!   times of their own are in `http2/client/send`; when each is due is in `knee_load::messages`.
+//! - `http3`: HTTP/3 over datagrams, with QUIC by quinn-proto. It has the fields, checks and
+//!   limits of `http2`.
 //! - `websocket` and `dns`. The names and types of DNS are read in `knee_load::spec`.
 //! - `content_coding` undoes the codings of a body between a conversation and its readers
 //!   (`events`). A body that nobody reads is not decoded.
@@ -24,6 +26,7 @@ pub mod dns;
 mod events;
 pub mod http1;
 pub mod http2;
+pub mod http3;
 pub mod success;
 pub mod websocket;
 
@@ -33,9 +36,14 @@ use dns::Dns;
 pub use events::{EventQueue, OpEvent, OperationSink, ResponseSink};
 use http1::Http1;
 use http2::Http2;
+use http3::Http3;
+pub use http3::quic::HandshakeFault;
+use knee_load::measure::Handshakes;
 use knee_load::session::Fills;
 use knee_load::spec::{HttpVersion, Protocol, Target};
 use knee_load::time::Nanos;
+use rustls::pki_types::ServerName;
+use std::sync::Arc;
 use websocket::WebSocket;
 
 /// Most interim responses to one request.
@@ -54,6 +62,9 @@ pub trait Conversation: Sized + 'static {
     /// operation is under way. Otherwise requests leave once all due operations have started, and
     /// those of a connection leave together.
     const LEAVES_AT_ONCE: bool;
+
+    /// Whether a handshake of its own secures each connection, and a farewell ends it.
+    const HAS_HANDSHAKE: bool = false;
 
     /// What its socket carries. Over datagrams each call of [`Conversation::receive`] has one, and
     /// what is put out is datagrams behind their lengths ([`SocketKind::first_of`]).
@@ -103,6 +114,28 @@ pub trait Conversation: Sized + 'static {
     /// Further use of the connection.
     fn state(&self) -> ConnectionState;
 
+    /// Whether [`Conversation::flush`] may put something out.
+    #[inline]
+    fn has_output(&self) -> bool {
+        false
+    }
+
+    /// Puts out what was held back to leave together. Whether its timer may have moved.
+    #[inline]
+    fn flush(&mut self, _cx: &mut CallContext<'_, Self::Shared>) -> bool {
+        false
+    }
+
+    /// Whether its handshake is over. One that secures its connection by itself has one, and no
+    /// operation starts before.
+    #[inline]
+    fn is_secured(&self) -> bool {
+        true
+    }
+
+    /// Records how it was secured.
+    fn note(&self, _of: &mut Handshakes) {}
+
     /// Whether operations wait for what the target sends by itself. The wait has no limit, and at
     /// the end of a run it says nothing.
     #[inline]
@@ -139,6 +172,8 @@ pub(crate) trait TargetConversation: Conversation {
 pub(crate) struct WorkerSetup<'a> {
     /// The target.
     pub(crate) target: &'a Target,
+    /// How connections are secured, where that is a part of the protocol.
+    pub(crate) tls: Option<TlsSetup>,
     /// Most operations under way on a connection.
     pub(crate) streams_max: u32,
     /// Time limit of an operation.
@@ -147,6 +182,15 @@ pub(crate) struct WorkerSetup<'a> {
     pub(crate) open_timeout: Nanos,
     /// Seed of the run, and number of the worker.
     pub(crate) seed: (u64, u64),
+}
+
+/// TLS of connections to one server.
+#[derive(Clone)]
+pub(crate) struct TlsSetup {
+    /// Its settings.
+    pub(crate) config: Arc<rustls::ClientConfig>,
+    /// The name that the server's certificate has to be for.
+    pub(crate) name: ServerName<'static>,
 }
 
 /// Something that is done with the conversation of a target, whichever that is.
@@ -176,6 +220,9 @@ pub(crate) fn with_conversation<W: WithConversation>(target: &Target, work: W) -
     match &target.protocol {
         Protocol::Http(settings) if target.version() == HttpVersion::Http2 => {
             work.with::<Http2>(settings)
+        }
+        Protocol::Http(settings) if target.version() == HttpVersion::Http3 => {
+            work.with::<Http3>(settings)
         }
         Protocol::Http(settings) => work.with::<Http1>(settings),
         Protocol::WebSocket(settings) => work.with::<WebSocket>(settings),

@@ -35,6 +35,16 @@ pub const SUCCESS: &[SuccessRules] = &[
         ],
     },
     SuccessRules {
+        of: "HTTP/3",
+        rules: &[
+            ("Frames and fields of the stream break no rule", "RFC 9114 §4 to §7, RFC 9204 §4"),
+            ("A final header section came, then DATA, then trailers if any", "RFC 9114 §4.1"),
+            ("The server ended the stream", "RFC 9114 §4.1"),
+            ("DATA has the length of content-length, if that is given", "RFC 9114 §4.1.2"),
+            ("The final status is below 400, or one that the plan expects", "RFC 9110 §15"),
+        ],
+    },
+    SuccessRules {
         of: "Stream of messages",
         rules: &[
             ("The response is a success of its own protocol", ""),

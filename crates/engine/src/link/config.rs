@@ -34,7 +34,7 @@ pub(crate) fn tls_target(target: &Target) -> Result<Option<TlsTarget>, RunError>
     let name = server_name(spec, target)?;
     let provider = Arc::new(provider(spec));
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&versions(spec)?)
+        .with_protocol_versions(&versions(spec, target.version())?)
         .map_err(|error| wrong(format!("--tls-min, --tls-max: {error}")))?;
     let provider_of_keys = Arc::clone(&provider);
     let verifier = if spec.is_insecure {
@@ -51,6 +51,7 @@ pub(crate) fn tls_target(target: &Target) -> Result<Option<TlsTarget>, RunError>
         HttpVersion::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         HttpVersion::Http11 => vec![b"http/1.1".to_vec()],
         HttpVersion::Http2 => vec![b"h2".to_vec()],
+        HttpVersion::Http3 => vec![b"h3".to_vec()],
     };
     config.resumption = resumption(spec.resume);
     config.enable_early_data = spec.resume == TlsResume::EarlyData;
@@ -148,8 +149,13 @@ fn server_name(spec: &TlsSpec, target: &Target) -> Result<ServerName<'static>, R
     })
 }
 
-fn versions(spec: &TlsSpec) -> Result<Vec<&'static SupportedProtocolVersion>, RunError> {
-    let least = spec.version_min.unwrap_or(TlsVersion::Tls12);
+fn versions(
+    spec: &TlsSpec,
+    http: HttpVersion,
+) -> Result<Vec<&'static SupportedProtocolVersion>, RunError> {
+    // QUIC has no older one (RFC 9001 §4.2).
+    let first = if http == HttpVersion::Http3 { TlsVersion::Tls13 } else { TlsVersion::Tls12 };
+    let least = spec.version_min.unwrap_or(first).max(first);
     let most = spec.version_max.unwrap_or(TlsVersion::Tls13);
     let all = [(TlsVersion::Tls12, &version::TLS12), (TlsVersion::Tls13, &version::TLS13)];
     let permitted = all.into_iter().filter(|(v, _)| (least..=most).contains(v));

@@ -1,15 +1,16 @@
 //! The first connection to a target, before any load. Reports in one line why a load cannot work.
 
-use super::{HUNG_UP, Link, Tls, TlsTarget};
+use super::{HUNG_UP, Link, Tls, TlsTarget, fault_words};
 use crate::error::{RunError, reason};
 use crate::exchange::{
-    CallContext, Conversation, EventQueue, OpEvent, Outbox, Received, TargetConversation,
-    WithConversation, WorkerSetup, with_conversation,
+    CallContext, Conversation, EventQueue, OpEvent, Outbox, Received, SocketKind,
+    TargetConversation, WithConversation, WorkerSetup, with_conversation,
 };
-use knee_load::measure::Agreed;
+use knee_load::measure::{Agreed, Handshakes};
 use knee_load::spec::{HttpVersion, Target};
 use knee_load::time::Nanos;
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::vec::Drain;
@@ -56,6 +57,114 @@ pub(crate) fn greet(
     Ok(Greeting { version, agreed: Some(agreed) })
 }
 
+/// Performs the handshake that the conversation of a target has over datagrams. `socket` is
+/// connected.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: nothing answers in this protocol, or its identity is wrong.
+pub(crate) fn greet_in_datagrams(
+    socket: &UdpSocket,
+    target: &Target,
+    tls: Option<&TlsTarget>,
+    patience: Duration,
+) -> Result<Greeting, RunError> {
+    let first = FirstDatagrams { socket, target, tls, patience };
+    let agreed = with_conversation(target, first)
+        .map_err(|why| RunError::Unreachable(format!("{}: {why}", target.endpoint)))?;
+    Ok(Greeting { version: target.version(), agreed })
+}
+
+struct FirstDatagrams<'a> {
+    socket: &'a UdpSocket,
+    target: &'a Target,
+    tls: Option<&'a TlsTarget>,
+    patience: Duration,
+}
+
+/// Largest datagram over IP, in bytes.
+const DATAGRAM_BYTES_MAX: usize = 64 << 10;
+
+impl WithConversation for FirstDatagrams<'_> {
+    type Output = Result<Option<Agreed>, String>;
+
+    fn with<X: TargetConversation>(self, settings: &X::Settings) -> Self::Output {
+        let FirstDatagrams { socket, target, tls, patience } = self;
+        let tls = tls.map(TlsTarget::setup);
+        let worker = WorkerSetup { tls, ..only_connection(target, patience) };
+        let begun = Instant::now();
+        let (mut out, mut events) = (Outbox::default(), EventQueue::default());
+        let shared = &mut X::shared(settings, &worker);
+        let cx = &mut CallContext { now: Nanos(1), shared, out: &mut out, events: &mut events };
+        let mut conversation = X::established(cx);
+        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
+        while !conversation.is_open() {
+            for event in cx.events.drain(..) {
+                match event {
+                    OpEvent::NotSecured(fault) => return Err(fault_words(&fault)),
+                    OpEvent::Violated(why) | OpEvent::Reset(why) => return Err(why),
+                    _ => {}
+                }
+            }
+            send_datagrams(socket, &mut conversation, cx)?;
+            let Some(left) = patience.checked_sub(begun.elapsed()).filter(|left| !left.is_zero())
+            else {
+                return Err(SILENT_IN_DATAGRAMS.to_owned());
+            };
+            let until = conversation.poll_timeout().0.saturating_sub(cx.now.0);
+            let wait = Duration::from_nanos(until)
+                .clamp(Duration::from_millis(1), left.max(Duration::from_millis(1)));
+            socket.set_read_timeout(Some(wait)).map_err(|error| reason(&error))?;
+            let received = socket.recv(&mut buffer);
+            cx.now = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1));
+            match received {
+                Ok(count) => {
+                    conversation.receive(Received { bytes: &buffer[..count], at: cx.now }, cx)
+                }
+                Err(error) if is_no_datagram(&error) => conversation.handle_timeout(cx),
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    return Err(
+                        "no server listens on this UDP port (connection refused)".to_owned()
+                    );
+                }
+                Err(error) => return Err(reason(&error)),
+            }
+        }
+        let mut handshakes = Handshakes::default();
+        conversation.note(&mut handshakes);
+        conversation.close(cx);
+        // Whether it still listens says nothing of the load.
+        let _ = send_datagrams(socket, &mut conversation, cx);
+        Ok(handshakes.agreed)
+    }
+}
+
+/// Sends what a conversation puts out.
+fn send_datagrams<X: Conversation>(
+    socket: &UdpSocket,
+    conversation: &mut X,
+    cx: &mut CallContext<'_, X::Shared>,
+) -> Result<(), String> {
+    conversation.flush(cx);
+    let mut rest = &cx.out.bytes()[..];
+    while !rest.is_empty() {
+        let (border, datagram) = SocketKind::Datagram.first_of(rest);
+        match socket.send(datagram) {
+            // What an earlier datagram brought back comes with the next one that is received.
+            Ok(_) | Err(_) => rest = &rest[border + datagram.len()..],
+        }
+    }
+    cx.out.clear();
+    Ok(())
+}
+
+/// Whether a wait for a datagram ended without one.
+fn is_no_datagram(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+const SILENT_IN_DATAGRAMS: &str = "it does not answer in QUIC in time: it may have no HTTP/3, or \
+     UDP to its port may be blocked";
+
 /// Has the conversation of a load open a connection, and closes that.
 fn open(
     stream: &mut (impl Read + Write + ?Sized),
@@ -101,7 +210,14 @@ impl<S: Read + Write + ?Sized> WithConversation for FirstConversation<'_, S> {
 /// What a connection before any load needs to know. It is the only one, so any seed will do.
 pub(super) fn only_connection(target: &Target, patience: Duration) -> WorkerSetup<'_> {
     let limit = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
-    WorkerSetup { target, streams_max: 1, timeout: limit, open_timeout: limit, seed: (0, 0) }
+    WorkerSetup {
+        target,
+        tls: None,
+        streams_max: 1,
+        timeout: limit,
+        open_timeout: limit,
+        seed: (0, 0),
+    }
 }
 
 /// Exchanges bytes with a target until `ends` has a result, which is called with what was received

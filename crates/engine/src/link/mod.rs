@@ -25,11 +25,20 @@ pub use call::CallResponse;
 pub(crate) use call::call;
 pub(crate) use config::{check_system_file, tls_target};
 pub use greet::Greeting;
-pub(crate) use greet::greet;
+pub(crate) use greet::{greet, greet_in_datagrams};
 pub(crate) use tls::{Tls, TlsTarget};
 pub(crate) use tunnel::{HUNG_UP as PROXY_HUNG_UP, Tunnel};
 
+use crate::exchange::HandshakeFault;
 use knee_load::measure::Handshakes;
+
+/// Why a conversation could not secure its connection, in one line.
+pub(crate) fn fault_words(fault: &HandshakeFault) -> String {
+    match fault {
+        HandshakeFault::Tls(error) => failure::words(error),
+        HandshakeFault::Other(why) => why.clone(),
+    }
+}
 
 /// One connection's link, from its establishment to its end.
 pub(crate) trait Link: Sized {

@@ -4,6 +4,7 @@
 mod tests;
 
 use super::{HUNG_UP, Link, failure};
+use crate::exchange::TlsSetup;
 use knee_load::measure::{Agreed, Handshakes};
 use knee_load::spec::TlsResume;
 use knee_load::time::Nanos;
@@ -20,6 +21,13 @@ pub(crate) struct TlsTarget {
     pub(super) name: ServerName<'static>,
     pub(super) client_certificate: Arc<super::config::CertificateResolver>,
     pub(super) resume: TlsResume,
+}
+
+impl TlsTarget {
+    /// What a conversation needs that secures its connections by itself.
+    pub(crate) fn setup(&self) -> TlsSetup {
+        TlsSetup { config: Arc::clone(&self.config), name: self.name.clone() }
+    }
 }
 
 /// One connection's TLS. Boxed, as a pool has room for many connections that are not open.

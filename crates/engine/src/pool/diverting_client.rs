@@ -240,8 +240,8 @@ impl<X: Conversation, P: Policy + Clone> StepClient for DivertingClient<X, P> {
         self.take_completed().copied()
     }
 
-    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32) {
-        self.first.close_lane(io, lane);
+    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32, now: Nanos) {
+        self.first.close_lane(io, lane, now);
     }
 }
 

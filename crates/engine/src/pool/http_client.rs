@@ -442,12 +442,12 @@ impl<L: Link, X: Conversation, P: Policy> StepClient for HttpClient<L, X, P> {
         self.completed.take().copied()
     }
 
-    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32) {
+    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32, now: Nanos) {
         if let Some(&slot) = self.lanes.get(lane as usize)
             && slot != NONE
             && self.connections[slot as usize].first == flights::NONE
         {
-            self.discard(io, slot);
+            self.discard(io, slot, now);
         }
     }
 }

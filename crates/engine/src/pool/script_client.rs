@@ -72,6 +72,7 @@ pub(crate) fn of_worker(
         last: spec.last_start(),
         version: match spec.target.version() {
             HttpVersion::Http2 => "HTTP/2.0",
+            HttpVersion::Http3 => "HTTP/3",
             _ => "HTTP/1.1",
         },
     };

@@ -164,7 +164,7 @@ impl StepClient for ServersClient {
         Some(completion)
     }
 
-    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32) {
-        self.clients.iter_mut().for_each(|client| client.close_lane(io, lane));
+    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32, now: Nanos) {
+        self.clients.iter_mut().for_each(|client| client.close_lane(io, lane, now));
     }
 }

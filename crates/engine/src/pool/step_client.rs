@@ -32,5 +32,5 @@ pub(crate) trait StepClient: Client {
     fn take_step(&mut self) -> Option<Completion>;
 
     /// Closes the connection of a lane on which nothing is under way.
-    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32);
+    fn close_lane(&mut self, io: &mut dyn Backend, lane: u32, now: Nanos);
 }

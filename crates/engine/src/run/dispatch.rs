@@ -7,7 +7,7 @@ use crate::addresses::AddressTurn;
 use crate::confine;
 use crate::error::RunError;
 use crate::exchange::{
-    Conversation, TargetConversation, WithConversation, WorkerSetup, with_conversation,
+    Conversation, TargetConversation, TlsSetup, WithConversation, WorkerSetup, with_conversation,
 };
 use crate::kernel::host;
 use crate::link::{Tls, TlsTarget};
@@ -84,7 +84,7 @@ impl Dispatch<'_> {
         config: ClientConfig,
         policy: P,
         requests: RequestSet,
-        exchange: impl Fn() -> X::Shared,
+        exchange: impl Fn(Option<TlsSetup>) -> X::Shared,
     ) -> ClientAndBackend {
         let target = &self.plan.spec.target;
         let (limit, mut one_of) = (self.rate_limit(), self.plan.one_of);
@@ -98,7 +98,10 @@ impl Dispatch<'_> {
             };
             let tls = server.tls.as_ref().map(TlsTarget::with_own_sessions);
             let (policy, requests) = (policy.clone(), requests.clone());
-            let client = HttpClient::<Tls, X, P>::new(config, policy, requests, tls, exchange());
+            let setup = tls.as_ref().map(TlsTarget::setup);
+            let tls = tls.filter(|_| !X::HAS_HANDSHAKE);
+            let exchange = exchange(setup);
+            let client = HttpClient::<Tls, X, P>::new(config, policy, requests, tls, exchange);
             ends.push(client.slots() as u32);
             let client = client.followed(one_of.take()).within(limit.clone());
             clients.push(Box::new(client.of_streams(target)));
@@ -150,10 +153,11 @@ impl Dispatch<'_> {
         })
     }
 
-    fn worker_setup(&self, config: &ClientConfig) -> WorkerSetup<'_> {
+    fn worker_setup(&self, config: &ClientConfig, tls: Option<TlsSetup>) -> WorkerSetup<'_> {
         let spec = self.plan.spec;
         WorkerSetup {
             target: &spec.target,
+            tls,
             streams_max: config.streams_max,
             timeout: spec.timeout,
             open_timeout: spec.connect_timeout,
@@ -247,8 +251,8 @@ impl<P: Policy + Clone> WithConversation for PolicyRun<'_, P> {
 
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> ClientAndBackend {
         let PolicyRun { dispatch, config, policy, requests } = self;
-        let worker = dispatch.worker_setup(&config);
-        let exchange = || X::shared(settings, &worker);
+        let of_connections = config.clone();
+        let exchange = |tls| X::shared(settings, &dispatch.worker_setup(&of_connections, tls));
         dispatch.with_servers::<X, P>(config, policy, requests, exchange)
     }
 
@@ -258,7 +262,7 @@ impl<P: Policy + Clone> WithConversation for PolicyRun<'_, P> {
         then: &X::Settings,
     ) -> ClientAndBackend {
         let PolicyRun { dispatch, config, policy, requests } = self;
-        let worker = dispatch.worker_setup(&config);
+        let worker = dispatch.worker_setup(&config, None);
         let wire = X::wire_requests(then, worker.target);
         let requests_then = requests.serialised_as(WireRequests::new(wire));
         let kinds =

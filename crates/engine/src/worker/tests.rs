@@ -147,6 +147,7 @@ impl World {
 
     fn worker_setup(&self) -> WorkerSetup<'_> {
         WorkerSetup {
+            tls: None,
             target: &self.spec.target,
             streams_max: self.streams_max(),
             timeout: TIMEOUT,

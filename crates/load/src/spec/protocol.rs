@@ -66,9 +66,13 @@ impl Protocol {
         matches!(self, Protocol::WebSocket(_))
     }
 
-    /// Whether it is spoken in datagrams, which nothing answers before the first operation.
+    /// Whether it is spoken in datagrams.
     pub fn is_in_datagrams(&self) -> bool {
-        matches!(self, Protocol::Dns(DnsSettings { over_tcp: false, .. }))
+        match self {
+            Protocol::Dns(settings) => !settings.over_tcp,
+            Protocol::Http(settings) => settings.version == HttpVersion::Http3,
+            Protocol::WebSocket(_) | Protocol::Grpc(_) => false,
+        }
     }
 
     /// Whether its connections begin in HTTP.
@@ -90,9 +94,7 @@ impl Protocol {
     /// one at a time.
     pub fn shared_by(&self, version: HttpVersion) -> Option<u32> {
         match self {
-            Protocol::Http(settings) => {
-                (version == HttpVersion::Http2).then(|| settings.http2.streams())
-            }
+            Protocol::Http(settings) => version.has_streams().then(|| settings.http2.streams()),
             Protocol::WebSocket(settings) => Some(settings.messages_max),
             Protocol::Grpc(http2) => Some(http2.streams()),
             Protocol::Dns(settings) => Some(settings.queries_max),
@@ -184,7 +186,7 @@ impl Scheme {
 pub struct HttpSettings {
     /// The version.
     pub version: HttpVersion,
-    /// The limits of HTTP/2 connections.
+    /// The limits of connections of HTTP/2 and HTTP/3.
     pub http2: Http2Limits,
 }
 
@@ -245,20 +247,31 @@ pub enum HttpVersion {
     /// HTTP/2 (RFC 9113): by ALPN over TLS, by prior knowledge in cleartext.
     #[serde(rename = "2")]
     Http2,
+    /// HTTP/3 (RFC 9114): over QUIC, without asking.
+    #[serde(rename = "3")]
+    Http3,
 }
 
-/// `HTTP/1.1`, `HTTP/2`.
+impl HttpVersion {
+    /// Whether a connection has streams, and so many operations at a time.
+    pub fn has_streams(self) -> bool {
+        matches!(self, HttpVersion::Http2 | HttpVersion::Http3)
+    }
+}
+
+/// `HTTP/1.1`, `HTTP/2`, `HTTP/3`.
 impl fmt::Display for HttpVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             HttpVersion::Auto => "HTTP by ALPN",
             HttpVersion::Http11 => "HTTP/1.1",
             HttpVersion::Http2 => "HTTP/2",
+            HttpVersion::Http3 => "HTTP/3",
         })
     }
 }
 
-/// The limits of HTTP/2 connections on the generator's side.
+/// The limits of connections of HTTP/2 and HTTP/3 on the generator's side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Http2Limits {
     /// Most concurrent streams of a connection, at least 1; `None`: as many as the target permits,

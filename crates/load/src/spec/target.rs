@@ -149,7 +149,7 @@ impl Target {
     }
 
     fn speaks_http1(&self) -> bool {
-        matches!(self.protocol, Protocol::Http(_)) && self.version() != HttpVersion::Http2
+        matches!(self.protocol, Protocol::Http(_)) && !self.version().has_streams()
     }
 
     /// The server that a request goes to.

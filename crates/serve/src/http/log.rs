@@ -132,12 +132,17 @@ pub(super) struct ConnectionLog {
 impl ConnectionLog {
     /// Log of a connection whose first bytes have come.
     pub(super) fn new(socket: &Socket, log: &mut Log) -> ConnectionLog {
-        let connection = log.connections;
-        log.connections += 1;
         let port = match socket.peer_address() {
             Ok(Address::Tcp(address)) => address.port(),
             Ok(Address::Unix(_)) | Err(_) => 0,
         };
+        ConnectionLog::of_port(port, log)
+    }
+
+    /// Log of a connection of this client's port.
+    pub(super) fn of_port(port: u16, log: &mut Log) -> ConnectionLog {
+        let connection = log.connections;
+        log.connections += 1;
         ConnectionLog { connection, port, requests: 0, read: Nanos::ZERO, came_ns: None }
     }
 

@@ -1,4 +1,4 @@
-//! The reference HTTP server, HTTP/1.1 and HTTP/2, in clear or over TLS: cheap per request, and
+//! The reference HTTP server, HTTP/1.1, HTTP/2 and HTTP/3, in clear or over TLS: cheap per request, and
 //! exact in what it promises.
 //!
 //! One thread, edge-triggered epoll, one read and one write per request, no allocation between.
@@ -12,6 +12,7 @@ mod fault;
 mod grpc;
 mod http1;
 mod http2;
+mod http3;
 mod log;
 mod queue;
 pub mod request;
@@ -70,6 +71,8 @@ pub struct HttpServerSpec {
     pub listen: Address,
     /// How connections are secured; `None`: not at all.
     pub tls: Option<ServerTls>,
+    /// Whether it also speaks HTTP/3, on the UDP port of the same number; only with `tls`.
+    pub http3: bool,
     /// Most streams of a connection at once, at least 1; HTTP/1.1 has one.
     pub streams_max: u32,
     /// The application that answers; `None`: every request has the same response.
@@ -135,6 +138,7 @@ impl Default for HttpServerSpec {
         HttpServerSpec {
             listen: Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
             tls: None,
+            http3: false,
             streams_max: STREAMS_MAX,
             app: None,
             reflect: None,

@@ -7,6 +7,7 @@ use super::fault::Mishap;
 use super::log::SentMessage;
 use super::request::{Persistence, Refusal};
 use knee_engine::exchange::http2::hpack::{self, Indexing};
+use knee_engine::exchange::http3::qpack;
 use knee_load::rng;
 use knee_load::time::Nanos;
 
@@ -48,6 +49,8 @@ pub(super) struct Response {
     pub(super) head_length: usize,
     /// The head as a block of HPACK, the same for every connection; empty if it has none.
     pub(super) block: Box<[u8]>,
+    /// The same as a field section of QPACK.
+    pub(super) section: Box<[u8]>,
 }
 
 impl Response {
@@ -166,7 +169,8 @@ impl Responses {
             errors: statuses.iter().map(|&s| build_each(s)).collect(),
             queue_full,
             go_on: Response {
-                block: block(100, 0),
+                block: encoded(head_fields(&["100", ""], 100)).into(),
+                section: section(head_fields(&["100", ""], 100)).into(),
                 ..bare(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec())
             },
             refused,
@@ -220,20 +224,32 @@ fn build(status: u16, persistence: Persistence, body_size: usize) -> Response {
     let mut bytes = head.into_bytes();
     let head_length = bytes.len();
     bytes.extend(BODY.iter().cycle().take(body_size));
-    Response { bytes: bytes.into(), head_length, block: block(status, body_size) }
+    let texts = [status.to_string(), body_size.to_string()];
+    let texts = texts.each_ref().map(String::as_str);
+    Response {
+        bytes: bytes.into(),
+        head_length,
+        block: encoded(head_fields(&texts, status)).into(),
+        section: section(head_fields(&texts, status)).into(),
+    }
 }
 
 /// The head of a stream of messages, whose body follows in pieces.
 fn build_stream(persistence: Persistence) -> Response {
     let head = format!("{}{}\r\n", batch::HEAD, connection(persistence));
-    let block = encoded([
+    let fields = [
         (":status", "200"),
         ("server", "knee"),
         ("content-type", "text/event-stream"),
         ("cache-control", "no-cache"),
-    ]);
+    ];
     let head_length = head.len();
-    Response { bytes: head.into_bytes().into(), head_length, block: block.into() }
+    Response {
+        bytes: head.into_bytes().into(),
+        head_length,
+        block: encoded(fields).into(),
+        section: section(fields).into(),
+    }
 }
 
 fn connection(persistence: Persistence) -> &'static str {
@@ -257,12 +273,13 @@ pub(super) fn build_reply(reply: &Reply, persistence: Persistence) -> Response {
     for (name, value) in fields.clone() {
         head.push_str(&format!("{}: {value}\r\n", in_title_case(name)));
     }
-    let block = encoded(always.into_iter().chain(fields));
+    let all = always.into_iter().chain(fields);
+    let (block, section) = (encoded(all.clone()), section(all));
     head.push_str("\r\n");
     let head_length = head.len();
     let mut bytes = head.into_bytes();
     bytes.extend_from_slice(reply.body.as_bytes());
-    Response { bytes: bytes.into(), head_length, block: block.into() }
+    Response { bytes: bytes.into(), head_length, block: block.into(), section: section.into() }
 }
 
 /// `set-cookie` is `Set-Cookie`, as HTTP/1.1 mostly has it.
@@ -274,17 +291,26 @@ fn in_title_case(name: &str) -> String {
     parts.collect::<Vec<_>>().join("-")
 }
 
-/// Encodes the same head for HTTP/2.
-fn block(status: u16, body_size: usize) -> Box<[u8]> {
-    let (status_text, length) = (status.to_string(), body_size.to_string());
-    let mut fields = vec![(":status", status_text.as_str())];
+/// The same head for HTTP/2 and HTTP/3. `texts` are the status and the length of the body.
+fn head_fields<'a>(texts: &[&'a str; 2], status: u16) -> Vec<(&'static str, &'a str)> {
+    let [status_text, length] = *texts;
+    let mut fields = vec![(":status", status_text)];
     if status >= 200 {
         fields.push(("server", "knee"));
     }
     if !matches!(status, 100..200 | 204 | 304) {
-        fields.extend([("content-type", "text/plain"), ("content-length", &length)]);
+        fields.extend([("content-type", "text/plain"), ("content-length", length)]);
     }
-    encoded(fields).into()
+    fields
+}
+
+/// A field section of QPACK.
+fn section<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    let mut section = qpack::PREFIX.to_vec();
+    for (name, value) in fields {
+        qpack::put_field(&mut section, name.as_bytes(), value.as_bytes());
+    }
+    section
 }
 
 /// A header block of HPACK, without anything of a dynamic table.
@@ -326,7 +352,7 @@ fn reason(status: u16) -> &'static str {
 }
 
 fn bare(bytes: Vec<u8>) -> Response {
-    Response { bytes: bytes.into(), head_length: 0, block: Box::default() }
+    Response { bytes: bytes.into(), head_length: 0, block: Box::default(), section: Box::default() }
 }
 
 /// Random bytes. No HTTP response begins with the first of them.

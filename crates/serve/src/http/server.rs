@@ -3,6 +3,7 @@
 use super::HttpServerSpec;
 use super::connection::{BUFFER_SIZE, Fate, ServerConnection, Tools};
 use super::context::Context;
+use super::http3::Http3Server;
 use super::log::Log;
 use super::secure::{SEALED_MAX, Secure, ServerTls};
 use super::stats::{HttpServerStats, Trouble};
@@ -21,6 +22,7 @@ use std::io;
 /// Tokens of epoll that are no connection's: those count up from zero.
 const LISTENER: u64 = u64::MAX;
 const WAKE: u64 = u64::MAX - 1;
+const DATAGRAMS: u64 = u64::MAX - 2;
 
 /// Connections accepted in a row before open ones get their turn.
 const ACCEPTS_PER_PASS: usize = 64;
@@ -47,6 +49,8 @@ pub(super) struct HttpServerLoop {
     /// Accept ran out of descriptors or memory: the close of any connection lets it try again.
     exhausted: bool,
     tls: Option<ServerTls>,
+    /// Its UDP socket, if it speaks HTTP/3.
+    http3: Option<Http3Server>,
     buffer: Vec<u8>,
     /// Buffer for encrypted input.
     sealed: Vec<u8>,
@@ -64,8 +68,16 @@ impl HttpServerLoop {
         epoll.add(&listener, LISTENER, flags::READ | flags::EDGE)?;
         epoll.add(wake, WAKE, flags::READ)?;
         stalled.add(wake, WAKE, flags::READ)?;
+        let context = Context::new(spec, MonotonicClock::start());
+        let http3 = match (&spec.tls, listener.local_address()?) {
+            (Some(tls), Address::Tcp(address)) if spec.http3 => {
+                let now = context.now();
+                Some(Http3Server::bind(spec, tls, address, &epoll, DATAGRAMS, now)?)
+            }
+            _ => None,
+        };
         Ok(HttpServerLoop {
-            context: Context::new(spec, MonotonicClock::start()),
+            context,
             epoll,
             stalled,
             listener,
@@ -76,6 +88,7 @@ impl HttpServerLoop {
             acceptable: false,
             exhausted: false,
             tls: spec.tls.clone(),
+            http3,
             buffer: vec![0; BUFFER_SIZE],
             sealed: vec![0; spec.tls.as_ref().map_or(0, |_| SEALED_MAX)],
             waiter: Waiter::new(WaitPolicy::Hybrid, PUNCTUAL, &Margins::UNKNOWN),
@@ -96,6 +109,9 @@ impl HttpServerLoop {
         while self.pass(&mut events) {}
         let elapsed = self.context.read_clock();
         let used = ThreadUse::now().since(cpu);
+        if let Some(http3) = &mut self.http3 {
+            http3.close(&mut self.context);
+        }
         if let Some(log) = &mut self.context.log {
             self.connections.each(|connection| connection.abandon(log));
         }
@@ -131,6 +147,11 @@ impl HttpServerLoop {
             match event.token() {
                 WAKE => return false,
                 LISTENER => self.acceptable = true,
+                DATAGRAMS => {
+                    if let Some(http3) = &mut self.http3 {
+                        http3.on_readable(&mut self.context);
+                    }
+                }
                 token => self.with_connection(token, |connection, tools| {
                     connection.on_event(event.flags(), tools)
                 }),
@@ -154,9 +175,17 @@ impl HttpServerLoop {
 
     fn fire_due(&mut self) {
         while let Some(token) = self.context.take_due() {
+            if let Some(http3) = self.http3.as_mut().filter(|_| Http3Server::has(token)) {
+                http3.on_timer(token, &mut self.context);
+                continue;
+            }
             self.with_connection(token, |connection, tools| connection.on_timer(tools));
         }
         while let Some(((token, id), outcome)) = self.context.take_outcome() {
+            if let Some(http3) = self.http3.as_mut().filter(|_| Http3Server::has(token)) {
+                http3.on_queue_outcome((token, id), outcome, &mut self.context);
+                continue;
+            }
             self.with_connection(token, |connection, tools| {
                 connection.on_queue_outcome(id, outcome, tools)
             });

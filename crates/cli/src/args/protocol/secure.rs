@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::spec::{
-    ClientCertificate, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme, Target, TlsGroup,
-    TlsResume, TlsSpec, TlsVersion,
+    ClientCertificate, Endpoint, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme, Target,
+    TlsGroup, TlsResume, TlsSpec, TlsVersion,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -30,12 +30,18 @@ pub struct SecureArgs {
     #[arg(long, hide_short_help = true)]
     http2_prior_knowledge: bool,
 
-    /// Most concurrent streams of an HTTP/2 connection, or messages under way on a WebSocket
+    /// Speak HTTP/3 over QUIC at once, without asking; needs https://
+    #[arg(long, hide_short_help = true)]
+    #[arg(conflicts_with_all = ["http1", "http2", "http2_prior_knowledge"])]
+    http3: bool,
+
+    /// Most concurrent streams of an HTTP/2 or HTTP/3 connection, or messages under way on a WebSocket
     /// [default: what the server permits, up to 100]
     #[arg(long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
     pub(super) streams: Option<u32>,
 
-    /// Flow-control window of an HTTP/2 stream in bytes [default: so large that it never limits]
+    /// Flow-control window of an HTTP/2 or HTTP/3 stream in bytes [default: so large that it never
+    /// limits]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=WINDOW_MAX))]
     window: Option<u32>,
@@ -119,9 +125,11 @@ impl SecureArgs {
             let wrong = "is chosen in TLS: write https://, or give --http2-prior-knowledge";
             return Err(Failure::argument("--http2", wrong));
         }
-        let version = match (self.http1, self.wants_http2()) {
-            (true, _) => HttpVersion::Http11,
-            (_, true) => HttpVersion::Http2,
+        self.check_http3(&target, all_are_secure)?;
+        let version = match (self.http1, self.wants_http2(), self.http3) {
+            (true, ..) => HttpVersion::Http11,
+            (_, true, _) => HttpVersion::Http2,
+            (.., true) => HttpVersion::Http3,
             _ => HttpVersion::Auto,
         };
         let mut target = Target {
@@ -131,6 +139,27 @@ impl SecureArgs {
         };
         target.tls_of_servers().for_each(|tls| *tls = self.tls());
         Ok(target)
+    }
+
+    /// Checks that HTTP/3 is possible, where it was asked for.
+    fn check_http3(&self, target: &Target, is_secure: bool) -> Result<(), Failure> {
+        if !self.http3 {
+            return Ok(());
+        }
+        let wrong = if !is_secure {
+            "HTTP/3 is always secured: write https://"
+        } else if self.tls_max == Some(TlsVersion::Tls12) {
+            "HTTP/3 needs TLS 1.3: leave out --tls-max 1.2"
+        } else if self.tls_resume == TlsResume::EarlyData {
+            "early data is not supported over HTTP/3: leave out --tls-resume 0rtt"
+        } else if !target.proxies().is_empty() {
+            "a proxy carries no HTTP/3: leave out --proxy"
+        } else if matches!(target.endpoint, Endpoint::Unix { .. }) {
+            "HTTP/3 is over UDP: leave out --unix-socket"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::argument("--http3", wrong))
     }
 
     fn tls(&self) -> TlsSpec {
@@ -153,6 +182,7 @@ impl SecureArgs {
         first_given(&[
             (self.http2, "--http2"),
             (self.http2_prior_knowledge, "--http2-prior-knowledge"),
+            (self.http3, "--http3"),
             (self.window.is_some(), "--window"),
             (self.tls_resume == TlsResume::EarlyData, "--tls-resume 0rtt"),
         ])
@@ -164,6 +194,7 @@ impl SecureArgs {
             (self.http1, "--http1.1"),
             (self.http2, "--http2"),
             (self.http2_prior_knowledge, "--http2-prior-knowledge"),
+            (self.http3, "--http3"),
         ])
     }
 

@@ -81,7 +81,7 @@ impl RawOverload {
             return Err(Failure::argument("target", wrong));
         }
         let mut target = match target.version() {
-            HttpVersion::Http2 => target,
+            HttpVersion::Http2 | HttpVersion::Http3 => target,
             HttpVersion::Auto | HttpVersion::Http11 => target.with_version(HttpVersion::Http11),
         };
         // Steps of a session share its connection.

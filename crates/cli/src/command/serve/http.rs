@@ -20,7 +20,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Serve HTTP/1.1 and HTTP/2, in clear or over TLS, with a known service time, queue and faults
+/// Serve HTTP/1.1, HTTP/2 and HTTP/3, in clear or over TLS, with a known service time, queue and faults
 ///
 /// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM, SIGHUP or Ctrl-C, then prints
 /// its statistics. With --workers it is a queueing station: M workers, each serving one request at
@@ -39,6 +39,7 @@ use std::path::{Path, PathBuf};
         knee serve http --stream 'messages=200, gap=exp(20ms), first=fixed(150ms), slots=8'\n  \
         knee serve http --app shop --service 'exp(5ms)' --workers 4\n  \
         knee serve http --tls --tls-resume 0rtt\n  \
+        knee serve http --tls --http3\n  \
         knee serve http --fault 'stall(5s,1s)' --fault 'error(0.01,503)'\n\n\
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
@@ -51,7 +52,11 @@ pub struct RawServeHttp {
     #[command(flatten)]
     secure: ServerTlsArgs,
 
-    /// Maximum concurrent streams of an HTTP/2 connection
+    /// Speak HTTP/3 too, on the UDP port of the same number
+    #[arg(long, requires = "tls", conflicts_with = "stream")]
+    http3: bool,
+
+    /// Maximum concurrent streams of an HTTP/2 or HTTP/3 connection
     #[arg(long, value_name = "N", value_parser = parse_count, default_value_t = STREAMS_MAX)]
     streams: u32,
 
@@ -158,9 +163,26 @@ pub(super) struct ServerFiles {
 }
 
 impl RawServeHttp {
+    /// Checks that HTTP/3 is possible, where it was asked for.
+    fn check_http3(&self) -> Result<(), Failure> {
+        let wrong = if !self.http3 {
+            return Ok(());
+        } else if matches!(self.listen, Address::Unix(_)) {
+            "HTTP/3 is over UDP: give --listen ADDR:PORT"
+        } else if self.secure.tls_max == TlsVersion::Tls12 {
+            "HTTP/3 needs TLS 1.3: leave out --tls-max 1.2"
+        } else if self.fault.iter().any(|fault| matches!(fault, Fault::Slow(_))) {
+            "slow bodies are not supported over HTTP/3: leave out --fault slow"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::argument("--http3", wrong))
+    }
+
     /// Settles the options and opens the files.
     pub fn resolve(self) -> Result<ServeSpec, Failure> {
         let raw = self;
+        raw.check_http3()?;
         let (tls, authority) = raw.secure.resolve(&raw.listen)?.unzip();
         let place = |option| move |path: String| OutputPlace::open(option, &path);
         let files = ServerFiles {
@@ -192,6 +214,7 @@ impl RawServeHttp {
         let server = HttpServerSpec {
             listen: raw.listen,
             tls,
+            http3: raw.http3,
             streams_max: raw.streams,
             app: raw.app,
             reflect: None,

@@ -229,7 +229,9 @@ fn haproxy(port: u16, behind: u16, pair: Option<&str>) -> String {
 
 /// Nothing outside the directory, no certificates of its own.
 fn caddy(directory: &str, port: u16, files: Option<[&str; 2]>) -> String {
-    let global = "{\nadmin off\nauto_https off\nservers {\nprotocols h1 h2 h2c\n}\n}\n";
+    let versions = if files.is_some() { "h1 h2 h3" } else { "h1 h2 h2c" };
+    let global =
+        format!("{{\nadmin off\nauto_https off\nservers {{\nprotocols {versions}\n}}\n}}\n");
     let (scheme, tls) = match files {
         Some([certificate, key]) => ("https", format!("tls {certificate} {key}\n")),
         None => ("http", String::new()),

@@ -111,11 +111,11 @@ impl<S: Section> SectionReader<S> {
 
 /// What a header section of a response says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ResponseSection {
+pub(crate) struct ResponseSection {
     /// The status; 0 where there is none.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// The content-length.
-    pub(super) length: Option<u64>,
+    pub(crate) length: Option<u64>,
     /// The status of a call of gRPC.
     pub(super) grpc_status: CallStatus,
     /// Whether the content type is that of gRPC.
@@ -123,9 +123,9 @@ pub(super) struct ResponseSection {
     /// Whether messages of gRPC may be compressed.
     pub(super) has_grpc_encoding: bool,
     /// The first rule of messages that it breaks.
-    pub(super) fault: Option<Violation>,
+    pub(crate) fault: Option<Violation>,
     /// Whether there is any pseudo-header field.
-    pub(super) has_pseudo: bool,
+    pub(crate) has_pseudo: bool,
     /// Whether the content is server-sent events.
     is_events: bool,
     /// How the content is compressed.
@@ -144,7 +144,7 @@ impl Section for ResponseSection {
 
 impl ResponseSection {
     /// The coding of the body of server-sent events that it begins, if that can be read.
-    pub(super) fn opens_events(&self) -> Option<ContentCoding> {
+    pub(crate) fn opens_events(&self) -> Option<ContentCoding> {
         let is_read = self.is_events && self.coding != ContentCoding::Other;
         (is_read && matches!(self.status, 200..300)).then_some(self.coding)
     }

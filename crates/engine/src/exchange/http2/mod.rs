@@ -14,7 +14,7 @@ pub mod connection;
 pub mod fields;
 pub mod frame;
 pub mod hpack;
-mod requests;
+pub(crate) mod requests;
 mod streams;
 mod violation;
 

@@ -46,7 +46,7 @@ struct FilledField {
 
 /// A part of a text with holes.
 #[derive(Debug)]
-enum Segment {
+pub(crate) enum Segment {
     /// A text or a hole.
     Part(Cut),
     /// The length of the body.
@@ -89,10 +89,10 @@ struct Entry {
     size_up_to: usize,
 }
 
-type TextField = (String, String);
+pub(crate) type TextField = (String, String);
 
 /// A field of a request.
-enum Field {
+pub(crate) enum Field {
     /// A constant field.
     Text(TextField),
     /// A field with the holes of this part; without a part, the length of a body with holes.
@@ -100,11 +100,16 @@ enum Field {
 }
 
 /// Cuts a part of a request at its holes.
-fn cut(request: &HttpRequest, part: Part) -> Vec<Segment> {
+pub(crate) fn cut(request: &HttpRequest, part: Part) -> Vec<Segment> {
     request.cut(part).into_iter().map(Segment::Part).collect()
 }
 
-fn put_segments(segments: &[Segment], (fills, body_bytes): (&Fills, usize), out: &mut Vec<u8>) {
+/// Appends a text, its holes filled.
+pub(crate) fn put_segments(
+    segments: &[Segment],
+    (fills, body_bytes): (&Fills, usize),
+    out: &mut Vec<u8>,
+) {
     for segment in segments {
         match segment {
             Segment::Part(cut) => cut.put(fills, out),
@@ -259,7 +264,7 @@ fn literal((name, value): &TextField, indexing: Indexing) -> Vec<u8> {
 }
 
 /// Fields of a request in order (RFC 9113 §8.3.1), without those of HTTP/1.1 alone (§8.2.2).
-fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
+pub(crate) fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
     let host = request.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case("host"));
     let authority = host.map_or(&request.host, |(_, value)| value);
     let mut fields = Vec::with_capacity(request.headers.len() + 7);
@@ -300,6 +305,29 @@ fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
         }
     }
     fields
+}
+
+/// Hands each field of a request that was made at run time to `put`, in order.
+pub(crate) fn made_fields(made: &MadeRequest, put: &mut impl FnMut(&str, &[u8])) {
+    let given = |name: &str| made.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+    let authority = given("host").map_or(&made.authority, |(_, value)| value);
+    put(":method", made.method.as_bytes());
+    put(":scheme", if made.is_secure { &b"https"[..] } else { b"http" });
+    put(":authority", authority.as_bytes());
+    put(":path", &made.path);
+    if given("user-agent").is_none() {
+        put("user-agent", concat!("knee/", env!("CARGO_PKG_VERSION")).as_bytes());
+    }
+    if let Some(length) = made.content_length()
+        && given("content-length").is_none()
+    {
+        put("content-length", length.to_string().as_bytes());
+    }
+    for (name, value) in &made.headers {
+        if is_for_http2(name, value) {
+            put(&name.to_ascii_lowercase(), value.as_bytes());
+        }
+    }
 }
 
 fn is_for_http2(name: &str, value: &str) -> bool {
@@ -420,29 +448,9 @@ impl Blocks {
         if self.put_sizes(out) {
             self.remembered = [NOTHING; REMEMBERED];
         }
-        let mut put = |name: &str, value: &[u8]| {
+        made_fields(made, &mut |name, value| {
             put_field(out, name.as_bytes(), value.trim_ascii(), Indexing::Without);
-        };
-        let given =
-            |name: &str| made.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
-        let authority = given("host").map_or(&made.authority, |(_, value)| value);
-        put(":method", made.method.as_bytes());
-        put(":scheme", if made.is_secure { &b"https"[..] } else { b"http" });
-        put(":authority", authority.as_bytes());
-        put(":path", &made.path);
-        if given("user-agent").is_none() {
-            put("user-agent", concat!("knee/", env!("CARGO_PKG_VERSION")).as_bytes());
-        }
-        if let Some(length) = made.content_length()
-            && given("content-length").is_none()
-        {
-            put("content-length", length.to_string().as_bytes());
-        }
-        for (name, value) in &made.headers {
-            if is_for_http2(name, value) {
-                put(&name.to_ascii_lowercase(), value.as_bytes());
-            }
-        }
+        });
     }
 
     /// Appends a piece without holes. Returns whether that changed the peer's table.

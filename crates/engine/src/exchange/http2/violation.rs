@@ -144,9 +144,23 @@ impl From<hpack::Error> for Violation {
 /// One line with the rule's section.
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, section) = match self {
-            Violation::Hpack(error) => return error.fmt(f),
-            Violation::Call(violation) => return violation.fmt(f),
+        match self {
+            Violation::Hpack(error) => error.fmt(f),
+            Violation::Call(violation) => violation.fmt(f),
+            _ => {
+                let (what, section) = self.rule();
+                write!(f, "{what} (RFC 9113 §{section})")
+            }
+        }
+    }
+}
+
+impl Violation {
+    /// What the peer did, and the section of RFC 9113 that forbids it.
+    pub(crate) fn rule(&self) -> (&'static str, &'static str) {
+        match self {
+            Violation::Hpack(_) => ("a header block cannot be read", "4.3"),
+            Violation::Call(_) => ("a response breaks a rule of gRPC", "8.1"),
             Violation::Preface => ("the first frame is not SETTINGS", "3.4"),
             Violation::FrameTooLarge => ("a frame exceeds 16,384 bytes", "4.2"),
             Violation::FrameLength => ("a frame of fixed length has another length", "4.2"),
@@ -196,8 +210,7 @@ impl fmt::Display for Violation {
             Violation::AnswerFlood => {
                 ("over 1,000 PING or SETTINGS frames before one answer is sent", "10.5")
             }
-        };
-        write!(f, "{what} (RFC 9113 §{section})")
+        }
     }
 }
 

@@ -145,6 +145,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             }
             return;
         }
+        if let Some((exchange, mut cx)) = self.conversation(slot, now)
+            && exchange.flush(&mut cx)
+        {
+            self.set_timer(slot);
+        }
+        let connection = &mut self.connections[slot as usize];
         let payload = if self.link.is_none() {
             match connection.out.take_request() {
                 Some(request) => Payload::Registered(request),
@@ -306,6 +312,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                     self.followed.came(slot, &self.events, [bytes.len(), 0]);
                 }
                 self.heed(io, slot, time);
+            } else if X::HAS_HANDSHAKE
+                && self.connections[slot as usize].state == State::Securing
+                && let Some((exchange, mut cx)) = self.conversation(slot, time.seen)
+            {
+                exchange.receive(Received { bytes, at: time.happened }, &mut cx);
+                self.go_on_securing(io, slot, time.seen);
             } else {
                 self.on_tunnel_bytes(io, slot, bytes, time);
             }

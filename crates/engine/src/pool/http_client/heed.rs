@@ -64,6 +64,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                         self.handshakes.connect.record(took);
                     }
                 }
+                // It has no operation yet, and ends where its handshake goes on.
+                OpEvent::NotSecured(_) => {}
                 OpEvent::NotOpened(outcome) => {
                     if let Some(flight) = self.waiting.take(time.seen) {
                         self.complete(flight.unsent(outcome, time.seen));
@@ -192,7 +194,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             }
             (true, state) => self.policy.idle(state, keeps),
         };
-        if !X::LEAVES_AT_ONCE && !connection.out.is_empty() {
+        let has_output = !connection.out.is_empty() || exchange.has_output();
+        if !X::LEAVES_AT_ONCE && has_output {
             match state {
                 ConnectionState::Broken => self.send_out(io, slot, now),
                 ConnectionState::Open | ConnectionState::Closing => self.mark_dirty(slot),
@@ -224,11 +227,20 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Calls a conversation whose time has come.
     pub(super) fn on_timer(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         self.timers.clear(slot);
-        if self.connections[slot as usize].state == State::Open
-            && let Some((exchange, mut cx)) = self.conversation(slot, now)
-        {
-            exchange.handle_timeout(&mut cx);
-            self.heed(io, slot, EventTime::seen(now));
+        let state = self.connections[slot as usize].state;
+        let Some((exchange, mut cx)) = self.conversation(slot, now) else {
+            return;
+        };
+        match state {
+            State::Open => {
+                exchange.handle_timeout(&mut cx);
+                self.heed(io, slot, EventTime::seen(now));
+            }
+            State::Securing if X::HAS_HANDSHAKE => {
+                exchange.handle_timeout(&mut cx);
+                self.go_on_securing(io, slot, now);
+            }
+            _ => {}
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::connection::SendProgress;
 use super::{HttpClient, NONE, OPENING_MAX, Policy, State};
-use crate::exchange::{AfterCancel, CallContext, Conversation, StreamEnd};
-use crate::link::{HUNG_UP, Link};
+use crate::exchange::{AfterCancel, CallContext, Conversation, OpEvent, StreamEnd};
+use crate::link::{HUNG_UP, Link, fault_words};
 use crate::pool::flight::Flight;
 use crate::pool::flights;
 use crate::reactor::{Backend, Close, EventTime};
@@ -101,7 +101,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
         self.followed.connected(io, slot, now);
         let Some(shared) = &mut self.link else {
-            return self.on_secured(io, slot, now);
+            if !X::HAS_HANDSHAKE {
+                return self.on_secured(io, slot, now);
+            }
+            self.connections[slot as usize].state = State::Securing;
+            self.begin_conversation(slot, now);
+            return self.go_on_securing(io, slot, now);
         };
         match L::new(shared) {
             Ok(link) => self.connections[slot as usize].link = Some(link),
@@ -136,6 +141,27 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let opener = connection.first;
         let flight = *self.flights.remove(opener, &mut connection.first);
         self.begin(io, slot, flight, (now, now));
+    }
+
+    /// Goes on with the handshake of a conversation that has one of its own.
+    pub(super) fn go_on_securing(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
+        let connection = &self.connections[slot as usize];
+        if let Some(exchange) = connection.exchange.as_ref().filter(|x| x.is_secured()) {
+            exchange.note(&mut self.handshakes);
+            self.handshakes.connect.record(connection.connected - connection.opened);
+            self.handshakes.time.record(now - connection.connected);
+            self.on_secured(io, slot, now);
+            return self.heed(io, slot, EventTime::seen(now));
+        }
+        let fault = self.events.drain(..).find_map(|event| match event {
+            OpEvent::NotSecured(fault) => Some(fault),
+            _ => None,
+        });
+        if let Some(fault) = fault {
+            return self.on_bad_link(io, slot, fault_words(&fault), now);
+        }
+        self.set_timer(slot);
+        self.send_out(io, slot, now);
     }
 
     fn begin_conversation(&mut self, slot: u32, now: Nanos) {
@@ -187,7 +213,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             self.connecting.clear(slot);
             return self.on_secured_early(io, slot, now);
         }
-        self.begin_conversation(slot, now);
+        if self.connections[slot as usize].exchange.is_none() {
+            self.begin_conversation(slot, now);
+        }
         let is_established = !self.is_established_by_answer();
         if is_established {
             self.connecting.clear(slot);
@@ -220,7 +248,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// where that matters.
     #[inline]
     pub(super) fn is_established_by_answer(&self) -> bool {
-        !P::WAITS && X::socket(&self.exchange) == SocketKind::Datagram
+        !P::WAITS && X::socket(&self.exchange) == SocketKind::Datagram && !X::HAS_HANDSHAKE
     }
 
     /// An answer came over a connection that nothing else shows to be established.
@@ -403,18 +431,25 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Closes a connection. Operations that go again or wait take its place.
     pub(super) fn retire(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
-        self.discard(io, slot);
+        self.discard(io, slot, now);
         self.begin_again(io, now);
         if let Some(flight) = self.waiting.take(now) {
             self.place(io, flight, now);
         }
     }
 
-    pub(super) fn discard(&mut self, io: &mut dyn Backend, slot: u32) {
-        let connection = &self.connections[slot as usize];
-        if connection.state == State::Free {
+    pub(super) fn discard(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
+        if self.connections[slot as usize].state == State::Free {
             return;
         }
+        if X::HAS_HANDSHAKE
+            && let Some((exchange, mut cx)) = self.conversation(slot, now)
+        {
+            // No FIN tells the peer.
+            exchange.close(&mut cx);
+            self.send_out(io, slot, now);
+        }
+        let connection = &self.connections[slot as usize];
         // One that only ever sent a SYN has nothing to reset.
         let how = match connection.connected {
             Nanos::ZERO => Close::Orderly,

@@ -72,7 +72,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         if let Some(slot) = found {
             return self.carry(io, slot, flight, now);
         }
-        match self.free_slot(io, lane) {
+        match self.free_slot(io, lane, now) {
             Some(slot) => self.open(io, slot, flight, now),
             None if !P::WAITS => self.complete(flight.unsent(Outcome::DescriptorExhausted, now)),
             None => {
@@ -112,12 +112,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// A slot for a new connection of this lane. If there is none, takes that of the connection
     /// which has waited longest for the server to close it.
-    fn free_slot(&mut self, io: &mut dyn Backend, lane: u32) -> Option<u32> {
+    fn free_slot(&mut self, io: &mut dyn Backend, lane: u32, now: Nanos) -> Option<u32> {
         let most = u64::from(self.config.connections_max);
         let is_pooled = lane == Op::ANY_LANE || self.lanes.is_empty();
         while P::WAITS && (self.free.is_empty() || (is_pooled && self.tally.open >= most)) {
             let (oldest, _) = self.draining.first()?;
-            self.discard(io, oldest);
+            self.discard(io, oldest, now);
         }
         self.free.pop()
     }

@@ -24,7 +24,7 @@ impl SessionClient {
         let kind = self.seats[session as usize].walk.kind();
         if !self.inner.waits() || self.users.plan().kinds[usize::from(kind)].new_connection {
             for lane in session..session + self.width {
-                self.inner.close_lane(io, lane);
+                self.inner.close_lane(io, lane, now);
             }
         }
         self.end(session, end, now);

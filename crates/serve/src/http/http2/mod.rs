@@ -19,7 +19,7 @@ use knee_engine::exchange::http2::connection::{self, ConnectionCore, Side, WINDO
 use knee_engine::exchange::http2::fields::SectionReader;
 use knee_engine::exchange::http2::{ErrorCode, Violation, frame};
 use knee_load::time::Nanos;
-use receive::RequestSection;
+pub(super) use receive::{Http2RequestHead, RequestSection};
 use send::Outgoing;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

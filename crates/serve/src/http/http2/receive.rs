@@ -298,18 +298,18 @@ impl Http2ServerConnection {
 
 /// What of a request matters for its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Http2RequestHead {
+pub(in crate::http) struct Http2RequestHead {
     /// It asks for the head of the response alone.
-    pub(super) head_only: bool,
+    pub(in crate::http) head_only: bool,
     /// Announced length of its body, if any.
-    pub(super) length: Option<u64>,
+    pub(in crate::http) length: Option<u64>,
     /// The client waits for 100 before it sends the body.
-    pub(super) expects_continue: bool,
+    pub(in crate::http) expects_continue: bool,
 }
 
 /// What the fields of a section say.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RequestSection {
+pub(in crate::http) struct RequestSection {
     head: Http2RequestHead,
     methods: u32,
     is_connect: bool,
@@ -332,7 +332,7 @@ impl Section for RequestSection {
 
 impl RequestSection {
     /// The request; `None` if it is malformed (RFC 9113 §8.1.1).
-    pub(super) fn request(&self) -> Option<Http2RequestHead> {
+    pub(in crate::http) fn request(&self) -> Option<Http2RequestHead> {
         let (schemes, paths) = (self.schemes, self.paths);
         let is_request = if self.is_connect {
             (self.methods, schemes, paths, self.authorities) == (1, 0, 0, 1)
@@ -343,7 +343,7 @@ impl RequestSection {
     }
 
     /// Whether it can be trailers.
-    fn is_trailers(&self) -> bool {
+    pub(in crate::http) fn is_trailers(&self) -> bool {
         self.methods + self.schemes + self.paths + self.authorities == 0 && !self.is_malformed
     }
 

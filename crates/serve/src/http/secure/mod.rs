@@ -5,6 +5,7 @@ use knee_engine::input;
 use knee_engine::sys::clock;
 use knee_engine::sys::socket::Socket;
 use knee_load::spec::{TlsResume, TlsVersion};
+use quinn_proto::crypto::rustls::QuicServerConfig;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -35,6 +36,9 @@ const EARLY_DATA_MAX: u32 = 16 * 1024;
 
 /// ALPN name of HTTP/2 (RFC 9113 §3.2).
 const HTTP2: &[u8] = b"h2";
+
+/// ALPN name of HTTP/3 (RFC 9114 §3.1).
+const HTTP3: &[u8] = b"h3";
 
 /// Most remembered sessions if each may be resumed only once, so that early data is never served
 /// twice (RFC 8446 §8.1).
@@ -95,6 +99,17 @@ impl ServerTls {
             }
         }
         Ok(ServerTls(Arc::new(config)))
+    }
+
+    /// The same settings for QUIC, which has no early data here.
+    ///
+    /// # Errors
+    /// TLS 1.3 is off: a line of text.
+    pub(super) fn for_quic(&self) -> Result<QuicServerConfig, String> {
+        let mut config = ServerConfig::clone(&self.0);
+        config.alpn_protocols = vec![HTTP3.to_vec()];
+        config.max_early_data_size = 0;
+        QuicServerConfig::try_from(config).map_err(|_| "HTTP/3 needs TLS 1.3".to_owned())
     }
 
     /// Starts a connection.

@@ -61,7 +61,7 @@ const SHIFT_MAX: u32 = 28;
 
 /// The integer whose first byte has `prefix` bits of it, and what follows it.
 #[inline]
-fn read_integer(bytes: &[u8], prefix: u32) -> Result<(usize, &[u8]), Error> {
+pub(crate) fn read_integer(bytes: &[u8], prefix: u32) -> Result<(usize, &[u8]), Error> {
     let (&first, rest) = bytes.split_first().ok_or(Error::Cut)?;
     let max = (1 << prefix) - 1;
     let value = usize::from(first) & max;
@@ -90,7 +90,7 @@ fn read_long(mut value: usize, mut rest: &[u8]) -> Result<(usize, &[u8]), Error>
 
 /// Appends `value` with `prefix` bits in the first byte, whose other bits are those of `first`.
 #[inline]
-fn write_integer(out: &mut Vec<u8>, first: u8, prefix: u32, value: usize) {
+pub(crate) fn write_integer(out: &mut Vec<u8>, first: u8, prefix: u32, value: usize) {
     let max = (1 << prefix) - 1;
     if value < max {
         out.push(first | value as u8);
@@ -149,12 +149,18 @@ fn put_literal(out: &mut Vec<u8>, index: usize, name: &[u8], value: &[u8], index
 
 /// Appends a string, coded where that is shorter.
 fn put_string(out: &mut Vec<u8>, text: &[u8]) {
+    put_string_behind(out, 0, 7, text);
+}
+
+/// Appends a string, coded where that is shorter. Its length has `prefix` bits in the first byte,
+/// the bit before them says whether it is coded, and the others are those of `first`.
+pub(crate) fn put_string_behind(out: &mut Vec<u8>, first: u8, prefix: u32, text: &[u8]) {
     let coded = huffman::encoded_len(text);
     if coded < text.len() {
-        write_integer(out, 0x80, 7, coded);
+        write_integer(out, first | 1 << prefix, prefix, coded);
         huffman::encode(text, out);
     } else {
-        write_integer(out, 0, 7, text.len());
+        write_integer(out, first, prefix, text.len());
         out.extend_from_slice(text);
     }
 }
@@ -366,8 +372,18 @@ fn string<'b: 's, 's>(
     bytes: &'b [u8],
     scratch: &'s mut Vec<u8>,
 ) -> Result<(&'s [u8], &'b [u8]), Error> {
-    let coded = bytes.first().ok_or(Error::Cut)? & 0x80 != 0;
-    let (length, rest) = read_integer(bytes, 7)?;
+    string_behind(bytes, 7, scratch)
+}
+
+/// The same for a string whose length has `prefix` bits in the first byte.
+#[inline]
+pub(crate) fn string_behind<'b: 's, 's>(
+    bytes: &'b [u8],
+    prefix: u32,
+    scratch: &'s mut Vec<u8>,
+) -> Result<(&'s [u8], &'b [u8]), Error> {
+    let coded = bytes.first().ok_or(Error::Cut)? & 1 << prefix != 0;
+    let (length, rest) = read_integer(bytes, prefix)?;
     let (text, rest) = rest.split_at_checked(length).ok_or(Error::Cut)?;
     if !coded {
         return Ok((text, rest));

@@ -84,6 +84,7 @@ fn check_order(events: &[OpEvent]) {
             | OpEvent::Diverted(_)
             | OpEvent::Exhausted
             | OpEvent::MessageLeft { .. }
+            | OpEvent::NotSecured(_)
             | OpEvent::Unmatched => panic!("not of HTTP/2"),
         }
     }
