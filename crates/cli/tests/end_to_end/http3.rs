@@ -74,7 +74,9 @@ fn sessions_are_resumed_or_not() {
 fn a_station_has_its_queue_over_http3() {
     let (server, certificate) = serve(&["--workers", "2", "--service", "fixed(2ms)"]);
     let trial = trial(&server.url(), &["--cacert", &certificate, "-c", "1"]);
-    assert!(trial["measured_s"].as_f64() > Some(0.19), "{trial:#}");
+    // Two workers with 2 ms each serve 1,000 requests in a second.
+    let per_s = trial["throughput_per_s"].as_f64().unwrap();
+    assert!(per_s > 0.0 && per_s < 1_100.0, "{per_s}");
     assert_eq!(server.served()["responses"], REQUESTS);
 }
 
@@ -102,8 +104,8 @@ fn faults_of_the_server_have_their_outcomes() {
             "--vusers",
             "2",
         ]);
-        let outcomes = report["trials"][0]["outcomes"].as_object().unwrap();
-        assert_eq!(outcomes.keys().collect::<Vec<_>>(), [outcome], "{fault}: {outcomes:?}");
+        let outcomes = &report["trials"][0]["outcomes"];
+        assert_eq!(outcomes[outcome], 20, "{fault}: {outcomes}");
     }
 }
 

@@ -53,7 +53,7 @@ pub struct RawServeHttp {
     secure: ServerTlsArgs,
 
     /// Speak HTTP/3 too, on the UDP port of the same number
-    #[arg(long, requires = "tls", conflicts_with = "stream")]
+    #[arg(long, requires = "tls", conflicts_with = "stream", hide_short_help = true)]
     http3: bool,
 
     /// Maximum concurrent streams of an HTTP/2 or HTTP/3 connection
