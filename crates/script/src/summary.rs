@@ -6,7 +6,6 @@ use crate::shared::{Clock, Iteration, Next, UserSetup};
 use crate::user::User;
 use knee_load::rng;
 use knee_load::session::ScriptPlan;
-use knee_load::time::Nanos;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -77,6 +76,7 @@ pub fn summarize(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use knee_load::time::Nanos;
     use std::cell::Cell;
 
     fn summary(script: &str, results: &str) -> Result<BTreeMap<String, String>, String> {
