@@ -106,7 +106,10 @@ impl LogKeys {
             },
             None => (TOOK.split(' ').find(|key| at(object, key).is_some())?, None),
         };
-        let unit = unit.or_else(|| unit_of_key(key)).unwrap_or(1.0);
+        // Rails (lograge) has milliseconds.
+        let is_of_rails = || ["controller", "action"].iter().all(|key| at(object, key).is_some());
+        let usual = if key == "duration" && is_of_rails() { 1e-3 } else { 1.0 };
+        let unit = unit.or_else(|| unit_of_key(key)).unwrap_or(usual);
         match at(object, key)? {
             Value::String(text) => duration_of(text, unit),
             number => duration_of(&number.to_string(), unit),

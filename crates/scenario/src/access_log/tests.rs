@@ -402,6 +402,25 @@ fn lines_are_read_as_the_configuration_says() {
 }
 
 #[test]
+fn squid_has_the_end_and_milliseconds() {
+    for (line, ms) in [
+        (
+            "1795941521.250     50 10.0.0.1 TCP_MISS/200 12 GET http://h/a - HIER_DIRECT/10.0.0.2 text/html",
+            41_200,
+        ),
+        (
+            "1795941521.250   9000 10.0.0.1 TCP_MEM_HIT/304 12 GET http://h/a - HIER_NONE/- -",
+            32_250,
+        ),
+        // Another log that begins with a time.
+        ("1795941521.250 50 10.0.0.1 \"GET /a HTTP/1.1\" 200", 41_250),
+    ] {
+        let read = read_line(&LogFormat::Text, line).map(|(ms, ..)| ms);
+        assert_eq!(read, Ok(ms), "{line}");
+    }
+}
+
+#[test]
 fn durations_are_in_the_unit_of_their_key() {
     let at = |line: &str, took: Option<&str>| {
         let keys = LogKeys { took: took.map(str::to_owned), ..LogKeys::default() };
@@ -424,6 +443,8 @@ fn durations_are_in_the_unit_of_their_key() {
         (r#""start_time":"2026-11-29T08:38:41.100Z","duration":50"#, None, 41_100),
         (r#""request_time":"-""#, None, 41_250),
         (r#""size_ms":50"#, None, 41_250),
+        (r#""duration":50.0,"controller":"orders","action":"index""#, None, 41_200),
+        (r#""duration":0.05,"controller":"orders""#, None, 41_200),
     ] {
         assert_eq!(at(&line(rest), took), Ok(ms), "{rest}");
     }

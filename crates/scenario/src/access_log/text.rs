@@ -1,7 +1,7 @@
 //! Lines of text, read by what their parts are and not by their places.
 
 use super::line::{LineFields, address_of, end_of_quoted, of_request_line};
-use super::moment::{LoggedTime, time_of, took_of_key};
+use super::moment::{LoggedTime, duration_of, time_of, took_of_key};
 use core::net::{IpAddr, SocketAddr};
 
 /// A part of a line.
@@ -88,8 +88,23 @@ pub(super) fn read_text(line: &str) -> Result<LineFields<'_>, String> {
     let behind = tokens.get(request_at + 1..).unwrap_or_default();
     fields.client = behind.last().filter(is_forwarded).map(|token| token.text).or(fields.client);
     fields.took_s = tokens.iter().find_map(|token| took_of_key(token.key, token.text));
+    if time_at == 0 && is_of_squid(&tokens) {
+        // The time is that of the end (https://wiki.squid-cache.org/Features/LogFormat).
+        fields.took_s = duration_of(tokens[1].text, 1e-3);
+    }
     fields.time = Some(time);
     Ok(fields)
+}
+
+/// Whether a line is of Squid's own format: time, milliseconds, client, `TCP_MISS/200`.
+fn is_of_squid(tokens: &[Token<'_>]) -> bool {
+    let [time, took, _, result, ..] = tokens else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_epoch = time.text.split_once('.').is_some_and(|(s, ms)| is_number(s) && is_number(ms));
+    let is_result = result.text.split_once('/').is_some_and(|(name, status)| {
+        name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_') && is_number(status)
+    });
+    is_epoch && is_number(took.text) && is_result
 }
 
 fn tokens(line: &str) -> Vec<Token<'_>> {

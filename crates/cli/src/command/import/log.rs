@@ -10,6 +10,9 @@ use knee_load::time::Nanos;
 use knee_scenario::access_log::{LogFormat, LogKeys, ReadLog, record_log};
 use std::io::{self, BufRead, BufReader, Write};
 
+/// How a file of gzip begins (RFC 1952 §2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
 // What is imported, and where the recording goes.
 #[derive(Args, Clone, Debug)]
 pub(super) struct LogArgs {
@@ -83,7 +86,7 @@ impl LogArgs {
     pub(super) fn execute(self) -> Result<Exit, Failure> {
         RecordingHead::server(&self.target).map_err(|e| Failure::argument("--target", e))?;
         let format = self.format()?;
-        let log: Box<dyn BufRead> = match self.file.as_str() {
+        let mut log: Box<dyn BufRead> = match self.file.as_str() {
             "-" => Box::new(io::stdin().lock()),
             path => {
                 let file = input::open(path);
@@ -91,6 +94,10 @@ impl LogArgs {
                 Box::new(BufReader::with_capacity(1 << 20, file))
             }
         };
+        if log.fill_buf().is_ok_and(|begin| begin.starts_with(&GZIP)) {
+            let wrong = "is compressed (gzip): zcat FILE | knee import log --target URL -";
+            return Err(Failure::argument(&self.file, wrong));
+        }
         let target = self.target.trim_end_matches('/');
         let mut read = ReadLog::default();
         let record = |out: &mut dyn Write| {

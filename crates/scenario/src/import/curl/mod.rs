@@ -62,6 +62,11 @@ fn find(name: &str) -> Option<CurlOption> {
 /// One line: an open quote, an unknown option, no URL.
 pub fn curl_line(line: &str, read: ReadFile) -> Result<ImportedScenario, ParseError> {
     let commands = commands(line)?;
+    let others = || commands.iter().find_map(|command| other_program(&command.words));
+    let is_of_curl = commands.iter().any(ShellCommand::runs_curl);
+    if let Some(other) = others().filter(|_| !is_of_curl) {
+        return error(other);
+    }
     let first = commands.iter().position(ShellCommand::runs_curl).unwrap_or(0);
     let mut all = ScenarioBuilder::default();
     // What of the text is no transfer, since the last one.
@@ -107,11 +112,36 @@ fn commands(text: &str) -> Result<Vec<ShellCommand>, ParseError> {
     shell::commands(text)
 }
 
+/// Programs that send requests too, with options of their own.
+const OTHER_PROGRAMS: [&str; 9] = [
+    "invoke-webrequest",
+    "invoke-restmethod",
+    "iwr",
+    "irm",
+    "wget",
+    "http",
+    "https",
+    "xh",
+    "fetch",
+];
+
+/// What is wrong where a command is of such a program.
+fn other_program(words: &[String]) -> Option<String> {
+    let [program, ..] = words else { return None };
+    let name = program.split('(').next().unwrap_or_default().to_ascii_lowercase();
+    OTHER_PROGRAMS.contains(&&*name).then(|| {
+        format!("'{program}' is not curl: browsers give a line of it with 'Copy as cURL (bash)'")
+    })
+}
+
 /// Imports the words of a line, as a shell passes them; the first may be `curl`.
 ///
 /// # Errors
 /// As [`curl_line`].
 pub fn curl_words(words: &[String], read: ReadFile) -> Result<ImportedScenario, ParseError> {
+    if let Some(other) = other_program(words) {
+        return error(other);
+    }
     let mut all = ScenarioBuilder::default();
     add_transfers(words, &mut all, read)?;
     finish(all)
@@ -122,6 +152,9 @@ pub fn curl_words(words: &[String], read: ReadFile) -> Result<ImportedScenario, 
 /// # Errors
 /// One line: an unknown option, one that knee does not support, not exactly one URL.
 pub fn curl_as_options(words: &[String], read: ReadFile) -> Result<Vec<String>, ParseError> {
+    if let Some(other) = other_program(words) {
+        return error(other);
+    }
     match &transfers(words)?[..] {
         [transfer] => transfer.as_options(read),
         _ => error("--next: a run has one request; 'knee import curl' makes steps of several"),

@@ -290,12 +290,12 @@ impl Transfer {
         }
         let files = files.into_iter().filter(|file| !file.is_empty());
         unsupported.extend(files.map(|file| format!("option --cookie {file}: a file of cookies")));
-        if let CurlBody::Data(pieces) = body {
-            let is_json = pieces.iter().any(|piece| piece.kind == DataKind::Json);
-            headers.push(("Content-Type", if is_json { JSON } else { FORM }.to_owned()));
-            if is_json {
-                headers.push(("Accept", JSON.to_owned()));
-            }
+        // Also where the data go into the URL.
+        if self.has("--json") {
+            headers.push(("Content-Type", JSON.to_owned()));
+            headers.push(("Accept", JSON.to_owned()));
+        } else if matches!(body, CurlBody::Data(_)) {
+            headers.push(("Content-Type", FORM.to_owned()));
         }
         Ok(headers)
     }
@@ -307,8 +307,13 @@ impl Transfer {
         read: ReadFile,
         unsupported: &mut Vec<String>,
     ) -> Result<(String, Option<String>), ParseError> {
+        if given.contains(|c: char| c == ' ' || c.is_ascii_control()) {
+            return error(format!("'{given}': curl refuses a blank in a URL: write %20"));
+        }
         if !self.has("--globoff") && has_pattern(given) {
-            unsupported.push(format!("a pattern in the URL {given}: write --globoff"));
+            unsupported.push(format!(
+                "a pattern in the URL {given}: write each URL out, or --globoff if it is none"
+            ));
         }
         let given = encoded(given);
         let scheme = given.find("://").filter(|at| !given[..*at].contains(['/', '?']));

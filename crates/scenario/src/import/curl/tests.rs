@@ -49,6 +49,39 @@ fn each_command_that_begins_with_curl_is_a_transfer() {
 }
 
 #[test]
+fn lines_of_other_programs_are_refused() {
+    for line in [
+        "Invoke-WebRequest -UseBasicParsing -Uri \"http://h/a\" -Headers @{\"a\"=\"b\"}",
+        "$session = New-Object Microsoft.PowerShell.Commands.WebRequestSession\n\
+         Invoke-WebRequest -Uri \"http://h/a\" -WebSession $session",
+        "irm http://h/a",
+        "wget -q http://h/a",
+        "http POST h/a b=c",
+        "fetch(\"http://h/a\", {\n  \"method\": \"GET\"\n});",
+    ] {
+        let error = curl_line(line, &mut no_file).unwrap_err().to_string();
+        assert!(error.contains("is not curl"), "{line}: {error}");
+    }
+    // These are URLs, and what stands beside curl.
+    for line in ["http://h/a", "https://h/a -d b=c", "curl h/http", "wget h/b\ncurl h/c"] {
+        assert!(curl_line(line, &mut no_file).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn json_has_its_headers_in_a_url_too() {
+    let requests = read(&imported("curl http://h/a --get --json '{\"a\":1}'")).requests;
+    for (name, value) in [("Content-Type", "application/json"), ("Accept", "application/json")] {
+        let has =
+            requests[0].headers.iter().any(|(n, v)| n.eq_ignore_ascii_case(name) && v == value);
+        assert!(has, "{name}: {:?}", requests[0].headers);
+    }
+    assert_eq!((&*requests[0].method, &*requests[0].body), ("GET", &b""[..]));
+    let error = curl_line("curl 'http://h/a b'", &mut no_file).unwrap_err().to_string();
+    assert!(error.contains("write %20"), "{error}");
+}
+
+#[test]
 fn commands_that_are_no_transfer_are_named() {
     for (text, steps, left_out) in [
         ("curl h | jq . | less", 1, &["what follows curl: | jq . | less"][..]),
