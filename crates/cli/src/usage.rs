@@ -234,6 +234,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("--silent --no-progress -s -q", "--quiet"),
     ("--h2c --http2-prior", "--http2-prior-knowledge"),
     ("--h2 --alpn", "--http2"),
+    ("--http3-only --quic --h3", "--http3"),
     ("--http1 --http1.0", "--http1.1"),
     ("--auth --basic-auth --authenticate -a", "--user"),
     ("--run-time --maxtime --max-time", "--duration"),
@@ -256,7 +257,6 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("--script --lua --locustfile -f", SCENARIO),
     ("--keepalive --keep-alive", "connections are kept unless --no-keepalive is given"),
     ("--spawn-rate --hatch-rate", "for a rising load give --arrival 'ramp(10,1000)'"),
-    ("--http3 --http3-only --quic", "HTTP/3 is not supported"),
     (
         "--disable-redirects --no-redirects --no-follow",
         "redirections are followed only with --location; leave it out",

@@ -59,7 +59,8 @@ pub struct HttpServerStats {
     pub stream_log: StreamLog,
 }
 
-/// Counts of TLS. A connection that ends before it sends anything is not counted.
+/// Counts of TLS over TCP. A connection that ends before it sends anything is not counted, nor is
+/// one of HTTP/3, whose TLS is a part of QUIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsStats {
     /// Handshakes that began a new session.

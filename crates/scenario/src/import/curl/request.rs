@@ -384,6 +384,9 @@ impl Transfer {
         for name in ["--insecure", "--http1.1", "--http2", "--http2-prior-knowledge"] {
             options.extend(self.has(name).then(|| name.to_owned()));
         }
+        if self.has("--http3") || self.has("--http3-only") {
+            options.push("--http3".to_owned());
+        }
         if self.follows() {
             options.push("--location".to_owned());
         }
