@@ -7,8 +7,7 @@
 
 use crate::finding::Finding;
 use crate::trial::detail::{FlowsReport, LedgerReport};
-use crate::trial::figure::TimesReport;
-use crate::trial::figure::{Figure, FigureKind};
+use crate::trial::figure::{Figure, FigureKind, TimesReport};
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::measure::{Direction, HeatReport, Stage};
 use knee_load::spec::Level;

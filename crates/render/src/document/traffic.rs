@@ -6,8 +6,7 @@ use super::table::{Table, TableOf};
 use super::{Document, Fact, fact, first_of_levels};
 use crate::number::{bytes, count, known, percent, plural, signed_count, time, time_short};
 use knee_core::trial::report::TrialReport;
-use knee_core::trial::traffic::{ProtocolReport, TlsReport};
-use knee_core::trial::traffic::{TargetReport, TrafficReport};
+use knee_core::trial::traffic::{ProtocolReport, TargetReport, TlsReport, TrafficReport};
 use knee_load::measure::{
     AddressUse, HostTimes, Observed, PartTimes, RoutedConnections, SynSource, grpc_status_name,
 };

@@ -1,8 +1,7 @@
 //! Plan of a sweep: axis, levels, bounds, budget.
 
 use crate::experiment::sweep::report::BoundAsked;
-use crate::trial::figure::TimesReport;
-use crate::trial::figure::{FigureKind, TimeFigure};
+use crate::trial::figure::{FigureKind, TimeFigure, TimesReport};
 use crate::trial::messages::{GOOD_STREAMS_PERCENT, MessagesReport, TimesOf};
 use crate::trial::report::TrialReport;
 use knee_load::rng;

@@ -2,8 +2,7 @@
 
 use super::{FindingContext, findings_at_levels, trial_findings};
 use crate::experiment::sweep::tests::fake::{base, blank, outcomes};
-use crate::trial::figure::TimesReport;
-use crate::trial::figure::{RateCertainty, TimeRange};
+use crate::trial::figure::{RateCertainty, TimeRange, TimesReport};
 use crate::trial::messages::{MessagesReport, SentReport};
 use crate::trial::offered::LittlesLaw;
 use crate::trial::report::{TrialReport, Verdict};

@@ -10,8 +10,7 @@ use crate::trial::detail::{DirectionReport, FlowReport, FlowsReport, LatencyDeta
 use crate::trial::figure::TimesReport;
 use crate::trial::offered::OfferedReport;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::times::quantiles;
-use crate::trial::times::times_report;
+use crate::trial::times::{quantiles, times_report};
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use crate::words::{capital, list};
 use grid::{Grid, WeightedTimes};

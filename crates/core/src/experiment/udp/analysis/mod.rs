@@ -9,11 +9,9 @@ pub(crate) mod tests;
 
 use crate::trial::assess::generator_report;
 use crate::trial::detail::{DatagramReport, DispersionAt, LedgerReport, UdpDetail};
-use crate::trial::offered::OfferedReport;
-use crate::trial::offered::{gap_evidence_within, schedule_demand};
+use crate::trial::offered::{OfferedReport, gap_evidence_within, schedule_demand};
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::times::quantiles;
-use crate::trial::times::times_report;
+use crate::trial::times::{quantiles, times_report};
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use crate::words::percent;
 use knee_load::arrival::{ArrivalProcess, Arrivals};

@@ -59,11 +59,10 @@ mod rules;
 mod tests;
 
 use super::AssessedUdpTrial;
-use crate::experiment::NextTrial;
 use crate::experiment::udp::findings::explained_findings;
 use crate::experiment::udp::laws::{in_words, law_row, law_verdict, lost_where};
 use crate::experiment::udp::report::{EffectRow, LawRow, UdpConclusion};
-use crate::experiment::{Concluded, Experiment};
+use crate::experiment::{Concluded, Experiment, NextTrial};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::list;
 pub(super) use cells::CODES as BUDGET_CODES;
