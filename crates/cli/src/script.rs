@@ -298,6 +298,7 @@ fn plan(
         body_max: args.body_max(),
         batch: (if servers > 1 { batch } else { batch.min(per_host) }, per_host),
         around_max: (most(settings.setup_timeout), most(settings.teardown_timeout)),
+        requests_per_s_max: settings.rps.filter(|rps| *rps > 0.0),
         keeps_cookies: settings.no_cookies_reset,
         is_parallel: found.is_parallel,
         has_summary: found.functions.iter().any(|function| function == HANDLE_SUMMARY),

@@ -235,6 +235,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("--h2c --http2-prior", "--http2-prior-knowledge"),
     ("--h2 --alpn", "--http2"),
     ("--http3-only --quic --h3", "--http3"),
+    ("--alt-svc --h3-if-offered", "--http3-if-offered"),
     ("--http1 --http1.0", "--http1.1"),
     ("--auth --basic-auth --authenticate -a", "--user"),
     ("--run-time --maxtime --max-time", "--duration"),

@@ -62,8 +62,8 @@ mod worker;
 
 pub use crate::kernel::host::{OpenFiles, RESERVED_FILES, connections_permitted, preflight_facts};
 pub use kernel::host::host;
-pub use link::{CallResponse, Greeting};
+pub use link::{CallResponse, Greeting, Http3Offer};
 pub use reactor::Waiter;
-pub use resolve::{call_once, is_on_this_host, preflight, preflight_overload};
+pub use resolve::{call_once, http3_offer, is_on_this_host, preflight, preflight_overload};
 pub use run::{StartBarrier, connections_of, run, run_observed, run_part, run_sentinels};
 pub use sys::thread::cpu_count as cpus;

@@ -4,7 +4,10 @@ use crate::addresses::{AddressBook, FoundAddresses, HostAndPort};
 use crate::confine;
 use crate::error::{RunError, reason};
 use crate::kernel::host::is_own;
-use crate::link::{CallResponse, Greeting, Tunnel, call, greet, greet_in_datagrams, tls_target};
+use crate::link::{
+    CallResponse, Greeting, Http3Offer, Tunnel, ask_for_http3, call, greet, greet_in_datagrams,
+    tls_target,
+};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_load::spec::{Endpoint, HttpVersion, Target};
@@ -82,7 +85,7 @@ pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Gre
 /// Whether a script makes the requests, and how many of the servers are asked for a connection
 /// before the load: the first ones.
 fn asked_of_script(target: &Target) -> (bool, usize) {
-    let script = target.sessions.as_ref().and_then(|plan| plan.script.as_ref());
+    let script = target.script();
     let asked = script.map(|script| usize::from(script.servers_asked)).filter(|asked| *asked > 0);
     (script.is_some(), asked.unwrap_or(usize::MAX))
 }
@@ -174,6 +177,20 @@ pub fn call_once(target: &Target, patience: Duration) -> Result<CallResponse, Ru
     let (mut stream, _) = first_connection(target, patience)?;
     let wrong = |why| RunError::Unreachable(format!("{}: {why}", target.endpoint));
     call(&mut *stream, target, tls, patience).map_err(wrong)
+}
+
+/// Asks the first server of a target whether it offers HTTP/3, over a connection of its own by TLS,
+/// within `patience`. `None`: it does not.
+///
+/// # Errors
+/// [`RunError::Unreachable`] with the reason.
+pub fn http3_offer(target: &Target, patience: Nanos) -> Result<Option<Http3Offer>, RunError> {
+    let target = target.clone().with_version(HttpVersion::Http11);
+    let wrong = |why| RunError::Unreachable(format!("{}: {why}", target.endpoint));
+    let tls = tls_target(&target)?.ok_or_else(|| wrong("HTTP/3 needs TLS".to_owned()))?;
+    let patience = Duration::from_nanos(patience.0);
+    let (mut stream, _) = first_connection(&target, patience)?;
+    ask_for_http3(&mut *stream, &target, tls, patience).map_err(wrong)
 }
 
 /// A connected stream, blocking with a time limit.

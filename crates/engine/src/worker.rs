@@ -338,6 +338,7 @@ impl<K: Clock> WorkerLoop<K> {
             messages.set_faults(summary.stream_faults);
         }
         measurement.handshakes = summary.handshakes;
+        measurement.packets = summary.packets;
         measurement.routed = summary.routed;
         measurement.sessions = summary.sessions;
         measurement.connections_opened = tally.opened;

@@ -62,6 +62,8 @@ pub struct ScriptSettings {
     pub teardown_timeout: Option<Nanos>,
     /// Most redirections that a request follows.
     pub max_redirects: Option<u32>,
+    /// Most requests per second of all users together; without a limit where it is not above 0.
+    pub rps: Option<f64>,
     /// Bodies are not read.
     pub discard_response_bodies: bool,
     /// A request without a response throws.
@@ -198,7 +200,7 @@ impl ScriptOptions {
 }
 
 /// Options that knee follows.
-const KNOWN: [&str; 23] = [
+const KNOWN: [&str; 24] = [
     "vus",
     "duration",
     "iterations",
@@ -218,6 +220,7 @@ const KNOWN: [&str; 23] = [
     "maxRedirects",
     "throw",
     "minIterationDuration",
+    "rps",
     "tags",
     "noThresholds",
     "noSetup",
@@ -225,10 +228,9 @@ const KNOWN: [&str; 23] = [
 ];
 
 /// Options that are refused unless they are off, and what to do instead.
-const REFUSED: [(&str, &str); 4] = [
+const REFUSED: [(&str, &str); 3] = [
     ("noVUConnectionReuse", "users keep their connections; give noConnectionReuse for none"),
     ("tlsAuth", "certificates of clients are files: give --cert and --key instead"),
-    ("rps", "requests wait for no limit: give --rate, which counts iterations, instead"),
     ("paused", "a load begins at once: leave it out"),
 ];
 
@@ -514,7 +516,7 @@ mod tests {
             (r#"{"vus":"x"}"#, "invalid vus"),
             (r#"{"duration":"1x"}"#, "duration: invalid time"),
             (r#"{"dns":{"ttl":0}}"#, "'dns' is not supported"),
-            (r#"{"rps":5}"#, "rps: requests wait for no limit"),
+            (r#"{"rps":"5"}"#, "rps: "),
             (r#"{"noVUConnectionReuse":true}"#, "noVUConnectionReuse: users keep"),
             (r#"{"setupTimeout":"x"}"#, "setupTimeout: invalid time 'x'"),
             (r#"{"maxRedirects":-1}"#, "maxRedirects: invalid value"),

@@ -35,7 +35,7 @@ pub use retry::RetryArgs;
 pub use secret::{SecretArgs, TokenArgs};
 pub use target::{ReplayArgs, TargetArgs};
 pub use threshold::ThresholdArgs;
-pub use values::{Choices, one_of};
+pub use values::{Choices, one_of, within};
 pub use values::{Levels, SeedArgs, listen_address, rate_levels, vuser_levels};
 pub use values::{parse_count, parse_number, parse_positive, parse_whole, service_address};
 

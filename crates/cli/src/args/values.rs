@@ -73,6 +73,19 @@ pub fn parse_number(text: &str) -> Result<u64, ParseError> {
     }
 }
 
+/// A parser of whole numbers from `least` to `most`.
+pub fn within<T: TryFrom<u64> + 'static>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<T, ParseError> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = Some(parse_whole(text)?).filter(|number| (least..=most).contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+            ParseError(format!("'{text}' is not a whole number from {least} to {most}"))
+        })
+    }
+}
+
 /// A whole number from 0 on; digits may be grouped by `_`.
 pub fn parse_whole(text: &str) -> Result<u64, ParseError> {
     let digits = text.trim().replace('_', "");

@@ -17,14 +17,15 @@ use knee_core::trial::report::TrialReport;
 use knee_core::trial::sessions::failure_of;
 use knee_core::trial::slice::Slice;
 use knee_core::trial::step_names::SessionNames;
+use knee_engine::Http3Offer;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use knee_engine::sys::clock::monotonic_ns;
 use knee_load::measure::{Histogram, Interval, IntervalWatcher};
 use knee_load::session::SessionPlan;
 use knee_load::spec::{
-    DnsSettings, EngineOptions, HttpVersion, Level, Load, Pause, Protocol, SkippedLines, Target,
-    TrialSpec,
+    DnsSettings, Endpoint, EngineOptions, HttpVersion, Level, Load, Pause, Protocol, SkippedLines,
+    Target, TrialSpec,
 };
 use knee_load::time::Nanos;
 use knee_render::metrics::HttpServerLabels;
@@ -349,13 +350,39 @@ pub(super) fn settle(
     target: Target,
     connect_timeout: Nanos,
     fleet: Option<&Fleet>,
-) -> Result<Target, RunError> {
+) -> Result<Target, Failure> {
+    let target = match target.version() {
+        HttpVersion::Http3IfOffered if fleet.is_some() => {
+            let wrong = "asks from this machine, and the agents make the load: give --http3";
+            return Err(Failure::argument("--http3-if-offered", wrong));
+        }
+        HttpVersion::Http3IfOffered => match knee_engine::http3_offer(&target, connect_timeout)? {
+            Some(offer) => offered(target, offer),
+            None => target.with_version(HttpVersion::Auto),
+        },
+        _ => target,
+    };
     let version = match (target.version(), fleet) {
         (HttpVersion::Auto, None) => knee_engine::preflight(&target, connect_timeout)?.1.version,
         (HttpVersion::Auto, Some(fleet)) => fleet.greet(&target, connect_timeout)?.1,
         (version, _) => version,
     };
     Ok(target.with_version(version))
+}
+
+/// The same target over HTTP/3, at the place where its server offers that. The certificate is that
+/// of the URL's host wherever it is (RFC 7838 §2.1).
+fn offered(mut target: Target, offer: Http3Offer) -> Target {
+    if let Endpoint::Tcp { host, port } = &mut target.endpoint {
+        *port = offer.port;
+        if let Some(other) = offer.host.filter(|other| other != host) {
+            let own = std::mem::replace(host, other);
+            if let Some(tls) = &mut target.tls {
+                tls.server_name.get_or_insert(own);
+            }
+        }
+    }
+    target.with_version(HttpVersion::Http3)
 }
 
 /// A trial with this load on this target, as these options ask for: warm-up and measured time are

@@ -1,6 +1,6 @@
 //! `knee observe`: what a trial looks like at the server, for a `knee` on another host.
 
-use crate::args::TokenArgs;
+use crate::args::{TokenArgs, within};
 use crate::failure::{Exit, Failure};
 use crate::{machine, stdio};
 use clap::Args;
@@ -30,7 +30,7 @@ use std::net::SocketAddr;
 )]
 pub struct RawObserve {
     /// The server's TCP port on this host
-    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "P", value_parser = within::<u16>(1, 65_535))]
     port: u16,
 
     /// Listening address for its client; port 0 picks a free one

@@ -213,7 +213,7 @@ fn wrong_scripts_are_one_line() {
         ("export default () => {}", "it sends no request"),
         ("export const x = 1;", "it exports no default function"),
         ("export const options = { dns: {} }; export default () => {}", "options: 'dns'"),
-        ("export const options = { rps: 5 }; export default () => {}", "options: rps"),
+        ("export const options = { tlsAuth: [{}] }; export default () => {}", "options: tlsAuth"),
         ("while (true);", "--script-time"),
     ] {
         let script = Script::new("wrong", text);
@@ -496,4 +496,23 @@ fn a_check_shows_one_iteration() {
         "default: 2 requests in an iteration\n  GET http://h:81/a\n  POST http://h:81/b\n\
          console: info: hello\n"
     );
+}
+
+/// k6's `rps`: what users ask for together waits for it, and that is the load that was asked for.
+#[test]
+fn a_script_limits_its_requests_per_second() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http';
+        export const options = {{ vus: 4, duration: '2s', rps: 40 }};
+        export default () => {{ http.get('{}'); }}",
+        server.url()
+    );
+    let script = Script::new("rps", &text);
+    let report = measured(&["run", script.str()]);
+    let trial = &report["trials"][0];
+    let requests = trial["outcomes"]["ok"].as_u64().unwrap();
+    assert!(requests > 0 && requests <= 2 * 40 + 8, "{requests}");
+    let because = trial["invalid_because"].to_string();
+    assert!(!because.contains("rate"), "{because}");
 }

@@ -188,6 +188,16 @@ fn drains(measured: &Measurement, steady: &[f64], slot: Nanos) -> bool {
     is_open_loop && served > started * (1.0 + DRAIN_SHARE)
 }
 
+/// Whether an operation waited for about as long as the cut would be, and far longer than others:
+/// fewer users may have been at work then, and that belongs to the window.
+fn waited_through(measured: &Measurement, cut: Nanos) -> bool {
+    let longest = measured.response.max();
+    2 * longest.0 >= cut.0 && longest.0 >= STALL_MEDIANS * measured.response.quantile(0.5).0
+}
+
+/// Medians of the response time that an operation waits at least that others do not wait for.
+const STALL_MEDIANS: u64 = 20;
+
 /// Chance and the ends of the window account for less.
 const DRAIN_SHARE: f64 = 0.02;
 
@@ -246,7 +256,8 @@ impl StationaryPart {
         let is_kept = kind != WindowKind::Steady
             || has_less
             || is_by_chance(whole, cut)
-            || drains(measured, &whole[cut..], series.slot);
+            || drains(measured, &whole[cut..], series.slot)
+            || waited_through(measured, Nanos(series.slot.0 * cut as u64));
         let transient = if is_kept { 0 } else { cut };
         let steady = &whole[transient..];
         let by_chance = Z975 / completed.sqrt();

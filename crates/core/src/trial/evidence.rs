@@ -3,7 +3,7 @@
 use super::offered::{asked, gap_evidence};
 use super::sessions::unfit_report;
 use super::validity::{PacingQuantiles, STALL_NS, ValidityEvidence};
-use knee_load::measure::{Interval, Outcome, Trial};
+use knee_load::measure::{Interval, Outcome, RateLimitUse, Trial};
 use knee_load::spec::{ArrivalLaw, Load};
 
 /// The evidence of this trial.
@@ -59,6 +59,12 @@ pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
         unfit_values: measured.outcomes.count(Outcome::UnfitValue),
         unfit_because: unfit_report(trial).map(|unfit| unfit.sentence()),
         program_ended: programs.is_some_and(|programs| programs.has_ended),
-        rate_limit: measured.rate_limit,
+        rate_limit: measured.rate_limit.filter(|limit| !is_asked_for(trial, limit)),
     }
+}
+
+/// Whether a limit on operations per second is the load that was asked for: the script's own.
+fn is_asked_for(trial: &Trial, limit: &RateLimitUse) -> bool {
+    let asked = trial.spec.target.script().and_then(|script| script.requests_per_s_max);
+    asked.is_some_and(|per_s| limit.per_s >= 0.999 * per_s)
 }

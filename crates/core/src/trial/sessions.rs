@@ -318,8 +318,7 @@ fn script_report(measured: &ScriptMeasured, trial: &Trial) -> ScriptReport {
         failed: *failed,
         succeeded_percent: *succeeded as f64 * 100.0 / (succeeded + failed).max(1) as f64,
     });
-    let plan = trial.spec.target.sessions.as_ref();
-    let script = plan.and_then(|plan| plan.script.as_ref());
+    let script = trial.spec.target.script();
     let percentiles = percentiles_named(script.map_or("", |script| &script.options));
     let metrics = measured.metrics.iter().map(|(name, metric)| {
         let report = |kind: &str, is_time| ScriptMetricReport {

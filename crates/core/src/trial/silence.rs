@@ -95,6 +95,8 @@ const EXACT: f64 = 1.0;
 const YOUNG: f64 = 0.1;
 /// A silence with failures alone: shortest, …
 const FAILING: Nanos = Nanos::from_millis(250);
+/// … shortest part of one in a trial, where it reaches to an end of that …
+const FAILING_PART: Nanos = Nanos::from_millis(20);
 /// … and the good responses that are expected in it. A Poisson process has none then with a
 /// probability of 0.03 %. …
 const EXPECTED: f64 = 8.0;
@@ -521,7 +523,9 @@ impl<'a> LoadGaps<'a> {
             let outside = (bins as u64).saturating_sub(gap.length()).max(1) as f64;
             let expected = good as f64 * gap.length() as f64 / outside;
             let length = gap.length() * record.timeline.bin.0;
-            failures > 0 && expected >= EXPECTED && length >= FAILING.0.max(in_step)
+            // What reaches to an end of the trial may go on in the next one.
+            let least = if gap.at_begin || gap.at_end { FAILING_PART } else { FAILING };
+            failures > 0 && expected >= EXPECTED && length >= least.0.max(in_step)
         };
         let mut begins: Vec<Nanos> =
             self.records.iter().map(|record| record.first_good()).collect();
@@ -533,8 +537,10 @@ impl<'a> LoadGaps<'a> {
         let judged = self.records.iter().zip(&self.gaps).map(|(record, gaps)| {
             let silences = gaps.iter().filter_map(|gap| {
                 let failures = record.failures(&gap.bins);
-                (failing(record, gap, failures) || improbable(record, gap)).then(|| {
+                let is_improbable = improbable(record, gap);
+                (is_improbable || failing(record, gap, failures)).then(|| {
                     let [begin, end] = record.bin_times(&gap.bins);
+                    let is_long = is_improbable || end - begin >= FAILING;
                     Silence {
                         begin_ns: begin.0,
                         end_ns: end.0,
@@ -542,11 +548,12 @@ impl<'a> LoadGaps<'a> {
                         of_generator: gap.of_generator,
                         at_begin: gap.at_begin,
                         at_end: gap.at_end,
-                        shows: if gap.at_end {
-                            begin < record.window.end
-                        } else {
-                            !gap.at_begin || end - begin >= unlike_begins
-                        },
+                        shows: is_long
+                            && if gap.at_end {
+                                begin < record.window.end
+                            } else {
+                                !gap.at_begin || end - begin >= unlike_begins
+                            },
                     }
                 })
             });

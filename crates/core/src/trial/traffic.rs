@@ -4,8 +4,8 @@ use super::figure::TimesReport;
 use super::times::{is_zero, times_of_part};
 use crate::trial::step_names::step_name;
 use knee_load::measure::{
-    Agreed, EarlyData, Handshakes, Outcomes, PartTimes, Series, Stage, StatusCodes, TargetMeasured,
-    Trial, known_keys,
+    Agreed, EarlyData, Handshakes, Outcomes, PacketsMeasured, PartTimes, Series, Stage,
+    StatusCodes, TargetMeasured, Trial, known_keys,
 };
 use knee_load::spec::{HttpVersion, Load, Protocol, Target, TlsResume, TlsSpec};
 use knee_load::stats::sample::{batch_means_ci95, design_effect};
@@ -220,6 +220,9 @@ pub struct ProtocolReport {
     /// How connections were secured; absent in cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
+    /// Packets of all connections; absent where the protocol does not number them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<PacketsReport>,
 }
 
 impl ProtocolReport {
@@ -262,6 +265,38 @@ pub struct OpeningsReport {
     pub connect_ns: PartTimes,
     /// From then, or from when it was secured, until it was open, in nanoseconds.
     pub opening_ns: PartTimes,
+}
+
+/// The packets of all connections of a trial. Which packets of the target were lost is not known
+/// to the generator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PacketsReport {
+    /// Packets sent, those that repeat lost data included.
+    pub sent: u64,
+    /// Packets sent that were lost on the way.
+    pub lost: u64,
+    /// Received datagrams.
+    pub received: u64,
+    /// Complete responses, in the warm-up too.
+    pub responses: u64,
+    /// Of them those during which packets of their connection were lost.
+    pub responses_beside_loss: u64,
+    /// How long these took, in nanoseconds.
+    pub beside_loss_ns: PartTimes,
+}
+
+impl PacketsReport {
+    fn of(packets: &PacketsMeasured) -> PacketsReport {
+        let PacketsMeasured { sent, lost, received, responses, beside_loss } = packets;
+        PacketsReport {
+            sent: *sent,
+            lost: *lost,
+            received: *received,
+            responses: *responses,
+            responses_beside_loss: beside_loss.count(),
+            beside_loss_ns: PartTimes::of(beside_loss),
+        }
+    }
 }
 
 /// How the connections of a trial were secured.
@@ -315,6 +350,7 @@ pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
         window_bytes: target.protocol.http().http2.window_bytes.filter(|_| has_streams),
         openings: target.protocol.has_opening().then_some(openings),
         tls: tls.map(|spec| tls_report(spec, handshakes)),
+        packets: trial.measurement.packets.as_ref().map(PacketsReport::of),
     })
 }
 

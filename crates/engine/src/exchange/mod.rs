@@ -38,7 +38,7 @@ use http1::Http1;
 use http2::Http2;
 use http3::Http3;
 pub use http3::quic::HandshakeFault;
-use knee_load::measure::Handshakes;
+use knee_load::measure::{Handshakes, PacketsMeasured};
 use knee_load::session::Fills;
 use knee_load::spec::{HttpVersion, Protocol, Target};
 use knee_load::time::Nanos;
@@ -66,7 +66,7 @@ pub trait Conversation: Sized + 'static {
     /// Whether a handshake of its own secures each connection, and a farewell ends it.
     const HAS_HANDSHAKE: bool = false;
 
-    /// What its socket carries. Over datagrams each call of [`Conversation::receive`] has one, and
+    /// What its socket carries. Over datagrams, coalesced or not, each call of [`Conversation::receive`] has one, and
     /// what is put out is datagrams behind their lengths ([`SocketKind::first_of`]).
     #[inline]
     fn socket(_: &Self::Shared) -> SocketKind {
@@ -135,6 +135,11 @@ pub trait Conversation: Sized + 'static {
 
     /// Records how it was secured.
     fn note(&self, _of: &mut Handshakes) {}
+
+    /// The packets of all connections that are closed, where the protocol numbers them.
+    fn take_packets(_: &mut Self::Shared) -> Option<PacketsMeasured> {
+        None
+    }
 
     /// Whether operations wait for what the target sends by itself. The wait has no limit, and at
     /// the end of a run it says nothing.

@@ -60,7 +60,7 @@ pub const SUCCESS: &[SuccessRules] = &[
             ("The status of HTTP is 200", "gRPC over HTTP2, Responses"),
             ("The content type is application/grpc, or that with + or ;", "Responses"),
             (
-                "grpc-status is 0, once, in the trailers, or in a head that ends the stream",
+                "grpc-status is 0, in the trailers, or in a head that ends the stream; no other differs",
                 "Responses",
             ),
             (

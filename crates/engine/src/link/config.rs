@@ -48,7 +48,9 @@ pub(crate) fn tls_target(target: &Target) -> Result<Option<TlsTarget>, RunError>
     let mut config = builder.with_client_cert_resolver(Arc::clone(&client_certificate) as Arc<_>);
     config.alpn_protocols = match target.version() {
         _ if !target.protocol.begins_in_http() => Vec::new(),
-        HttpVersion::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        HttpVersion::Auto | HttpVersion::Http3IfOffered => {
+            vec![b"h2".to_vec(), b"http/1.1".to_vec()]
+        }
         HttpVersion::Http11 => vec![b"http/1.1".to_vec()],
         HttpVersion::Http2 => vec![b"h2".to_vec()],
         HttpVersion::Http3 => vec![b"h3".to_vec()],

@@ -3,7 +3,8 @@
 //! A link transforms bytes. It does no I/O.
 //!
 //! `config` makes settings of what was asked for. `greet` meets the target before any load, and
-//! `call` makes one operation then, such as a question to gRPC's reflection. `verify` checks
+//! `call` makes one operation then, such as a question to gRPC's reflection, and `alternative` asks
+//! whether HTTP/3 is offered. `verify` checks
 //! certificates, `failure` says in words why a connection could not be secured, `tunnel` asks a
 //! proxy for one. Handshake and records are rustls's, by its buffered interface, behind `Tls`
 //! alone. Records are passed to it one at a time, so that a conversation learns which received
@@ -13,6 +14,7 @@
 //! session (RFC 8446 §2). A **record** is what TLS encrypts and authenticates as one, up to 16,384
 //! bytes of data (RFC 8446 §5).
 
+mod alternative;
 mod call;
 mod config;
 mod failure;
@@ -21,6 +23,8 @@ mod tls;
 mod tunnel;
 mod verify;
 
+pub use alternative::Http3Offer;
+pub(crate) use alternative::ask_for_http3;
 pub use call::CallResponse;
 pub(crate) use call::call;
 pub(crate) use config::{check_system_file, tls_target};

@@ -5,7 +5,9 @@ use crate::reactor::{Backend, Event, EventTime};
 use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
 use knee_load::measure::{AttemptsMeasured, Completion};
-use knee_load::measure::{Handshakes, MessageEvent, Op, RoutedConnections, SessionsMeasured};
+use knee_load::measure::{
+    Handshakes, MessageEvent, Op, PacketsMeasured, RoutedConnections, SessionsMeasured,
+};
 use knee_load::messages::StreamFaults;
 use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -124,6 +126,8 @@ pub(crate) trait Client {
 pub(crate) struct ClientSummary {
     /// How connections were secured.
     pub handshakes: Handshakes,
+    /// Packets of connections, where the protocol numbers them.
+    pub packets: Option<PacketsMeasured>,
     /// Measurements of sessions, if it carries them.
     pub sessions: Option<SessionsMeasured>,
     /// What was measured of requests, if it retries failed attempts itself.
@@ -149,6 +153,7 @@ impl ClientSummary {
         self.routed.merge(other.routed);
         ClientSummary {
             handshakes: self.handshakes,
+            packets: self.packets.or(other.packets),
             sessions: self.sessions.or(other.sessions),
             attempts: self.attempts.or(other.attempts),
             violation: self.violation.or(other.violation),

@@ -384,6 +384,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     fn finish(&mut self, _end: Nanos) -> ClientSummary {
         ClientSummary {
             handshakes: std::mem::take(&mut self.handshakes),
+            packets: X::take_packets(&mut self.exchange),
             violation: self.violation.take(),
             undecodable: self.streams.undecodable.take(),
             stream_faults: (self.events.messages.as_ref())

@@ -23,7 +23,7 @@ impl Script {
 /// # Errors
 /// There is one.
 pub(crate) fn script_of(target: &Target) -> Result<Option<Arc<Script>>, RunError> {
-    match target.sessions.as_ref().and_then(|plan| plan.script.as_ref()) {
+    match target.script() {
         None => Ok(None),
         Some(_) => Err(RunError::NotPermitted("this build of knee runs no scripts".to_owned())),
     }

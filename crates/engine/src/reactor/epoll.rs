@@ -259,7 +259,13 @@ impl EpollBackend {
                 return self.turns.push_back(token);
             }
             let is_stream = connection.kind == SocketKind::Stream;
-            let received = if self.timestamps {
+            let mut datagram_bytes = usize::MAX;
+            let received = if connection.kind == SocketKind::CoalescedDatagrams {
+                socket.receive_datagrams(buffer).map(|(n, each, realtime_ns)| {
+                    datagram_bytes = each.max(1);
+                    (n, realtime_ns)
+                })
+            } else if self.timestamps {
                 socket.receive(buffer)
             } else {
                 socket.read(buffer).map(|n| (n, None))
@@ -271,9 +277,12 @@ impl EpollBackend {
             turn_bytes = turn_bytes.saturating_sub(read);
             self.readable_bytes = self.readable_bytes.saturating_sub(read);
             match received {
-                Ok(piece) if !is_stream => {
-                    if !piece.bytes.is_empty() {
-                        sink.on_event(self, slot, Event::Received(piece));
+                Ok(Piece { bytes, realtime_ns }) if !is_stream => {
+                    for bytes in bytes.chunks(datagram_bytes) {
+                        if self.connections[slot as usize].generation != generation {
+                            return;
+                        }
+                        sink.on_event(self, slot, Event::Received(Piece { bytes, realtime_ns }));
                     }
                 }
                 Ok(Piece { bytes: [], .. }) => {

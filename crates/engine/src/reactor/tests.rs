@@ -150,6 +150,32 @@ fn many_datagrams<B: Backend>(mut io: B) {
     assert_eq!(pieces.0.len(), 150);
 }
 
+/// One call of the peer sends three datagrams (UDP_SEGMENT, udp(7)).
+fn coalesced_datagrams<B: Backend>(mut io: B) {
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    crate::sys::set_option(&peer, libc::SOL_UDP, libc::UDP_SEGMENT, &1_000_i32).unwrap();
+    let address = raw(peer.local_addr().unwrap());
+    io.open(0, ConnectOptions::to(&address).of_kind(SocketKind::CoalescedDatagrams)).unwrap();
+    poll_until(&mut io, |s| !s.is_empty());
+    let to = SocketAddr::from(([127, 0, 0, 1], io.local_port(0).unwrap()));
+    let content: Vec<u8> = (0..2_500_u32).map(|n| n as u8).collect();
+    for content in [&content[..], b"one"] {
+        peer.send_to(content, to).unwrap();
+    }
+    let mut pieces = Pieces::default();
+    let begin = Instant::now();
+    while pieces.0.len() < 4 && begin.elapsed() < PATIENCE {
+        io.poll(Nanos::from_millis(10), &mut pieces).unwrap();
+    }
+    let borders = [&content[..1_000], &content[1_000..2_000], &content[2_000..], b"one"];
+    assert_eq!(pieces.0, borders);
+    assert!(pieces.1, "each has the time at which the kernel had it");
+    io.send(0, datagrams(&[b"two"])).unwrap();
+    let mut into = [0; 16];
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(peer.recv(&mut into).unwrap(), 3);
+}
+
 /// Each piece, and whether all have a time of the kernel.
 #[derive(Default)]
 struct Pieces(Vec<Vec<u8>>, bool);
@@ -479,5 +505,6 @@ promises! {
     full_queue_of_a_unix_listener_is_waited_for => over_a_full_unix_listener,
     datagrams_keep_their_borders_both_ways => datagrams_keep_their_borders,
     many_datagrams_are_all_handed_over => many_datagrams,
+    datagrams_that_come_together_are_taken_apart => coalesced_datagrams,
     what_is_no_connection_is_watched_up_to_its_end => watches_what_is_no_connection,
 }

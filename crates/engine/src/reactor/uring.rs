@@ -177,7 +177,7 @@ impl UringBackend {
 
     /// Sends bytes that are not registered, and keeps them until the kernel has taken them.
     fn send_owned(&mut self, slot: u32, bytes: Vec<u8>) -> io::Result<()> {
-        if self.connections[slot as usize].kind == SocketKind::Datagram {
+        if self.connections[slot as usize].kind != SocketKind::Stream {
             return self.send_datagrams(slot, bytes);
         }
         let entry = self.send_entry(slot, &bytes);

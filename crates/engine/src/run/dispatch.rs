@@ -165,13 +165,19 @@ impl Dispatch<'_> {
         }
     }
 
-    /// One worker's part of the limit on operations per second.
+    /// One worker's part of the limit on operations per second: that of this process, or that
+    /// which a script has for all processes, whichever is lower.
     fn rate_limit(&self) -> Option<RateLimit> {
-        let per_s = match self.plan.barrier {
+        let crew = self.plan.crew;
+        let permitted = match self.plan.barrier {
             Some(barrier) => barrier.rate_max(),
             None => confine::rate_max(),
-        }?;
-        Some(RateLimit::part_of(per_s, self.plan.crew.workers))
+        };
+        let script = self.plan.spec.target.script();
+        let asked = script.and_then(|script| script.requests_per_s_max);
+        let asked = asked.map(|per_s| per_s * crew.weight());
+        let per_s = permitted.into_iter().chain(asked).reduce(f64::min)?;
+        Some(RateLimit::part_of(per_s, crew.workers))
     }
 
     fn overload_config(&self, load: &OverloadLoad) -> ClientConfig {

@@ -269,32 +269,55 @@ fn offer_room<A>(header: &mut libc::mmsghdr) {
 /// as control messages are aligned so.
 pub const CONTROL_WORDS: usize = (HEADER_BYTES + 2 * WORD_BYTES) / WORD_BYTES;
 
+/// The same with the length of the datagrams that came together (UDP_GRO), a number of 32 bits.
+pub(super) const COALESCED_WORDS: usize = CONTROL_WORDS + HEADER_BYTES / WORD_BYTES + 1;
+
 const WORD_BYTES: usize = size_of::<usize>();
 /// The kernel's own header: a word for the length, then level and type.
 const HEADER_BYTES: usize = WORD_BYTES + 8;
 
-/// Receive time in these control messages, in nanoseconds of CLOCK_REALTIME; `None` if there is
-/// none.
-#[inline]
-pub fn realtime_ns(mut control: &[u8]) -> Option<u64> {
-    while let Some(header) = control.get(..HEADER_BYTES) {
+/// The control messages in a buffer: level, type and data (cmsg(3)).
+struct ControlMessages<'a>(&'a [u8]);
+
+impl<'a> Iterator for ControlMessages<'a> {
+    type Item = (i32, i32, &'a [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (header, rest) = self.0.split_at_checked(HEADER_BYTES)?;
         let length = usize::from_ne_bytes(header[..WORD_BYTES].try_into().ok()?);
         let level = i32::from_ne_bytes(header[WORD_BYTES..][..4].try_into().ok()?);
         let kind = i32::from_ne_bytes(header[WORD_BYTES + 4..][..4].try_into().ok()?);
-        let is_time = [libc::SCM_TIMESTAMPNS, libc::SCM_TIMESTAMPING].contains(&kind);
-        if level == libc::SOL_SOCKET && is_time {
-            let word = |index: usize| {
-                let bytes = control.get(HEADER_BYTES + index * WORD_BYTES..)?;
-                let bytes = bytes.get(..WORD_BYTES)?.try_into().ok()?;
-                u64::try_from(isize::from_ne_bytes(bytes)).ok()
-            };
-            return Some(word(0)? * 1_000_000_000 + word(1)?);
-        }
-        let next = length.clamp(HEADER_BYTES, control.len());
-        let next = next.next_multiple_of(WORD_BYTES);
-        control = control.get(next..)?;
+        let length = length.clamp(HEADER_BYTES, self.0.len());
+        self.0 = self.0.get(length.next_multiple_of(WORD_BYTES)..).unwrap_or_default();
+        Some((level, kind, &rest[..length - HEADER_BYTES]))
     }
-    None
+}
+
+/// Receive time in these control messages, in nanoseconds of CLOCK_REALTIME; `None` if there is
+/// none.
+#[inline]
+pub fn realtime_ns(control: &[u8]) -> Option<u64> {
+    let is_time = |&(level, kind, _): &(i32, i32, &[u8])| {
+        level == libc::SOL_SOCKET && [libc::SCM_TIMESTAMPNS, libc::SCM_TIMESTAMPING].contains(&kind)
+    };
+    let (.., data) = ControlMessages(control).find(is_time)?;
+    let word = |index: usize| {
+        let bytes = data.get(index * WORD_BYTES..)?.get(..WORD_BYTES)?.try_into().ok()?;
+        u64::try_from(isize::from_ne_bytes(bytes)).ok()
+    };
+    Some(word(0)? * 1_000_000_000 + word(1)?)
+}
+
+/// Length of each of the datagrams that came together, the last of which may be shorter; `None`:
+/// there is one datagram.
+#[inline]
+pub(super) fn coalesced_bytes(control: &[u8]) -> Option<usize> {
+    let is_length =
+        |&(level, kind, _): &(i32, i32, &[u8])| (level, kind) == (libc::SOL_UDP, libc::UDP_GRO);
+    let (.., data) = ControlMessages(control).find(is_length)?;
+    let length = i32::from_ne_bytes(data.get(..4)?.try_into().ok()?);
+    usize::try_from(length).ok().filter(|length| *length > 0)
 }
 
 /// The control messages that the kernel wrote for this header.

@@ -51,7 +51,7 @@ fn owned(result: libc::c_int) -> io::Result<OwnedFd> {
 }
 
 /// setsockopt(2) with an integer or a struct of the C library.
-fn set_option<T: Copy>(
+pub(crate) fn set_option<T: Copy>(
     socket: &impl AsFd,
     level: libc::c_int,
     name: libc::c_int,

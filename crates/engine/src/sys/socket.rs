@@ -102,6 +102,9 @@ pub enum SocketKind {
     Stream,
     /// Datagrams: UDP.
     Datagram,
+    /// The same, of which one call may receive several that came together (UDP_GRO). They have one
+    /// receive timestamp.
+    CoalescedDatagrams,
 }
 
 impl SocketKind {
@@ -113,7 +116,7 @@ impl SocketKind {
     #[inline]
     pub fn first_of(self, payload: &[u8]) -> (usize, &[u8]) {
         match (self, payload) {
-            (SocketKind::Datagram, [high, low, rest @ ..]) => {
+            (SocketKind::Datagram | SocketKind::CoalescedDatagrams, [high, low, rest @ ..]) => {
                 let length = usize::from(u16::from_be_bytes([*high, *low]));
                 (SocketKind::BORDER_BYTES, &rest[..length.min(rest.len())])
             }
@@ -150,11 +153,16 @@ impl Socket {
     /// # Errors
     /// Out of descriptors or memory; no such family.
     pub fn of_kind(address: &RawAddress, kind: SocketKind) -> io::Result<Socket> {
-        Socket::with_flags(address, kind, SocketFlags::NONBLOCK)
+        let socket = Socket::with_flags(address, kind, SocketFlags::NONBLOCK)?;
+        if kind == SocketKind::CoalescedDatagrams {
+            // A kernel before Linux 5.0 delivers them one by one.
+            let _ = set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, &1_i32);
+        }
+        Ok(socket)
     }
 
     /// Creates an unconnected socket that blocks: for io_uring, which waits itself and returns
-    /// `EAGAIN` on non-blocking sockets.
+    /// `EAGAIN` on non-blocking sockets. Its datagrams are received one by one.
     ///
     /// # Errors
     /// Out of descriptors or memory; no such family.
@@ -170,7 +178,7 @@ impl Socket {
         let (family, flags) = (address.0.address_family(), flags | SocketFlags::CLOEXEC);
         let socket_type = match kind {
             SocketKind::Stream => SocketType::STREAM,
-            SocketKind::Datagram => SocketType::DGRAM,
+            SocketKind::Datagram | SocketKind::CoalescedDatagrams => SocketType::DGRAM,
         };
         Ok(Socket(net::socket_with(family, socket_type, flags, None)?))
     }
@@ -260,6 +268,31 @@ impl Socket {
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
         let mut control = [0_usize; datagrams::CONTROL_WORDS];
+        self.receive_with(into, &mut control, datagrams::realtime_ns)
+    }
+
+    /// As [`Socket::receive`], of datagrams that came together: also the length of each, of which
+    /// the last may be shorter.
+    ///
+    /// # Errors
+    /// As [`Socket::read`].
+    #[inline]
+    pub fn receive_datagrams(&self, into: &mut [u8]) -> io::Result<(usize, usize, Option<u64>)> {
+        let mut control = [0_usize; datagrams::COALESCED_WORDS];
+        let (count, (each, realtime_ns)) = self.receive_with(into, &mut control, |control| {
+            (datagrams::coalesced_bytes(control), datagrams::realtime_ns(control))
+        })?;
+        Ok((count, each.unwrap_or(count), realtime_ns))
+    }
+
+    /// Reads available bytes, and what their control messages say.
+    #[inline]
+    fn receive_with<T>(
+        &self,
+        into: &mut [u8],
+        control: &mut [usize],
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> io::Result<(usize, T)> {
         let mut piece = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         // SAFETY: all zeroes are a valid msghdr.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -268,14 +301,14 @@ impl Socket {
         header.msg_control = control.as_mut_ptr().cast();
         let fd = self.0.as_raw_fd();
         let count = check_count(|| {
-            header.msg_controllen = size_of_val(&control) as _;
+            header.msg_controllen = size_of_val(control) as _;
             // SAFETY: the header, and all that it points to, is ours and has the lengths that it
             // says. Past the C library, which makes it a point of cancellation: two atomic
             // operations a call.
             unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, 0) as isize }
         })?;
-        // SAFETY: the control buffer lives here and was initialised above.
-        Ok((count, datagrams::realtime_ns(unsafe { datagrams::control_of(&header) })))
+        // SAFETY: the control buffer lives as long as this call and was initialised by the caller.
+        Ok((count, read(unsafe { datagrams::control_of(&header) })))
     }
 
     /// Writes as much as fits. A closed peer is an error, never a signal (MSG_NOSIGNAL).

@@ -23,6 +23,7 @@ mod interval;
 mod messages;
 mod observed;
 mod outcome;
+mod packets;
 mod recorder;
 mod routed;
 mod script;
@@ -49,6 +50,7 @@ pub use interval::{
 pub use messages::{BURST_GAP, BURST_MIN, MessageEvent, MessagesMeasured, StreamMessage};
 pub use observed::{BothEnds, HostTimes, Observed, PartTimes, SynSource};
 pub use outcome::{Outcome, Outcomes, error_share};
+pub use packets::PacketsMeasured;
 pub use recorder::{Recorder, RecorderConfig};
 pub use routed::{AddressUse, RoutedConnections};
 pub use script::{SCRIPT_FAILURES_KEPT, ScriptMeasured, ScriptMetric};

@@ -4,8 +4,9 @@
 use super::sums::{add_by_name, merge_each, merge_some, merged};
 use super::{
     Anatomy, AttemptsMeasured, BothEnds, GeneratorUse, Handshakes, Histogram, Interval,
-    MessagesMeasured, Observed, Outcomes, RateLimitUse, RoutedConnections, SentinelSample, Series,
-    SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured, Timeline,
+    MessagesMeasured, Observed, Outcomes, PacketsMeasured, RateLimitUse, RoutedConnections,
+    SentinelSample, Series, SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured,
+    Timeline,
 };
 use crate::session::SCRIPT_ROWS;
 use crate::spec::TrialSpec;
@@ -185,6 +186,9 @@ pub struct Measurement {
     pub stream_reset_because: Option<String> => first,
     /// How connections were secured in the whole trial.
     pub handshakes: Handshakes => merge_taken,
+    /// The packets of all connections in the whole trial, where the protocol numbers them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<PacketsMeasured> => merge_some,
     /// What was measured of messages, where responses are streams of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesMeasured> => merge_some,

@@ -327,6 +327,15 @@ pub fn is_event_stream(value: &[u8]) -> bool {
     MessageFormat::of_content_type(value) == Some(MessageFormat::Sse)
 }
 
+/// Replaces bytes that are not UTF-8, as a reader of events does.
+fn replace_invalid(text: &mut [u8]) {
+    let mut from = 0;
+    while let Err(error) = std::str::from_utf8(&text[from..]) {
+        from += error.valid_up_to() + 1;
+        text[from - 1] = b'?';
+    }
+}
+
 /// Whether a content type is that of JSON.
 fn is_json(value: &[u8]) -> bool {
     const JSON: &[u8] = b"application/json";
@@ -371,6 +380,7 @@ impl BodyReader {
         self.api = if is_possible { api } else { StreamApi::None };
         self.is_looked_at = self.api != StreamApi::None;
         self.needs_json = matches!(format, MessageFormat::Ndjson | MessageFormat::Array);
+        self.syntax.take_any_bytes(format == MessageFormat::Sse);
     }
 
     fn on_content_type(&mut self, value: &[u8], rules: &MessageRules) {
@@ -499,6 +509,7 @@ impl BodyReader {
             self.is_cut |= self.text.is_cut();
             let text = self.text.bytes();
             replace_lone_surrogates(text);
+            replace_invalid(text);
             self.api.meaning(&self.event, text)
         } else {
             MessageMeaning { is_output: true, ..MessageMeaning::default() }

@@ -314,13 +314,14 @@ static OTHERS: StreamApiRules = StreamApiRules {
         (&["code"], Failure),
         (&["status"], Failure),
         (&["status_code"], Failure),
+        (&["statusCode"], Failure),
         (&["success"], Failure),
     ],
 };
 
 /// The keys of a message that is an error and nothing else. Another key makes it one of data, such
 /// as a record of a log, unless its error is an object with a message or a code.
-const ERROR_KEYS: [&str; 28] = [
+const ERROR_KEYS: [&str; 29] = [
     "error",
     "errors",
     "error_type",
@@ -331,6 +332,7 @@ const ERROR_KEYS: [&str; 28] = [
     "msg",
     "status",
     "status_code",
+    "statusCode",
     "success",
     "object",
     "param",
@@ -581,6 +583,8 @@ impl FoundFacts {
             (Fact::Error, FactValue::Flag(_) | FactValue::Container { .. }) => {
                 self.is_error |= is_filled;
             }
+            // A code; 0 is none.
+            (Fact::Error, FactValue::Number(code)) => self.is_error |= *code > 0,
             (Tokens | AllTokens, FactValue::Number(tokens)) => {
                 let tokens = u32::try_from(*tokens).unwrap_or(u32::MAX);
                 let before = self.tokens.unwrap_or(0);

@@ -66,6 +66,21 @@ fn wait_that_rises_or_is_constant_for_10_s_stays() {
     assert!(matches!(trend(|_| 100.0, 70.0), Unknown { .. }));
 }
 
+/// Retries of what timed out keep a queue at a length, with moves that a walk would have too.
+#[test]
+fn wait_that_hovers_stays_and_one_that_falls_does_not() {
+    let moves = [0.3, -0.7, 0.9, 0.1, -0.9, 0.6, -0.2];
+    let hovers = |s: f64| 14.5 + moves[s as usize % moves.len()];
+    assert!(matches!(trend(hovers, 70.0), Stays { .. }), "{:?}", trend(hovers, 70.0));
+    assert!(!matches!(trend(hovers, 30.0), Stays { .. }), "{:?}", trend(hovers, 30.0));
+    for slope in [0.06, 0.1, 0.3] {
+        let falls = |s: f64| (hovers(s) - slope * s).max(0.01);
+        for at_s in [30.0, 50.0, 70.0] {
+            assert!(!matches!(trend(falls, at_s), Stays { .. }), "{slope} at {at_s}");
+        }
+    }
+}
+
 #[test]
 fn freeze_of_the_server_does_not_hide_a_fall() {
     // From the tenth second on each waits for 2 s more.

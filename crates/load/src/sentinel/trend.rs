@@ -35,6 +35,10 @@ const REFUSED_MIN: usize = 3;
 const REFUSED_SHARE: f64 = 0.2;
 /// Sentinels that others overtook, from which on a queue is not first come, first served.
 const OVERTAKEN_MIN: usize = 2;
+/// Longest waits for which waits are seen to hover, …
+const HOVER_TIMES: f64 = 1.5;
+/// … within this share of the longest.
+const HOVER_SHARE: f64 = 0.2;
 /// Least second differences that show how far a wait moves by chance.
 const DIFFERENCES_MIN: usize = 6;
 /// The median of the square of a standard normal.
@@ -136,7 +140,7 @@ impl QueueTrend {
             Direction::Up if at.as_secs_f64() - walk.pivot.0 - walk.pivot.1 >= STAYS_S => {
                 QueueTrend::Stays { wait: at_least }
             }
-            _ if is_full(&since, at) || is_constant(&known, &noise) => {
+            _ if is_full(&since, at) || is_constant(&known, &noise) || hovers(&known) => {
                 QueueTrend::Stays { wait: at_least }
             }
             _ => QueueTrend::Unknown { wait: at_least },
@@ -256,6 +260,23 @@ fn is_full(since: &[&SentinelSample], at: Nanos) -> bool {
     at - begins >= stays
         && refused >= REFUSED_MIN
         && refused as f64 >= REFUSED_SHARE * f64::from(all)
+}
+
+/// Whether the waits stay within a band for longer than a walk of such moves would: the work that
+/// comes follows the wait, as retries of what timed out do.
+fn hovers(known: &[Wait]) -> bool {
+    let (Some(first), Some(last)) = (known.first(), known.last()) else {
+        return false;
+    };
+    let waits = || known.iter().map(|wait| wait.1);
+    let (longest, shortest) = (waits().fold(0.0, f64::max), waits().fold(f64::MAX, f64::min));
+    let seen_for = last.0 - first.0;
+    let third = known.len() / 3;
+    let mean = |waits: &[Wait]| waits.iter().map(|w| w.1).sum::<f64>() / waits.len() as f64;
+    third > 0
+        && seen_for >= (HOVER_TIMES * longest).max(2.0 * STAYS_S)
+        && longest - shortest <= HOVER_SHARE * longest
+        && mean(&known[..third]) - mean(&known[2 * third..]) < DRIFT * seen_for / 3.0
 }
 
 /// Whether the waits rule a fall out, against none at all.

@@ -48,6 +48,8 @@ pub struct ScriptPlan {
     pub servers_asked: u16,
     /// The longest that `setup` and `teardown` may take.
     pub around_max: (Nanos, Nanos),
+    /// Most requests per second of all users together, over all processes that make the load.
+    pub requests_per_s_max: Option<f64>,
     /// Cookies are kept from one iteration to the next.
     pub keeps_cookies: bool,
     /// Whether a user ever has several requests under way.

@@ -221,8 +221,7 @@ impl TrialSpec {
     /// From when on no request begins: the end of the window, or of the time in which the users of
     /// a script may end their iterations after it.
     pub fn last_start(&self) -> Nanos {
-        let script = self.target.sessions.as_ref().and_then(|plan| plan.script.as_ref());
-        let script = script.filter(|_| self.operations_max.is_none());
+        let script = self.target.script().filter(|_| self.operations_max.is_none());
         self.window_end() + script.map_or(Nanos::ZERO, |script| script.graceful_stop)
     }
 }

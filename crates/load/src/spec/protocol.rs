@@ -250,6 +250,10 @@ pub enum HttpVersion {
     /// HTTP/3 (RFC 9114): over QUIC, without asking.
     #[serde(rename = "3")]
     Http3,
+    /// HTTP/3 if the target offers it by `Alt-Svc` (RFC 7838), and otherwise as `Auto`. Settled
+    /// before the load.
+    #[serde(rename = "3 if offered")]
+    Http3IfOffered,
 }
 
 impl HttpVersion {
@@ -267,6 +271,7 @@ impl fmt::Display for HttpVersion {
             HttpVersion::Http11 => "HTTP/1.1",
             HttpVersion::Http2 => "HTTP/2",
             HttpVersion::Http3 => "HTTP/3",
+            HttpVersion::Http3IfOffered => "HTTP/3 if offered",
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{HttpRequest, HttpVersion, ParseError, Protocol, Proxy, Recording, Route, TlsSpec};
 use crate::messages::StreamBounds;
-use crate::session::{Origin, SessionPlan};
+use crate::session::{Origin, ScriptPlan, SessionPlan};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -165,6 +165,11 @@ impl Target {
             Some(server) => server.tls.is_some(),
             None => self.tls.is_some(),
         }
+    }
+
+    /// The script that makes its requests, if any.
+    pub fn script(&self) -> Option<&ScriptPlan> {
+        self.sessions.as_ref()?.script.as_deref()
     }
 
     /// The origins of its servers, by their numbers.

@@ -61,6 +61,8 @@ pub enum Course {
 pub struct FittedCourse {
     /// Its kind.
     pub course: Course,
+    /// The share of the variance that it explains.
+    pub explained: f64,
     bic: f64,
     begin: f64,
     /// Change per unit of time, in a line.
@@ -138,7 +140,8 @@ impl CourseFit<'_> {
         let n = self.values.len() as f64;
         let bic = n * (squares / n).max(DEVIATION_MIN.powi(2)).ln() + parameters * n.ln();
         let begin = self.values.first().map_or(0.0, |first| first.at);
-        FittedCourse { course, bic, begin, slope: 0.0, frequency: 0.0, wave: [0.0; 2] }
+        let explained = 1.0 - squares / self.squares.max(f64::MIN_POSITIVE);
+        FittedCourse { course, explained, bic, begin, slope: 0.0, frequency: 0.0, wave: [0.0; 2] }
     }
 
     /// Coefficient of one variable, and the squares that it leaves.

@@ -1,5 +1,6 @@
 //! Steady state: whether a series has one, and when it begins.
 
+use super::course::{Course, TimedValue, course};
 use super::rounds::TrendLine;
 use super::sample::{autocorrelation, batch_means, inflation, mean, variance};
 
@@ -18,26 +19,35 @@ const BATCHES_MIN: usize = 10;
 /// below 2 % up to the correlation of an M/M/1 queue at 90 % load.
 const DRIFT_Z: f64 = 3.5;
 
+/// Least share of the variance that a step or a cycle explains. Chance and correlation leave less:
+/// see the tests of false alarms.
+const COURSE_SHARE: f64 = 0.85;
+/// Least share of a series on either side of a step.
+const STEP_SIDE: f64 = 0.15;
+
 /// Change of throughput over the window, as a share of the mean, that matters.
 pub const THROUGHPUT_SHARE: f64 = 0.02;
 /// The same for response time, which is noisier and magnifies changes of the load.
 pub const RESPONSE_SHARE: f64 = 0.10;
 
 /// Number of slots of the initial transient, by MSER-5 (White, Simulation 69, 1997). The cut, in
-/// batches of five slots, is where the standard error of the mean of the rest is least. At most
-/// half, and none unless the cut part differs from the rest beyond noise and autocorrelation.
+/// batches of five slots, is where the standard error of the mean of the rest is least. Less than a
+/// third: what lasts longer is no start. None unless the cut part differs from the rest beyond noise
+/// and autocorrelation.
 pub fn transient_slots(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let n = batches.len();
-    let half = n / 2;
+    let third = n / 3;
     let marginal_error = |cut: usize| {
         let rest = &batches[cut..];
         variance(rest) * (rest.len() - 1) as f64 / (rest.len() as f64).powi(2)
     };
-    let best = (0..=half.min(n.saturating_sub(BATCHES_MIN)))
+    let best = (0..=third.min(n.saturating_sub(BATCHES_MIN)))
         .min_by(|&a, &b| marginal_error(a).total_cmp(&marginal_error(b)));
     match best {
-        Some(cut) if cut > 0 && differs(&batches[..cut], &batches[cut..]) => cut * BATCH,
+        Some(cut) if cut > 0 && cut < third && differs(&batches[..cut], &batches[cut..]) => {
+            cut * BATCH
+        }
         _ => 0,
     }
 }
@@ -49,16 +59,37 @@ fn differs(cut: &[f64], rest: &[f64]) -> bool {
     gap > TRANSIENT_Z * error && gap > TRANSIENT_SHARE * mean(rest).abs()
 }
 
-/// Whether a series neither drifts nor jumps. Its trend, and the largest difference between the
-/// means of its thirds, are within noise and autocorrelation or below the share `matters` of the
-/// mean.
+/// Whether a series neither drifts nor jumps nor cycles. Its trend, and the largest difference
+/// between the means of its thirds, are within noise and autocorrelation or below the share
+/// `matters` of the mean. No step and no cycle beyond that share is nearly all of its variance.
 pub fn is_stationary(series: &[f64], matters: f64) -> bool {
     let batches = batch_means(series, BATCHES);
     if batches.len() < BATCHES_MIN {
         return true;
     }
     let floor = matters * mean(&batches).abs();
-    !drifts(&batches, floor) && !shifts(&batches, floor)
+    !drifts(&batches, floor) && !shifts(&batches, floor) && !has_course(&batches, matters)
+}
+
+/// Whether a step or a cycle leaves little of the variance. Such a change is a long correlation too,
+/// which hides it from tests that allow for that.
+fn has_course(batches: &[f64], matters: f64) -> bool {
+    let n = batches.len();
+    let mean = mean(batches);
+    let values = batches.iter().enumerate().map(|(i, batch)| TimedValue {
+        level: 0,
+        at: i as f64,
+        value: batch / mean,
+    });
+    let values: Vec<TimedValue> = values.collect();
+    let side = (n as f64 * STEP_SIDE) as usize;
+    let fitted = course(&values, |at| (side..n - side).contains(&at));
+    let range = match fitted.course {
+        Course::Constant | Course::Drift { .. } => 0.0,
+        Course::Step { by, .. } => by.abs(),
+        Course::Cycle { amplitude, .. } => 2.0 * amplitude,
+    };
+    range > matters && fitted.explained > COURSE_SHARE
 }
 
 /// Least squares; the residuals tell the noise and its correlation.
@@ -162,11 +193,16 @@ mod tests {
         };
         // what, its shape over the window, whether it is to be caught
         type Shape = fn(f64) -> f64;
-        let cases: [(&str, Shape, bool); 6] = [
+        let cases: [(&str, Shape, bool); 11] = [
             ("a drift of 10 %", |t| 100.0 + 10.0 * t, true),
             ("a drift down of 10 %", |t| 100.0 - 10.0 * t, true),
             ("a step of 10 % near the end", |t| 100.0 + if t > 0.7 { 10.0 } else { 0.0 }, true),
             ("a hump of 20 %", |t| 100.0 + if (t - 0.5).abs() < 0.2 { 20.0 } else { 0.0 }, true),
+            ("a step to the double", |t| if t < 0.62 { 100.0 } else { 200.0 }, true),
+            ("a step to the half", |t| if t < 0.5 { 100.0 } else { 50.0 }, true),
+            ("a step of 30 %", |t| if t < 0.62 { 100.0 } else { 130.0 }, true),
+            ("a cycle", |t| 100.0 + 40.0 * (t * 2.4 * std::f64::consts::TAU).sin(), true),
+            ("many cycles", |t| 100.0 + 10.0 * (t * 7.7 * std::f64::consts::TAU).sin(), true),
             ("a drift of 1 %", |t| 100.0 + t, false),
             ("a step of 1 %", |t| 100.0 + if t > 0.5 { 1.0 } else { 0.0 }, false),
         ];
@@ -195,7 +231,11 @@ mod tests {
             assert!(is_stationary(&series[cut..], THROUGHPUT_SHARE));
         }
         let all_slow: Vec<f64> = (0..SLOTS).map(|i| i as f64).collect();
-        assert!(transient_slots(&all_slow) <= SLOTS / 2);
+        assert!(transient_slots(&all_slow) < SLOTS / 3);
         assert!(!is_stationary(&all_slow[transient_slots(&all_slow)..], THROUGHPUT_SHARE));
+        // Half of the time is no start.
+        let half: Vec<f64> = (0..SLOTS).map(|i| if i < SLOTS / 2 { 50.0 } else { 100.0 }).collect();
+        assert_eq!(transient_slots(&half), 0);
+        assert!(!is_stationary(&half, THROUGHPUT_SHARE));
     }
 }

@@ -6,7 +6,9 @@ use super::table::{Table, TableOf};
 use super::{Document, Fact, fact, first_of_levels};
 use crate::number::{bytes, count, known, percent, plural, signed_count, time, time_short};
 use knee_core::trial::report::TrialReport;
-use knee_core::trial::traffic::{ProtocolReport, TargetReport, TlsReport, TrafficReport};
+use knee_core::trial::traffic::{
+    PacketsReport, ProtocolReport, TargetReport, TlsReport, TrafficReport,
+};
 use knee_load::measure::{
     AddressUse, HostTimes, Observed, PartTimes, RoutedConnections, SynSource, grpc_status_name,
 };
@@ -125,7 +127,26 @@ pub(super) fn protocol_facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
     if let Some(tls) = &protocol.tls {
         facts.extend(handshakes(tls));
     }
+    facts.extend(protocol.packets.as_ref().map(packets));
     facts
+}
+
+fn packets(packets: &PacketsReport) -> Fact {
+    let mut line = Line::plain(format!("{} sent, ", count(packets.sent)));
+    let lost = format!("{} lost", count(packets.lost));
+    if packets.lost > 0 {
+        line.push(Ink::Warn, lost);
+    } else {
+        line.push(Ink::Plain, lost);
+    }
+    line.push(Ink::Plain, format!("; {} datagrams received", count(packets.received)));
+    if let (Some(p50), Some(max)) = (packets.beside_loss_ns.p50, packets.beside_loss_ns.max) {
+        let responses = plural(packets.responses_beside_loss, "response");
+        let took =
+            format!("; {responses} beside lost packets: p50 {}, max {}", time(p50), time(max));
+        line.push(Ink::Plain, took);
+    }
+    fact("packets", line)
 }
 
 fn handshakes(tls: &TlsReport) -> Vec<Fact> {

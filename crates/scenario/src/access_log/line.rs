@@ -38,7 +38,7 @@ pub(super) struct LineFields<'a> {
     pub(super) name: Option<String>,
     /// An address, with a port or without, or the first of several.
     pub(super) client: Option<&'a str>,
-    /// What begins an escape in the path: `\` of Apache and nginx, `#` of HAProxy.
+    /// What begins an escape in the path: `\` of Apache and nginx, `#` of HAProxy, `%` of CloudFront.
     pub(super) escape: Option<char>,
 }
 
@@ -99,17 +99,17 @@ pub(super) fn end_of_quoted(text: &str) -> Option<usize> {
 }
 
 /// A text that was written with escapes: `\"`, `\\` and `\xHH` of Apache and nginx, `\u00HH` in JSON,
-/// `#HH` of HAProxy. Bytes that no path has are percent-encoded.
+/// `#HH` of HAProxy, `%HH` of CloudFront. Bytes that no path has are percent-encoded.
 fn unescaped(text: &str, sign: char) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, escape)) = rest.split_once(sign) {
         out.push_str(before);
         let (byte, length) = match escape.as_bytes() {
-            [a, b, ..] if sign == '#' && a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
+            [a, b, ..] if sign != '\\' && a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
                 (u8::from_str_radix(&escape[..2], 16).unwrap_or_default(), 2)
             }
-            _ if sign == '#' => (b'#', 0),
+            _ if sign != '\\' => (sign as u8, 0),
             [sign @ (b'"' | b'\\'), ..] => (*sign, 1),
             [b'b', ..] => (0x08, 1),
             [b't', ..] => (b'\t', 1),

@@ -166,6 +166,10 @@ pub(super) fn unit_of(word: &str) -> Option<f64> {
 
 /// The unit that the name of a key ends with: `duration_ms`, `elapsedNanos`, `latency.us`.
 pub(super) fn unit_of_key(key: &str) -> Option<f64> {
+    // Of pino-http, in milliseconds.
+    if key == "responseTime" {
+        return Some(1e-3);
+    }
     let begins_word = |(at, c): (usize, char)| {
         let before = key[..at].chars().next_back();
         let is_sign = |c: char| !c.is_alphanumeric();
@@ -204,7 +208,7 @@ pub(super) fn duration_of(text: &str, unit: f64) -> Option<f64> {
 
 /// Keys of durations. Those whose names end in a unit are in that.
 pub(super) const TOOK: &str = "request_time duration request_time_ms duration_ms duration_us duration_ns \
-                    latency_ms latency elapsed_ms took_ms httpRequest.latency";
+                    latency_ms latency elapsed_ms took_ms httpRequest.latency responseTime";
 
 /// Seconds of a value at one of the known keys of durations, of text logs also `rt`.
 pub(super) fn took_of_key(key: &str, text: &str) -> Option<f64> {

@@ -625,6 +625,39 @@ fn a_line_of_a_log_of_the_w3c_names_its_columns() {
     assert_eq!(record(front).1, [r#"{"at":0.0,"path":"/view/my%20file.html","user":"10.0.0.1"}"#]);
 }
 
+/// What the viewer has encoded, CloudFront encodes once more.
+#[test]
+fn cloudfront_encodes_what_it_logs() {
+    let fields = "#Fields: date time x-edge-location c-ip cs-method cs-uri-stem cs-uri-query\n";
+    let line = |stem: &str, query: &str| {
+        let line = format!("2026-11-30\t10:00:00\tLHR50-C1\t10.0.0.1\tGET\t{stem}\t{query}\n");
+        record(&format!("{fields}{line}")).1
+    };
+    let path = |path: &str| vec![format!(r#"{{"at":0.0,"path":"{path}","user":"10.0.0.1"}}"#)];
+    assert_eq!(line("/a%2520b.html", "q=%257B"), path("/a%20b.html?q=%7B"));
+    assert_eq!(line("/a%2Fb", "-"), path("/a/b"));
+    assert_eq!(line("/a%zz", "-"), path("/a%zz"));
+    // IIS does not.
+    let iis =
+        "#Fields: date time c-ip cs-method cs-uri-stem\n2026-11-30 10:00:00 10.0.0.1 GET /a%20b\n";
+    assert_eq!(record(iis).1, path("/a%20b"));
+}
+
+#[test]
+fn durations_of_pino_and_users_of_envoy() {
+    let pino = r#"{"level":30,"time":1764496800400,"req":{"method":"GET","url":"/a","remoteAddress":"10.0.0.1"},"responseTime":400}
+{"level":30,"time":1764496801400,"req":{"method":"GET","url":"/b","remoteAddress":"10.0.0.1"},"responseTime":100}
+"#;
+    let lines = record(pino).1;
+    assert_eq!(lines[1], r#"{"at":1.3,"path":"/b","user":"10.0.0.1"}"#, "{lines:?}");
+    let envoy = "[2016-04-15T20:17:00.310Z] \"GET /a HTTP/1.1\" 200 - 154 0 226 100 \"10.0.35.28\" \
+        \"nsq2http\" \"cc21d9b0\" \"locations\" \"tcp://10.0.2.1:80\"\n";
+    assert_eq!(record(envoy).1, [r#"{"at":0.0,"path":"/a","user":"10.0.35.28"}"#]);
+    let istio = "[2020-11-25T21:26:18.409Z] \"GET /a HTTP/1.1\" 200 - via_upstream - \"-\" 0 135 3 1 \
+        \"10.0.0.9\" \"curl/7.73.0\" \"84961386\" \"httpbin:8000\" \"127.0.0.1:80\" inbound\n";
+    assert_eq!(record(istio).1, [r#"{"at":0.0,"path":"/a","user":"10.0.0.9"}"#]);
+}
+
 #[test]
 fn keys_may_be_named() {
     let keys = LogKeys {

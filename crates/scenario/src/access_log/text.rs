@@ -80,13 +80,20 @@ pub(super) fn read_text(line: &str) -> Result<LineFields<'_>, String> {
     let host = tokens[..time_at].get(time_at.saturating_sub(3)).filter(|_| is_in_brackets);
     fields.client = fields.client.or_else(|| others.find(|text| address_of(text).is_some()));
     fields.client = fields.client.or(host.map(|token| token.text));
-    // The format "main" of nginx ends in the client that a proxy names.
+    // The format "main" of nginx ends in the client that a proxy names. Envoy's begins with the time
+    // and has that client before the user agent.
     let is_forwarded = |token: &&Token<'_>| {
         let is_address = |part: &str| part.trim().parse::<IpAddr>().is_ok();
         token.kind == TokenKind::Quoted && token.text.split(',').all(is_address)
     };
     let behind = tokens.get(request_at + 1..).unwrap_or_default();
-    fields.client = behind.last().filter(is_forwarded).map(|token| token.text).or(fields.client);
+    let is_of_envoy = time_at == 0 && is_in_brackets;
+    let forwarded = if is_of_envoy {
+        behind.iter().find(is_forwarded)
+    } else {
+        behind.last().filter(is_forwarded)
+    };
+    fields.client = forwarded.map(|token| token.text).or(fields.client);
     fields.took_s = tokens.iter().find_map(|token| took_of_key(token.key, token.text));
     if time_at == 0 && is_of_squid(&tokens) {
         // The time is that of the end (https://wiki.squid-cache.org/Features/LogFormat).

@@ -43,7 +43,10 @@ impl LogColumns {
         let took = value_of("time-taken");
         let took_s =
             took.and_then(|took| duration_of(took, if took.contains('.') { 1.0 } else { 1e-3 }));
+        // CloudFront encodes what it logs once more (its "Standard logging reference").
+        let is_of_cloudfront = self.0.iter().any(|column| column.starts_with("x-edge-"));
         Ok(LineFields {
+            escape: is_of_cloudfront.then_some('%'),
             time,
             took_s,
             method: value_of("cs-method"),

@@ -15,8 +15,8 @@ use knee_load::time::{Nanos, iso8601_ms};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What comes within this time of the response before was not waited for by a person.
-const THINK_MIN_MS: f64 = 200.0;
+/// What comes within this time of the response before is a browser's own time.
+const THINK_MIN_MS: f64 = 10.0;
 /// No pause of a recording is taken over that is longer.
 const THINK_MAX_MS: f64 = 300_000.0;
 

@@ -95,22 +95,18 @@ fn string_length(text: &str) -> Option<usize> {
     }
 }
 
-/// Names and values of form data; `None` where a map cannot have them.
+/// Names and values of form data; `None` where a map cannot have them, or a scenario would send other
+/// bytes.
 pub(super) fn form(body: &str) -> Option<Vec<(String, ImportedText)>> {
     let mut names = HashSet::new();
     let pairs = body.split('&').map(|pair| {
         let (name, value) = pair.split_once('=')?;
-        let (name, value) = (decoded(name)?, decoded(value)?);
-        let is_plain = !name.is_empty() && !name.chars().any(char::is_control);
+        let (name, value) = (percent::form_decoded(name)?, percent::form_decoded(value)?);
+        let is_same = format!("{}={}", percent::form(&name), percent::form(&value)) == pair;
+        let is_plain = is_same && !name.is_empty() && !name.chars().any(char::is_control);
         (is_plain && names.insert(name.clone())).then_some((name, value.into()))
     });
     pairs.collect()
-}
-
-/// The text of a name or a value; `None` where a `%` begins no code.
-fn decoded(text: &str) -> Option<String> {
-    let is_code = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
-    text.split('%').skip(1).all(is_code).then(|| percent::form_decoded(text))?
 }
 
 #[cfg(test)]

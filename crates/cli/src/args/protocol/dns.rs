@@ -1,6 +1,7 @@
 //! DNS: questions in place of requests, and what queries ask for beside them.
 
 use crate::args::first_given;
+use crate::args::values::within;
 use crate::failure::Failure;
 use crate::input;
 use clap::Args;
@@ -18,7 +19,7 @@ pub struct DnsArgs {
     /// Largest DNS answer over UDP that each query permits by EDNS, in bytes: 512 to 65535
     /// [default: no EDNS; 1232 with --dnssec]
     #[arg(long, value_name = "SIZE", hide_short_help = true)]
-    #[arg(value_parser = clap::value_parser!(u16).range(512..))]
+    #[arg(value_parser = within::<u16>(512, 65_535))]
     edns: Option<u16>,
 
     /// Ask for the records of DNSSEC: DNS queries with EDNS and the flag DO

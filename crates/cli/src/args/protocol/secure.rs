@@ -1,7 +1,7 @@
 //! How connections are secured, and what is spoken over them.
 
 use crate::args::first_given;
-use crate::args::values::{Choices, one_of, parse_count, word_of};
+use crate::args::values::{Choices, one_of, parse_count, within, word_of};
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
@@ -35,6 +35,11 @@ pub struct SecureArgs {
     #[arg(conflicts_with_all = ["http1", "http2", "http2_prior_knowledge"])]
     http3: bool,
 
+    /// Speak HTTP/3 where the server offers it: one HEAD request over TLS asks for Alt-Svc
+    #[arg(long, hide_short_help = true)]
+    #[arg(conflicts_with_all = ["http1", "http2", "http2_prior_knowledge", "http3"])]
+    http3_if_offered: bool,
+
     /// Most concurrent streams of an HTTP/2 or HTTP/3 connection, or messages under way on a WebSocket
     /// [default: what the server permits, up to 100]
     #[arg(long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
@@ -43,7 +48,7 @@ pub struct SecureArgs {
     /// Flow-control window of an HTTP/2 or HTTP/3 stream in bytes [default: so large that it never
     /// limits]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=WINDOW_MAX))]
+    #[arg(value_parser = within::<u32>(1, WINDOW_MAX))]
     window: Option<u32>,
 
     /// Trust the certificates in this PEM file [default: those that this system trusts]
@@ -97,7 +102,7 @@ pub struct SecureArgs {
 }
 
 /// The largest window (RFC 9113 §6.9.1).
-const WINDOW_MAX: i64 = (1 << 31) - 1;
+const WINDOW_MAX: u64 = (1 << 31) - 1;
 
 impl SecureArgs {
     /// See `ProtocolArgs::take_any_certificate`.
@@ -126,11 +131,16 @@ impl SecureArgs {
             return Err(Failure::argument("--http2", wrong));
         }
         self.check_http3(&target, all_are_secure)?;
-        let version = match (self.http1, self.wants_http2(), self.http3) {
-            (true, ..) => HttpVersion::Http11,
-            (_, true, _) => HttpVersion::Http2,
-            (.., true) => HttpVersion::Http3,
-            _ => HttpVersion::Auto,
+        let version = if self.http1 {
+            HttpVersion::Http11
+        } else if self.wants_http2() {
+            HttpVersion::Http2
+        } else if self.http3 {
+            HttpVersion::Http3
+        } else if self.http3_if_offered {
+            HttpVersion::Http3IfOffered
+        } else {
+            HttpVersion::Auto
         };
         let mut target = Target {
             protocol: Protocol::Http(HttpSettings { version, http2: self.http2_limits() }),
@@ -143,9 +153,11 @@ impl SecureArgs {
 
     /// Checks that HTTP/3 is possible, where it was asked for.
     fn check_http3(&self, target: &Target, is_secure: bool) -> Result<(), Failure> {
-        if !self.http3 {
-            return Ok(());
-        }
+        let option = match (self.http3, self.http3_if_offered) {
+            (true, _) => "--http3",
+            (_, true) => "--http3-if-offered",
+            (false, false) => return Ok(()),
+        };
         let wrong = if !is_secure {
             "HTTP/3 is always secured: write https://"
         } else if self.tls_max == Some(TlsVersion::Tls12) {
@@ -156,10 +168,12 @@ impl SecureArgs {
             "a proxy carries no HTTP/3: leave out --proxy"
         } else if matches!(target.endpoint, Endpoint::Unix { .. }) {
             "HTTP/3 is over UDP: leave out --unix-socket"
+        } else if self.http3_if_offered && !target.further.is_empty() {
+            "asks one server, and the scenario has several: give --http3"
         } else {
             return Ok(());
         };
-        Err(Failure::argument("--http3", wrong))
+        Err(Failure::argument(option, wrong))
     }
 
     fn tls(&self) -> TlsSpec {
@@ -183,6 +197,7 @@ impl SecureArgs {
             (self.http2, "--http2"),
             (self.http2_prior_knowledge, "--http2-prior-knowledge"),
             (self.http3, "--http3"),
+            (self.http3_if_offered, "--http3-if-offered"),
             (self.window.is_some(), "--window"),
             (self.tls_resume == TlsResume::EarlyData, "--tls-resume 0rtt"),
         ])
@@ -195,6 +210,7 @@ impl SecureArgs {
             (self.http2, "--http2"),
             (self.http2_prior_knowledge, "--http2-prior-knowledge"),
             (self.http3, "--http3"),
+            (self.http3_if_offered, "--http3-if-offered"),
         ])
     }
 

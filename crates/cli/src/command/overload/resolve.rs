@@ -82,6 +82,10 @@ impl RawOverload {
         }
         let mut target = match target.version() {
             HttpVersion::Http2 | HttpVersion::Http3 => target,
+            HttpVersion::Http3IfOffered => {
+                let wrong = "an overload asks nothing of its target before: give --http3";
+                return Err(Failure::argument("--http3-if-offered", wrong));
+            }
             HttpVersion::Auto | HttpVersion::Http11 => target.with_version(HttpVersion::Http11),
         };
         // Steps of a session share its connection.

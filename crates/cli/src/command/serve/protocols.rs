@@ -1,7 +1,7 @@
 //! The reference servers of `run ws://` and `run dns://`.
 
 use super::{ServeSpec, StationArgs, StatsArgs};
-use crate::args::{SeedArgs, listen_address};
+use crate::args::{SeedArgs, listen_address, within};
 use crate::failure::{Exit, Failure};
 use crate::whole_file::OutputPlace;
 use clap::Args;
@@ -103,7 +103,7 @@ pub struct RawServeDns {
 
     /// A records of each name, and as many AAAA records, 1 to 250; 40 do not fit into 512 bytes
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=250))]
+    #[arg(value_parser = within::<u8>(1, 250))]
     records: u8,
 
     #[command(flatten)]

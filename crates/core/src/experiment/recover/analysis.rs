@@ -64,7 +64,6 @@ struct Sample {
     offered: u64,
     attempted: u64,
     good: u64,
-    failed: u64,
     good_per_s: f64,
     p99_ns: Option<u64>,
 }
@@ -121,8 +120,9 @@ pub(super) fn analyse(
     };
     let back = back.map(|index| after[index].start);
     let until = back.unwrap_or(Nanos::MAX);
-    let meanwhile: Vec<Sample> =
-        samples.iter().filter(|s| s.start >= phases.before && s.start < until).copied().collect();
+    // Of all intervals: what failed did so whether or not the generator was late.
+    let meanwhile = |i: &&AttemptsInterval| (phases.before.0..until.0).contains(&i.start_ns);
+    let failed = trial.requests()?.intervals.iter().filter(meanwhile).map(|i| i.failed);
     let tail_offered = sum(tail, |s| s.offered);
     Some(RecoveryAnalysis {
         verdict,
@@ -138,7 +138,7 @@ pub(super) fn analyse(
         p99_at_most_ns: bounds.p99_ns,
         amplification: (tail_offered > 0)
             .then(|| sum(tail, |s| s.attempted) as f64 / tail_offered as f64),
-        failed_requests: sum(&meanwhile, |s| s.failed),
+        failed_requests: failed.sum(),
         carried_percent: 100.0 * carried.min(1.0),
     })
 }
@@ -231,7 +231,6 @@ fn samples(trial: &TrialReport) -> Option<Vec<Sample>> {
             offered: i.offered,
             attempted: i.attempted,
             good: i.good,
-            failed: i.failed,
             good_per_s: i.per_s(i.good),
             p99_ns: times.map(|times| times.p99_ns).filter(|&ns| ns > 0),
         }
@@ -394,7 +393,6 @@ mod tests {
             offered: 100,
             attempted: 100,
             good: 100,
-            failed: 0,
             good_per_s: if kind == 'f' { 50.0 } else { 100.0 },
             p99_ns: Some(if kind == 's' { 20 } else { 5 }),
         };

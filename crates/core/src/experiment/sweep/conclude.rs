@@ -2,7 +2,7 @@
 
 use super::inference::Inference;
 use super::progress::SweepProgress;
-use super::silences::SweepSilences;
+use super::silences::{self, SweepSilences};
 use super::{Bound, LevelPlan, SweepSpec, answer, bound, goals, open_loop, rows};
 use crate::experiment::sweep::axis::AxisKind;
 use crate::experiment::sweep::findings::{self, ERRORS_RISE};
@@ -91,12 +91,18 @@ pub(super) fn users(
 /// Findings that compare times within one trial. Those of a sweep are of its whole timeline.
 const OF_ONE_TRIAL: [&str; 3] = ["server_stalled", "pauses", "periodic_pauses"];
 
-/// Slices with failures that are no part of a row. A later slice does not make up for them.
+/// Slices with failures that are no part of a row. A later slice does not make up for them. The
+/// failures of an outage are told with that.
 fn failing<'a>(inference: &Inference<'a>) -> impl Iterator<Item = &'a TrialReport> {
     let used: Vec<usize> = inference.rows.iter().flat_map(|r| r.used.clone()).collect();
+    let is_hit = |s: &SweepSlice| s.has_mark(silences::OUTAGE);
+    let hit: Vec<bool> = inference.slices.iter().map(is_hit).collect();
     let past = inference.past.iter().enumerate();
-    past.filter(move |(i, t)| !used.contains(i) && error_share(&t.outcomes) > FAILED_SHARE)
-        .map(|(_, t)| t)
+    past.filter(move |(i, t)| {
+        let is_told = used.contains(i) || hit.get(*i).copied().unwrap_or(false);
+        !is_told && error_share(&t.outcomes) > FAILED_SHARE
+    })
+    .map(|(_, t)| t)
 }
 
 /// Share of failures beyond which a trial is evidence of them.

@@ -535,7 +535,11 @@ fn fell(rows: &[LevelPoint]) -> Option<ThroughputFall> {
         (!has_intervals && fall > FALL_AFTER_RISE && rose_evenly(rise)).then_some((top, top + 1))
     };
     let (from, cut) = first.or_else(steadily).or_else(peaked)?;
-    let per_s = [&rows[from..cut], &rows[cut..]].map(mean_throughput);
+    // It falls from the plateau: levels that do not reach it say nothing of it.
+    let most = most_throughput(&rows[from..cut])?.throughput_per_s;
+    let is_of_plateau = |p: &&LevelPoint| (most / p.throughput_per_s).ln() <= STEP_FLAT;
+    let plateau: Vec<LevelPoint> = rows[from..cut].iter().filter(is_of_plateau).cloned().collect();
+    let per_s = [&plateau, &rows[cut..]].map(mean_throughput);
     let is_step = (last.throughput_per_s / per_s[1]).ln().abs() <= STEP_FLAT;
     ((per_s[0] / per_s[1]).ln() > FALL_MIN).then(|| ThroughputFall {
         peak: rows[cut - 1].level,

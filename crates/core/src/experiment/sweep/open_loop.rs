@@ -8,6 +8,7 @@ use crate::experiment::sweep::report::{OpenLoopComparison, SweepConclusion, Swee
 use crate::finding::{Finding, codes};
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::silence::Silence;
 use crate::words::{exact, levels, percent, time, value};
 use knee_load::spec::{Level, Rate, TrialSpec};
 use knee_load::stats::sample::mean;
@@ -36,23 +37,27 @@ pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> 
     let (closed, open) = split(past);
     let is_known = open.iter().any(|t| t.verdict == Verdict::Valid);
     let has_room = open.len() < TRIALS_MAX;
-    let has_pause = |t: &&TrialReport| {
+    let paused_ns = |t: &TrialReport| -> u64 {
         let silences = t.slice().map_or(&[][..], |slice| &slice.silences);
-        silences.iter().any(|s| s.is_of_target() && !s.is_outage())
+        let pauses = silences.iter().filter(|s| s.is_of_target() && !s.is_outage());
+        pauses.map(Silence::length_ns).sum()
     };
-    let pauses = closed.iter().filter(has_pause).count() >= PAUSES_MIN;
-    if is_known || !has_room || !pauses {
+    let has_pauses = closed.iter().filter(|t| paused_ns(t) > 0).count() >= PAUSES_MIN;
+    if is_known || !has_room || !has_pauses {
         return None;
     }
     let per_s = match open.first() {
         Some(trial) => value(trial.level),
         None => {
+            // Between pauses; slices are too short to meet these alike.
             let at = |level: Level| {
-                let trials = closed.iter().filter(|t| t.level == level);
+                let trials = closed.iter().filter(|t| t.level == level && paused_ns(t) == 0);
                 mean(&trials.map(|t| t.successes_per_s()).collect::<Vec<f64>>())
             };
             let most = closed.iter().map(|t| at(t.level)).fold(0.0, f64::max);
-            let per_s = OFFERED_SHARE * most;
+            let paused: u64 = closed.iter().map(paused_ns).sum();
+            let unpaused = 1.0 - paused as f64 / 1e9 / elapsed_s(closed).max(f64::MIN_POSITIVE);
+            let per_s = OFFERED_SHARE * most * unpaused.clamp(0.0, 1.0);
             if per_s >= WHOLE_FROM { per_s.floor() } else { per_s }
         }
     };

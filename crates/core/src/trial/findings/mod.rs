@@ -104,6 +104,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         target::redirects,
         target::surplus_bytes,
         target::delayed_ack,
+        target::packets_lost,
         generator::generator_polled,
         messages::streams_incomplete,
         messages::stream_errors,

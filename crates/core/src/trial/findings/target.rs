@@ -7,6 +7,7 @@ use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, number, percent, time};
 use knee_load::measure::{Interval, Outcome, Outcomes, Stage, error_share};
 use knee_load::spec::Level;
+use knee_load::stats::course::{Course, TimedValue, course};
 
 /// From this share on failures are a warning.
 const ERRORS_PERCENT: f64 = 1.0;
@@ -81,6 +82,15 @@ codes! {
                 once. Clients that send their next request without waiting, as over HTTP/2 with \
                 several streams, meet it less often.";
 
+    PACKETS_LOST = "packets_lost":
+        cause "Packets with requests were lost between the generator and the target: on the \
+               path, or as the target's receive buffer was full. QUIC sends their data again after \
+               about a round trip, or after a time limit of some round trips, and what waits for \
+               it is late. This is no time that the target worked.",
+        remedy "See where packets are lost: knee udp, or nstat -z UdpRcvbufErrors at the target. \
+                A larger receive buffer there, or fewer requests that leave at once (--streams), \
+                keep bursts from being dropped.";
+
     SERVER_STALLED = "server_stalled":
         cause "The target answered almost nothing for a short time and then caught up, while the \
                generator was on time. A collection of garbage, a checkpoint or a lock does this.",
@@ -99,10 +109,12 @@ pub(super) fn non_stationary(trials: &TrialGroup) -> Option<Finding> {
     let (place, longest_s) = trials.worst(seconds, |s| *s)?;
     let levels = (!place.is_empty()).then_some(("levels", trials.count(seconds) as f64));
     let s = longest_s.max(1.0).ceil();
+    let (_, change) = trials.first(|t| drifts(t).then(|| change_over_time(t)))?;
+    let change = change.map_or(String::new(), |change| format!(": {change}"));
     Some(NON_STATIONARY.warning(
         format!(
             "{place}throughput or response time drifts during the measurement, so that its \
-                 mean is not one number"
+                 mean is not one number{change}"
         ),
         levels.into_iter().chain([("longest_trial_s", longest_s)]),
         format!(
@@ -111,6 +123,47 @@ pub(super) fn non_stationary(trials: &TrialGroup) -> Option<Finding> {
             4.0 * s
         ),
     ))
+}
+
+/// Least share of the variance of intervals that a change told in words explains.
+const CHANGE_EXPLAINED: f64 = 0.8;
+/// Smallest step or cycle that is told, as a share of the mean.
+const CHANGE_MIN: f64 = 0.05;
+
+/// The step or cycle of throughput or of median response times over the intervals, in words.
+fn change_over_time(t: &TrialReport) -> Option<String> {
+    // The last interval may be a short one.
+    let whole = t.intervals.split_last().map_or(&[][..], |(_, whole)| whole);
+    let told = |name: &str, value: fn(&Interval) -> f64, words: fn(f64) -> String| {
+        let values: Vec<f64> = whole.iter().map(value).collect();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let all = mean(&values);
+        let place = |(i, interval): (usize, &Interval)| TimedValue {
+            level: 0,
+            at: interval.start_ns as f64 / 1e9,
+            value: values[i] / all.max(f64::MIN_POSITIVE),
+        };
+        let timed: Vec<TimedValue> = whole.iter().enumerate().map(place).collect();
+        let fitted = course(&timed, |at| (2..=timed.len() - 2).contains(&at));
+        match fitted.course {
+            _ if fitted.explained < CHANGE_EXPLAINED => None,
+            Course::Step { at, by } if by.abs() >= CHANGE_MIN => Some(format!(
+                "{name} goes from {} to {} after {}",
+                words(mean(&values[..at])),
+                words(mean(&values[at..])),
+                time(whole[at].start_ns as f64)
+            )),
+            Course::Cycle { period, amplitude } if 2.0 * amplitude >= CHANGE_MIN => Some(format!(
+                "{name} goes up and down by {} every {}",
+                percent(100.0 * amplitude),
+                time(period * 1e9)
+            )),
+            _ => None,
+        }
+    };
+    let per_s = |per_s: f64| format!("{}/s", number(per_s));
+    told("throughput", |i| i.per_s(i.completed), per_s)
+        .or_else(|| told("the median response time", |i| i.p50_ns as f64, time))
 }
 
 /// Any failure counts for a load of operations. Pings and connects have findings of their own.
@@ -234,15 +287,23 @@ struct ConnectionShortage {
     connections: f64,
     service_ns: f64,
     offered_per_s: f64,
+    /// What they carry: by their number, or what they did carry where each has many operations at
+    /// a time, as the target may limit these.
+    carried_per_s: f64,
+    has_streams: bool,
     unsent: f64,
     wait_ns: f64,
 }
 
 pub(super) fn connections_limit(trials: &TrialGroup) -> Option<Finding> {
     let (place, few) = trials.first(too_few_connections)?;
-    let carried_per_s = 1e9 * few.connections / few.service_ns.max(1.0);
     // Connections that carry what is offered, if the target takes no longer for each then.
-    let needed = (few.offered_per_s * few.service_ns / 1e9).ceil();
+    let needed = (few.connections * few.offered_per_s / few.carried_per_s.max(1e-9)).ceil();
+    let carried = if few.has_streams {
+        "with the streams permitted on each they carry".to_owned()
+    } else {
+        format!("at {} for each operation they carry at most", time(few.service_ns))
+    };
     let unsent = if few.unsent > 0.0 {
         format!("; {} operations timed out unsent", exact(few.unsent))
     } else {
@@ -250,12 +311,10 @@ pub(super) fn connections_limit(trials: &TrialGroup) -> Option<Finding> {
     };
     Some(CONNECTIONS_LIMIT.warning(
         format!(
-            "{place}the load is limited by --connections {}: at {} for each operation they carry \
-             at most {}/s of the {}/s offered. Half of the operations waited {} or longer for \
-             one{unsent}",
+            "{place}the load is limited by --connections {}: {carried} {}/s of the {}/s offered. \
+             Half of the operations waited {} or longer for one{unsent}",
             exact(few.connections),
-            time(few.service_ns),
-            number(carried_per_s),
+            number(few.carried_per_s),
             number(few.offered_per_s),
             time(few.wait_ns),
         ),
@@ -264,7 +323,7 @@ pub(super) fn connections_limit(trials: &TrialGroup) -> Option<Finding> {
             ("connections_needed", needed),
             ("service_time_ns", few.service_ns),
             ("offered_per_s", few.offered_per_s),
-            ("carried_per_s", carried_per_s),
+            ("carried_per_s", few.carried_per_s),
             ("unsent", few.unsent),
             ("connection_wait_p50_ns", few.wait_ns),
         ],
@@ -277,19 +336,30 @@ pub(super) fn connections_limit(trials: &TrialGroup) -> Option<Finding> {
 }
 
 /// All connections were open. Operations timed out as none came free, or more than half of the
-/// operations waited longer for one than they then took.
+/// operations waited longer for one than they then took, and less is carried than is offered. While
+/// the target is away, nothing else limits the load.
 fn too_few_connections(t: &TrialReport) -> Option<ConnectionShortage> {
-    let http = t.http().filter(|http| http.traffic.ids_exhausted == 0)?;
+    let http = t.http().filter(|http| http.traffic.ids_exhausted == 0 && outage(t).is_none())?;
+    let has_streams = http.protocol.as_ref().is_some_and(|protocol| protocol.http.has_streams());
+    let connections = http.traffic.connections_limit? as f64;
+    let service_ns = t.service_time_ns.mean? as f64;
     let few = ConnectionShortage {
-        connections: http.traffic.connections_limit? as f64,
-        service_ns: t.service_time_ns.mean? as f64,
+        connections,
+        service_ns,
         offered_per_s: t.offered.asked_per_s?,
+        carried_per_s: if has_streams {
+            t.responses_per_s()
+        } else {
+            1e9 * connections / service_ns.max(1.0)
+        },
+        has_streams,
         unsent: http.traffic.unsent as f64,
         wait_ns: t.offered.connection_wait_ns.as_ref()?.p50.unwrap_or(0) as f64,
     };
     let starved = few.unsent > UNSENT_SHARE * t.attempted as f64;
+    let waits = few.wait_ns > few.service_ns && few.carried_per_s < few.offered_per_s;
     let all_open = http.connections_max as f64 >= few.connections;
-    (all_open && (starved || few.wait_ns > few.service_ns)).then_some(few)
+    (all_open && (starved || waits)).then_some(few)
 }
 
 pub(super) fn ids_exhausted(trials: &TrialGroup) -> Option<Finding> {
@@ -376,6 +446,12 @@ const SHORT_RESPONSE_BYTES: f64 = 65_536.0;
 /// The time that responses wait for an acknowledgement, and their bytes. At least half of them have
 /// just that time between their first byte and their last.
 fn waits_for_acknowledgement(t: &TrialReport) -> Option<[f64; 2]> {
+    let http = t.http()?;
+    // QUIC has no such algorithm, and the messages of a stream come when they are written.
+    let is_quic = http.protocol.as_ref().is_some_and(|protocol| protocol.packets.is_some());
+    if is_quic || http.messages.is_some() {
+        return None;
+    }
     let wait_ns = t.timing()?.stages_ns.get(&Stage::Receive)?.p50?;
     let [least, most] = DELAYED_ACK_NS;
     let bytes = t.bytes_received as f64 / t.completed.max(1) as f64;
@@ -394,6 +470,47 @@ pub(super) fn delayed_ack(trials: &TrialGroup) -> Option<Finding> {
         ),
         [("receive_p50_ns", wait_ns), ("bytes_per_response", bytes)],
         DELAYED_ACK.step(),
+    ))
+}
+
+/// Least share of sent packets whose loss is a finding.
+const LOST_SHARE: f64 = 0.001;
+/// Fewer lost packets are chance.
+const LOST_MIN: u64 = 3;
+
+/// Losses are a warning where responses beside them are slow: at least twice the median of all.
+pub(super) fn packets_lost(trials: &TrialGroup) -> Option<Finding> {
+    let losses = |t: &TrialReport| {
+        let packets = t.http()?.protocol.as_ref()?.packets.clone()?;
+        let share = packets.lost as f64 / packets.sent.max(1) as f64;
+        let is_finding = packets.lost >= LOST_MIN && share >= LOST_SHARE;
+        is_finding.then_some((share, packets, t.service_time_ns.p50))
+    };
+    let (place, (share, packets, p50)) = trials.worst(losses, |l| l.0)?;
+    let mut words = format!(
+        "{place}{} of the packets sent were lost before the target",
+        percent(100.0 * share)
+    );
+    let beside = packets.beside_loss_ns.p50.zip(p50);
+    if let Some((beside, all)) = beside {
+        let of_all = packets.responses_beside_loss as f64 / packets.responses.max(1) as f64;
+        words.push_str(&format!(
+            ": {} of the responses waited beside that, with a median of {}, where that of all is {}",
+            percent(100.0 * of_all),
+            time(beside as f64),
+            time(all as f64)
+        ));
+    }
+    let is_slow = beside.is_some_and(|(beside, all)| beside >= 2 * all);
+    Some(PACKETS_LOST.finding(
+        if is_slow { Severity::Warning } else { Severity::Info },
+        words,
+        [
+            ("lost_percent", 100.0 * share),
+            ("lost", packets.lost as f64),
+            ("responses_beside_loss", packets.responses_beside_loss as f64),
+        ],
+        PACKETS_LOST.step(),
     ))
 }
 

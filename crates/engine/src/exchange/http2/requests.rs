@@ -290,7 +290,8 @@ pub(crate) fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
     unless_given("user-agent", agent, None);
     // A call of gRPC accepts what it is by its type, and its messages tell their own lengths.
     let mut headers = request.headers.iter();
-    let is_call = headers.any(|(n, v)| n == "content-type" && v == "application/grpc");
+    let is_call =
+        headers.any(|(n, v)| n.eq_ignore_ascii_case("content-type") && v == "application/grpc");
     if !is_call {
         unless_given("accept", "*/*", None);
     }

@@ -14,7 +14,7 @@ use crate::exchange::{
     RequestRef, SocketKind, StreamEnd, TargetConversation, WorkerSetup,
 };
 use crate::reactor::WireRequest;
-use knee_load::measure::{Handshakes, Outcome};
+use knee_load::measure::{Handshakes, Outcome, PacketsMeasured};
 use knee_load::spec::{HttpSettings, Target};
 use knee_load::time::Nanos;
 use quinn_proto::{
@@ -38,6 +38,8 @@ pub struct Http3Shared {
     /// Most requests under way on a connection, by configuration.
     streams_max: u32,
     quic: QuicShared,
+    /// Packets of closed connections, and responses during which some were lost.
+    packets: PacketsMeasured,
     /// Scratch space for the frames before the content of a request.
     head: Vec<u8>,
 }
@@ -55,6 +57,8 @@ pub struct Http3 {
     streams_max: u32,
     critical: CriticalStreams,
     sections: SectionDecoder<ResponseSection>,
+    /// Its packets are among those of closed connections.
+    is_counted: bool,
 }
 
 /// One stream, from its request to the end of its response.
@@ -62,6 +66,8 @@ pub struct Http3 {
 struct RequestStream {
     op: FlightId,
     began: Nanos,
+    /// Packets of the connection that were lost before.
+    lost_before: u64,
     reader: FrameReader,
     response: ResponseProgress,
     /// What is not written yet; `None`: the whole request is.
@@ -89,6 +95,7 @@ impl Http3Shared {
             requests: Http3Requests::new(worker.target),
             streams_max: limits.streams().min(worker.streams_max).max(1),
             quic: QuicShared::new(tls, limits.window_bytes.unwrap_or(STREAM_WINDOW)),
+            packets: PacketsMeasured::default(),
             head: Vec::new(),
         }
     }
@@ -105,9 +112,10 @@ impl TargetConversation for Http3 {
         Http3Requests::new(target).wire()
     }
 
-    /// The server's SETTINGS have come (RFC 9114 §6.2.1).
+    /// The handshake is confirmed (RFC 9001 §4.1.2): the server has taken the client's certificate
+    /// too. It need not have sent SETTINGS yet (RFC 9114 §7.2.4.2).
     fn is_open(&self) -> bool {
-        self.critical.settings().has_come
+        self.quic.as_ref().is_some_and(|quic| quic.is_confirmed())
     }
 }
 
@@ -120,7 +128,7 @@ impl Conversation for Http3 {
 
     #[inline]
     fn socket(_: &Http3Shared) -> SocketKind {
-        SocketKind::Datagram
+        SocketKind::CoalescedDatagrams
     }
 
     fn established(cx: &mut CallContext<'_, Http3Shared>) -> Http3 {
@@ -140,6 +148,7 @@ impl Conversation for Http3 {
             streams_max: cx.shared.streams_max,
             critical: CriticalStreams::new(Role::Server),
             sections: SectionDecoder::default(),
+            is_counted: false,
         }
     }
 
@@ -185,6 +194,7 @@ impl Conversation for Http3 {
         let stream = RequestStream {
             op,
             began: cx.now,
+            lost_before: quic.lost(),
             reader: FrameReader::new(FrameStream::Request),
             response: ResponseProgress::new(shared.requests.is_head(request)),
             upload,
@@ -243,9 +253,14 @@ impl Conversation for Http3 {
     }
 
     fn close(&mut self, cx: &mut CallContext<'_, Http3Shared>) {
-        if let Some(quic) = self.quic.as_mut().filter(|_| self.state != ConnectionState::Broken) {
+        let Some(quic) = &mut self.quic else { return };
+        if self.state != ConnectionState::Broken {
             quic.close(cx.now, &cx.shared.quic, Http3Code::NO_ERROR.0, "");
             self.state = ConnectionState::Broken;
+        }
+        if !self.is_counted {
+            quic.count_packets(&mut cx.shared.packets);
+            self.is_counted = true;
         }
     }
 
@@ -291,6 +306,10 @@ impl Conversation for Http3 {
         if of.agreed.is_none() {
             of.agreed = result.agreed;
         }
+    }
+
+    fn take_packets(shared: &mut Http3Shared) -> Option<PacketsMeasured> {
+        Some(std::mem::take(&mut shared.packets))
     }
 }
 
@@ -417,6 +436,11 @@ impl Http3 {
             Ok(Some(None)) => match stream.end() {
                 Ok(status) => {
                     let (op, is_sending) = (stream.op, stream.upload.is_some());
+                    cx.shared.packets.responses += 1;
+                    if quic.lost() > stream.lost_before {
+                        let took = quic.received() - stream.began;
+                        cx.shared.packets.beside_loss.record(took);
+                    }
                     if let Some(mut sink) = cx.events.sink(op) {
                         sink.end();
                     }
@@ -556,7 +580,11 @@ impl Http3 {
         };
         match reason {
             ConnectionError::LocallyClosed => self.fail_all(cx, closed),
-            ConnectionError::TimedOut => self.fail_all(cx, |_| Outcome::Timeout),
+            ConnectionError::TimedOut => {
+                self.fail_all(cx, closed);
+                let how = "the idle timeout of the connection was over (RFC 9000 §10.1)";
+                cx.events.push(OpEvent::Reset(how.to_owned()));
+            }
             ConnectionError::Reset => {
                 self.fail_all(cx, |_| Outcome::Reset);
                 cx.events.push(OpEvent::Reset("stateless reset".to_owned()));
@@ -575,6 +603,14 @@ impl Http3 {
                 let code = Http3Code(close.error_code.into_inner()).to_string();
                 self.fail_all(cx, |_| Outcome::StreamReset);
                 cx.events.push(OpEvent::Reset(close_words(&code, &close.reason)));
+            }
+            // No request has come of it: the server refuses the client.
+            ConnectionError::ConnectionClosed(close)
+                if self.streams.is_empty()
+                    && let Some(alert) = alert_of(close.error_code.into()) =>
+            {
+                let fault = HandshakeFault::Tls(rustls::Error::AlertReceived(alert));
+                cx.events.push(OpEvent::NotSecured(fault));
             }
             ConnectionError::ConnectionClosed(close) => {
                 let code = match alert_of(close.error_code.into()) {

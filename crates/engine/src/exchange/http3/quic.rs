@@ -8,6 +8,7 @@ pub use super::session::VERSION;
 use super::session::{HandshakeResult, SessionConfig};
 use crate::exchange::SocketKind;
 use bytes::{Bytes, BytesMut};
+use knee_load::measure::PacketsMeasured;
 use knee_load::time::Nanos;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, Event,
@@ -270,6 +271,25 @@ impl Quic {
         let reason = Bytes::copy_from_slice(reason.as_bytes());
         self.connection.close(shared.instant(now), code, reason);
         self.has_output = true;
+    }
+
+    /// Whether the server has confirmed the handshake (HANDSHAKE_DONE, RFC 9000 §19.20).
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.connection.stats().frame_rx.handshake_done > 0
+    }
+
+    /// Packets that are known to be lost.
+    #[inline]
+    pub(super) fn lost(&self) -> u64 {
+        self.connection.stats().path.lost_packets
+    }
+
+    /// Adds its packets so far.
+    pub(super) fn count_packets(&self, to: &mut PacketsMeasured) {
+        let stats = self.connection.stats();
+        to.sent += stats.path.sent_packets;
+        to.lost += stats.path.lost_packets;
+        to.received += stats.udp_rx.datagrams;
     }
 
     /// What came of the handshake.

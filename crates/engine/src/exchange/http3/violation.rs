@@ -75,7 +75,13 @@ impl From<QpackError> for Http3Violation {
 impl Http3Violation {
     /// Whether it ends its stream alone: a malformed message (RFC 9114 §4.1.2).
     pub fn is_of_stream(self) -> bool {
-        matches!(self, Http3Violation::Message(_) | Http3Violation::NoResponse)
+        matches!(
+            self,
+            Http3Violation::Message(_)
+                | Http3Violation::NoResponse
+                | Http3Violation::SectionTooLarge
+                | Http3Violation::Qpack(QpackError::ListTooLarge)
+        )
     }
 
     /// The code that tells the peer.

@@ -145,7 +145,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         if may_repeat {
             return self.again.push(flight);
         }
-        if is_sending {
+        if is_sending || (!X::LEAVES_AT_ONCE && flight.written == Nanos::ZERO) {
             flight.bytes_sent = 0;
         }
         self.complete(flight.ended(outcome, EventTime::seen(time.seen)));

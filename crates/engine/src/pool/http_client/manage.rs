@@ -384,7 +384,10 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         if after == AfterCancel::Broken {
             return self.fail(io, slot, outcome, now);
         }
-        let flight = *self.end(slot, op);
+        let mut flight = *self.end(slot, op);
+        if !X::LEAVES_AT_ONCE && flight.written == Nanos::ZERO {
+            flight.bytes_sent = 0;
+        }
         self.waiting.note(now - flight.placed, false);
         self.complete(flight.ended(outcome, EventTime::seen(now)));
         self.heed(io, slot, EventTime::seen(now));
@@ -406,7 +409,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             self.responding.clear(op);
             let mut flight = *self.flights.remove(op, &mut connection.first);
             self.streams.end(&mut self.events, op, &mut flight);
-            if is_sending {
+            if is_sending || (!X::LEAVES_AT_ONCE && flight.written == Nanos::ZERO) {
                 flight.bytes_sent = 0;
             }
             if outcome == Outcome::Timeout {

@@ -95,6 +95,8 @@ fn messages_of_openai() {
             (r#"{"choices":[{"text":""}]}"#, ""),
             (r#"{"error":{"message":"a"}}"#, "!"),
             (r#"{"error":"a"}"#, "!"),
+            (r#"{"error":500}"#, "!"),
+            (r#"{"error":0,"choices":[{"text":"a"}]}"#, "o"),
             (r#"{"error":null,"choices":[{"text":"a"}]}"#, "o"),
             (r#"{"error":"","choices":[{"text":"a"}]}"#, "o"),
             (r#"{"error":{},"choices":[{"text":"a"}]}"#, "o"),
@@ -304,6 +306,8 @@ fn messages_of_no_api() {
         ("", "pinged", "o", true),
         ("", "0", "o", true),
         ("", r#"{"type":"keepalive"}"#, "", false),
+        ("", r#"{"statusCode":500,"message":"ISE","error":"Internal Server Error"}"#, "!", false),
+        ("", r#"{"statusCode":200,"message":"a"}"#, "o", true),
         ("errors", "a", "o", true),
     ] {
         let mut api = StreamApi::Auto;

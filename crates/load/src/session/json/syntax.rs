@@ -12,6 +12,8 @@ pub(crate) struct JsonSyntax {
     /// Of a character of several bytes: how many are to come, and the bounds of the next.
     coming: u8,
     bounds: (u8, u8),
+    /// Strings need not be UTF-8.
+    takes_any_bytes: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,8 +59,18 @@ enum NumberPlace {
 impl JsonSyntax {
     /// Begins another text.
     pub(crate) fn begin(&mut self) {
-        *self = JsonSyntax { open: std::mem::take(&mut self.open), ..JsonSyntax::default() };
+        *self = JsonSyntax {
+            open: std::mem::take(&mut self.open),
+            takes_any_bytes: self.takes_any_bytes,
+            ..JsonSyntax::default()
+        };
         self.open.clear();
+    }
+
+    /// Has bytes of strings that are not UTF-8 taken, or not: a server-sent event is decoded before
+    /// it is JSON, and such bytes are replaced then (WHATWG HTML §9.2.6).
+    pub(crate) fn take_any_bytes(&mut self, takes: bool) {
+        self.takes_any_bytes = takes;
     }
 
     /// The next bytes of the text.
@@ -159,6 +171,9 @@ impl JsonSyntax {
 
     /// A byte of a string that is not plain, or within a character: UTF-8 by RFC 3629 §4.
     fn text(&mut self, byte: u8, is_key: bool) {
+        if self.takes_any_bytes && byte >= 0x80 {
+            return;
+        }
         if self.coming > 0 {
             let (low, high) = self.bounds;
             if !(low..=high).contains(&byte) {
@@ -202,5 +217,29 @@ impl NumberPlace {
     fn may_end(self) -> bool {
         use NumberPlace::*;
         matches!(self, Zero | Integer | Fraction | ExponentDigits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_of_events_need_not_be_utf8() {
+        for (text, as_event, as_json) in [
+            (&b"{\"a\":\"\xff\"}"[..], true, false),
+            (b"[\"\xc3\"]", true, false),
+            (b"[\"\xc3\xa9\"]", true, true),
+            (b"[\xff]", false, false),
+            (b"[\"\xff\x01\"]", false, false),
+        ] {
+            for (takes, expected) in [(true, as_event), (false, as_json)] {
+                let mut syntax = JsonSyntax::default();
+                syntax.take_any_bytes(takes);
+                syntax.begin();
+                syntax.feed(text);
+                assert_eq!(syntax.is_whole(), expected, "{takes} {}", text.escape_ascii());
+            }
+        }
     }
 }

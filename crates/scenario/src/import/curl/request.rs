@@ -31,6 +31,31 @@ const DATA: [(&str, DataKind); 6] = [
 /// Headers that knee sends in any case.
 const ALWAYS_SENT: [&str; 3] = ["accept", "host", "user-agent"];
 
+/// Options that say how to connect: those of a run, for which a scenario has no place.
+const OF_CONNECTIONS: [&str; 21] = [
+    "--proxy",
+    "--proxy-user",
+    "--noproxy",
+    "--unix-socket",
+    "--resolve",
+    "--interface",
+    "--ipv4",
+    "--ipv6",
+    "--insecure",
+    "--http1.1",
+    "--http2",
+    "--http2-prior-knowledge",
+    "--http3",
+    "--http3-only",
+    "--no-alpn",
+    "--cacert",
+    "--cert",
+    "--key",
+    "--tls-max",
+    "--tlsv1.2",
+    "--tlsv1.3",
+];
+
 /// One request of a transfer.
 struct CurlRequest {
     method: String,
@@ -56,13 +81,23 @@ impl Transfer {
         all: &mut ScenarioBuilder,
         read: ReadFile,
     ) -> Result<(), ParseError> {
-        for option in ["--proxy", "--unix-socket", "--resolve", "--interface", "--proxy-user"] {
-            if let Some(value) = self.last(option) {
-                all.leave_out(format!("option {option} {value}"));
-            }
+        for option in OF_CONNECTIONS.iter().filter(|option| self.has(option)) {
+            let value = self.last(option).unwrap_or_default();
+            all.leave_out(format!("option {option} {value}").trim_end());
         }
         for url in &self.urls {
             let mut request = self.request(url, read)?;
+            let parsed = Url::parse(&request.url)?;
+            if let Some(server) = self.other_server(&parsed) {
+                request.url = format!("{}://{server}{}", parsed.scheme().name(), parsed.path());
+                if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+                    request.headers.push(("Host".to_owned(), parsed.host().to_owned()));
+                }
+                if let (true, Endpoint::Tcp { host, .. }) = (parsed.is_secure(), parsed.endpoint())
+                {
+                    all.leave_out(format!("option --connect-to: give knee run --sni {host}"));
+                }
+            }
             for what in request.unsupported {
                 all.leave_out(what);
             }
@@ -341,8 +376,9 @@ impl Transfer {
         };
         let mut path = path.to_owned();
         let mut query: Vec<String> = query.map(str::to_owned).into_iter().collect();
-        if self.has("--get") {
-            let data = data::join(&self.data(), read).map_err(wrong)?;
+        let data = if self.has("--get") { self.data() } else { Vec::new() };
+        if !data.is_empty() {
+            let data = data::join(&data, read).map_err(wrong)?;
             query.push(encoded(&String::from_utf8_lossy(&data)));
         }
         for part in self.all("--url-query") {
@@ -381,11 +417,17 @@ impl Transfer {
             None => vec![format!("--url={url}")],
         };
         let is_insecure = self.has("--insecure");
-        for name in ["--insecure", "--http1.1", "--http2", "--http2-prior-knowledge"] {
-            options.extend(self.has(name).then(|| name.to_owned()));
-        }
-        if self.has("--http3") || self.has("--http3-only") {
-            options.push("--http3".to_owned());
+        options.extend(is_insecure.then(|| "--insecure".to_owned()));
+        if parsed.is_secure() && self.has("--no-alpn") {
+            // Without ALPN a server speaks HTTP/1.1.
+            options.push("--http1.1".to_owned());
+        } else {
+            for name in ["--http1.1", "--http2", "--http2-prior-knowledge"] {
+                options.extend(self.has(name).then(|| name.to_owned()));
+            }
+            if self.has("--http3") || self.has("--http3-only") {
+                options.push("--http3".to_owned());
+            }
         }
         if self.follows() {
             options.push("--location".to_owned());
@@ -394,6 +436,11 @@ impl Transfer {
             options.extend(value.map(|value| format!("{name}={value}")));
         };
         put("--source", self.last("--interface"));
+        if self.last("--interface").is_none() {
+            // Addresses of the other kind cannot be connected to from here.
+            put("--source", self.has("--ipv4").then_some("0.0.0.0"));
+            put("--source", self.has("--ipv6").then_some("::"));
+        }
         self.all("--resolve").for_each(|rule| put("--resolve", Some(rule)));
         for name in ["--proxy", "--proxy-user", "--noproxy", "--unix-socket"] {
             put(name, self.last(name));

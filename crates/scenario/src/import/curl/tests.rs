@@ -218,3 +218,56 @@ proptest! {
         }
     }
 }
+
+/// A scenario has no place for them: a run has such options.
+#[test]
+fn options_of_connections_are_named() {
+    for (options, left_out) in [
+        ("-k --http1.1", &["option --insecure", "option --http1.1"][..]),
+        ("--http2-prior-knowledge", &["option --http2-prior-knowledge"]),
+        ("--http3", &["option --http3"]),
+        ("--no-alpn -6", &["option --ipv6", "option --no-alpn"]),
+        ("--cert a.pem --key b.pem", &["option --cert a.pem", "option --key b.pem"]),
+        ("--cacert a.pem --tlsv1.2", &["option --cacert a.pem", "option --tlsv1.2"]),
+        ("--noproxy '*'", &["option --noproxy *"]),
+        ("--compressed -s -i", &[]),
+    ] {
+        let imported = imported(&format!("curl https://h/ {options}"));
+        assert_eq!(imported.left_out, left_out, "{options}");
+    }
+}
+
+#[test]
+fn connect_to_is_the_url_of_the_other_server() {
+    let first = imported("curl http://h:81/a?b --connect-to h:81:g:82");
+    assert_eq!(first.left_out, [""; 0]);
+    let request = &read(&first).requests[0];
+    assert_eq!((&*request.path, first.targets[0].literal()), ("/a?b", Some("http://g:82")));
+    assert!(request.headers.contains(&("Host".to_owned(), "h:81".to_owned())), "{request:?}");
+    let secure = imported("curl https://h/ --connect-to ::g:8443");
+    assert_eq!(secure.left_out, ["option --connect-to: give knee run --sni h"]);
+    let other = imported("curl http://h/ --connect-to x:80:g:82");
+    assert_eq!(other.targets[0].literal(), Some("http://h"));
+}
+
+#[test]
+fn get_without_data_has_no_query() {
+    for (line, path) in [
+        ("curl -G http://h/x", "/x"),
+        ("curl -G http://h/x -d ''", "/x?"),
+        ("curl -G http://h/x -d a=1", "/x?a=1"),
+        ("curl -G 'http://h/x?b' -d a=1", "/x?b&a=1"),
+    ] {
+        assert_eq!(read(&imported(line)).requests[0].path, path, "{line}");
+    }
+}
+
+#[test]
+fn forms_are_sent_byte_for_byte() {
+    for body in
+        ["a=b%20c", "a=b+c", "a[]=1&a[x]=2", "a;b=1", "a=~", "a=%c3%a9", "a=%C3%A9", "a=1&b=2", "a"]
+    {
+        let request = &read(&imported(&format!("curl http://h/ -d '{body}'"))).requests[0];
+        assert_eq!(String::from_utf8_lossy(&request.body), body);
+    }
+}

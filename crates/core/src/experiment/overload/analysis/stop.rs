@@ -2,7 +2,7 @@
 
 use super::OverloadPoint;
 use crate::trial::report::TrialReport;
-use crate::words::{levels, time};
+use crate::words::{exact, levels, time};
 use knee_load::measure::{Interval, Outcome, Outcomes};
 use knee_load::spec::Level;
 
@@ -29,6 +29,11 @@ pub struct ServerStop {
     pub unserved: u64,
     /// The trials that it concerns: the first and the last, by their order.
     pub trials: (usize, usize),
+    /// Requests that had no whole response in time before it: a server that is not told that a
+    /// client has gone still works on them.
+    pub left_behind: u64,
+    /// How long that takes at the rate that it serves at best, in seconds.
+    pub left_behind_s: f64,
 }
 
 /// When a server that had stopped served again.
@@ -76,6 +81,8 @@ impl ServerStop {
                 (None, None) => StopEnd::End,
             };
             let (how, count, unserved) = ends(&points[first..next]);
+            let timed_out = |p: &OverloadPoint| p.row.outcomes.count(Outcome::ResponseTimeout);
+            let left_behind = points[..first].iter().map(timed_out).sum();
             stops.push(ServerStop {
                 at: p.level,
                 from_ns,
@@ -85,6 +92,8 @@ impl ServerStop {
                 count,
                 unserved,
                 trials: (first, next - 1),
+                left_behind,
+                left_behind_s: left_behind as f64 / capacity_per_s.max(1e-9),
             });
         }
         stops
@@ -96,6 +105,19 @@ impl ServerStop {
         let is_of_crash = matches!(outcome, Outcome::Reset | Outcome::Closed | Outcome::Truncated);
         let is_affected = (self.trials.0..=self.trials.1).contains(&trial);
         is_affected && (outcome == self.how || self.has_crashed() && is_of_crash)
+    }
+
+    /// What a server may still do that seems to have stopped, in words: work on requests of before
+    /// for at least a second.
+    pub fn works_on(&self) -> Option<String> {
+        let is_silent = self.how == Outcome::ResponseTimeout && self.left_behind_s >= 1.0;
+        is_silent.then(|| {
+            format!(
+                "it may still work on the {} requests of before that timed out: {} of work",
+                exact(self.left_behind as f64),
+                time(self.left_behind_s * 1e9)
+            )
+        })
     }
 
     /// When it stopped and until when, in words.

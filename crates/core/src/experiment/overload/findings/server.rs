@@ -16,7 +16,8 @@ codes! {
         remedy "Find out why the server ended: its log, and `dmesg` on its host.";
     SERVER_STOPPED = "server_stopped":
         cause "The server served connections, and then served nothing until the end. Its port \
-               still listens, so the server is stuck or its host is overloaded.",
+               still listens: the server is stuck, its host is overloaded, or it works on requests \
+               whose clients have gone.",
         remedy "Check the server's log, its CPU time, and its accept queue (Recv-Q in `ss \
                 -ltn`, over UDP in `ss -lun`).";
     NEVER_ACCEPTS = "never_accepts":
@@ -75,10 +76,13 @@ fn stop(stop: &ServerStop) -> Finding {
         0 => String::new(),
         n => format!(", after {} responses,", exact(n as f64)),
     };
+    let works_on = stop.works_on();
+    let stopped = if works_on.is_some() { "stopped answering" } else { "stopped" };
+    let or_works = works_on.as_ref().map_or(String::new(), |work| format!("; {work}"));
     code.error(
         format!(
-            "the server stopped {when}{before} and served nothing {until}; {} of {} unserved \
-             attempts in these levels {}",
+            "the server {stopped} {when}{before} and served nothing {until}; {} of {} unserved \
+             attempts in these levels {}{or_works}",
             exact(stop.count as f64),
             exact(stop.unserved as f64),
             end(stop.how)
@@ -89,7 +93,11 @@ fn stop(stop: &ServerStop) -> Finding {
             ("count", stop.count as f64),
             ("not_served", stop.unserved as f64),
         ],
-        if stop.has_crashed() {
+        if works_on.is_some() {
+            "check whether the server works on requests whose clients have gone: its CPU time and \
+             its log. It could drop those that it has had for longer than clients wait, or take \
+             fewer at a time"
+        } else if stop.has_crashed() {
             "find out why the server ended: its log, and `dmesg` on its host"
         } else {
             "check whether the server is stuck: its log, its CPU time, and its queue (Recv-Q in \

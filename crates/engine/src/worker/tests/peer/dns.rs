@@ -81,7 +81,9 @@ fn answer(kind: SocketKind, query: &[u8], rng: &mut Rng) -> Acts {
     let whole = u32::from(is_whole);
     match kind {
         SocketKind::Stream => answers(&bytes, whole, rng),
-        SocketKind::Datagram => vec![(soon(rng), Act::Sends(bytes, whole))],
+        SocketKind::Datagram | SocketKind::CoalescedDatagrams => {
+            vec![(soon(rng), Act::Sends(bytes, whole))]
+        }
     }
 }
 
@@ -89,7 +91,7 @@ fn answer(kind: SocketKind, query: &[u8], rng: &mut Rng) -> Acts {
 fn framed(kind: SocketKind, message: Vec<u8>) -> Vec<u8> {
     match kind {
         SocketKind::Stream => [&(message.len() as u16).to_be_bytes()[..], &message].concat(),
-        SocketKind::Datagram => message,
+        SocketKind::Datagram | SocketKind::CoalescedDatagrams => message,
     }
 }
 
@@ -102,7 +104,7 @@ fn floods_of(kind: SocketKind, message: &[u8], rng: &mut Rng) -> Acts {
     }
     match kind {
         SocketKind::Stream => floods(&framed(kind, message), rng),
-        SocketKind::Datagram => {
+        SocketKind::Datagram | SocketKind::CoalescedDatagrams => {
             (0..300).map(|_| (soon(rng), Act::Sends(message.clone(), 0))).collect()
         }
     }
