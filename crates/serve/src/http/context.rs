@@ -4,13 +4,13 @@ use super::app_request::AppRequest;
 use super::batch::{Batch, StreamKey};
 use super::fault::{Fault, Mishaps, Stalls};
 use super::grpc::{GrpcCall, Reflect};
-use super::log::{Log, SentMessage, StreamLog};
+use super::log::{Log, LogEntry, SentMessage, StreamLog};
 use super::queue::{QueueOutcome, QueueStation};
-use super::request::{LastHead, RequestReader};
+use super::request::LastHead;
 use super::response::{Response, ResponseKind, Responses, ServerResponse, build_reply};
 use super::shop::Shop;
-use super::station::{Station, StationCounts, Visit};
-use super::stats::ServerTally;
+use super::station::{Station, Visit};
+use super::stats::{ServerTally, StationCounts};
 use super::{App, HttpServerSpec};
 use knee_engine::sys::clock::MonotonicClock;
 use knee_load::rng;
@@ -51,7 +51,7 @@ pub(super) struct Context {
     /// The application that answers, if any.
     shop: Option<Shop>,
     /// What calls of gRPC learn by reflection, where those are answered.
-    reflect: Option<Reflect>,
+    pub(super) reflect: Option<Reflect>,
     pub(super) last_head: LastHead,
     pub(super) tally: ServerTally,
     /// Where each request is logged.
@@ -161,19 +161,9 @@ impl Context {
         queue.or(self.station.as_ref().map(|station| station.counts))
     }
 
-    /// Whether requests are calls of gRPC.
-    pub(super) fn answers_calls(&self) -> bool {
-        self.reflect.is_some()
-    }
-
     /// The call of gRPC that a request begins, where those are answered.
     pub(super) fn grpc_call(&self, request: Option<&AppRequest>) -> Option<Box<GrpcCall>> {
         Some(Box::new(GrpcCall::new(request?.path(), self.reflect?)))
-    }
-
-    /// A reader of the requests of one connection.
-    pub(super) fn request_reader(&self) -> RequestReader {
-        if self.keeps_app_requests() { RequestReader::keeping() } else { RequestReader::default() }
     }
 
     /// The application's response, unless a fault replaces it.
@@ -220,6 +210,13 @@ impl Context {
         }
         let written = self.read_clock();
         messages.drain(..).for_each(|sent| self.stream_log.push(SentMessage { written, ..sent }));
+    }
+
+    /// Logs a request that has ended, if requests are logged.
+    pub(super) fn log_request(&mut self, entry: Option<LogEntry>) {
+        if let (Some(log), Some(entry)) = (&mut self.log, entry) {
+            log.push(entry);
+        }
     }
 
     /// The client of the stream of messages, or of the waiting request, with this key has gone.

@@ -1,14 +1,11 @@
 //! Requests out of bytes (RFC 9112), without any I/O.
 
-use super::app_request::AppRequest;
+use super::app_request::{AppRequest, HEADERS_MAX};
 use httparse::{EMPTY_HEADER, Header, Status};
 
 /// Longest head, chunk-size line and trailer, in bytes. The caller has to offer at least this many
 /// at once.
 pub const HEAD_MAX: usize = 16 * 1024;
-
-/// Most header fields that are taken.
-pub(super) const HEADERS_MAX: usize = 100;
 
 /// Properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +61,9 @@ pub struct RequestReader {
 }
 
 impl RequestReader {
-    /// A reader that keeps all of each request, for an application.
-    pub(super) fn keeping() -> RequestReader {
-        RequestReader { body: None, app_request: Some(Box::default()) }
+    /// A reader of one connection. `keeps`: it keeps all of each request, for an application.
+    pub(super) fn new(keeps: bool) -> RequestReader {
+        RequestReader { body: None, app_request: keeps.then(Box::default) }
     }
 
     /// The request that was read last, if it is kept.
