@@ -1,7 +1,7 @@
 //! Non-blocking sockets over IPv4, IPv6 and the Unix domain: streams, datagrams and listeners.
 
 pub use super::stream::{TcpPhase, TcpState};
-use super::{check_count, datagrams, get_option, set_option};
+use super::{check_count, get_option, set_option, timestamps};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{
@@ -249,7 +249,7 @@ impl Socket {
     /// # Errors
     /// A kernel without timestamps.
     pub fn set_timestamps(&self) -> io::Result<()> {
-        datagrams::set_timestamps(self)
+        timestamps::set_timestamps(self)
     }
 
     /// As [`Socket::read`], with the kernel's receive time of the last of these bytes, if known, in
@@ -259,7 +259,7 @@ impl Socket {
     /// As [`Socket::read`].
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
-        let mut control = [0_usize; datagrams::CONTROL_WORDS];
+        let mut control = [0_usize; timestamps::CONTROL_WORDS];
         let mut piece = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         // SAFETY: all zeroes are a valid msghdr.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -275,7 +275,7 @@ impl Socket {
             unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, 0) as isize }
         })?;
         // SAFETY: the control buffer lives here and was initialised above.
-        Ok((count, datagrams::realtime_ns(unsafe { datagrams::control_of(&header) })))
+        Ok((count, timestamps::realtime_ns(unsafe { timestamps::control_of(&header) })))
     }
 
     /// Writes as much as fits. A closed peer is an error, never a signal (MSG_NOSIGNAL).

@@ -10,7 +10,7 @@ use super::send_period::SendPeriod;
 use super::tally::SendTally;
 use crate::experiment::udp::wire::DatagramHeader;
 use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ahead_ns};
-use crate::sys::datagrams;
+use crate::sys::timestamps;
 use crate::sys::udp::{self, PrefixBatch, SendBatch};
 use knee_load::experiment::udp::{ServiceMode, UdpTrialSpec};
 use knee_load::spec::Share;
@@ -94,7 +94,7 @@ impl DatagramOutlet {
                 mode = Mode::Cut;
             }
         }
-        udp::set_errors_told(&socket)?;
+        udp::report_errors(&socket)?;
         let echoes = spec.setup.mode == Some(ServiceMode::Echo);
         let replies = echoes.then(|| Replies::new(&socket, session, share, clients));
         Ok(DatagramOutlet {
@@ -336,7 +336,7 @@ impl Replies {
         share: Share,
         clients: usize,
     ) -> io::Result<Replies> {
-        datagrams::set_timestamps(socket)?;
+        timestamps::set_timestamps(socket)?;
         Ok(Replies {
             batch: PrefixBatch::new(REPLIES_AT_ONCE, DatagramHeader::BYTES),
             session,
