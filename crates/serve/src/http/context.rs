@@ -18,20 +18,6 @@ use knee_load::time::{Clock, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The path to which a POST empties the cache.
-const DROP_CACHE: &str = "/drop-cache";
-
-/// What happens to a request at a managed queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QueueEntry {
-    /// It is served or waits; its outcome follows.
-    Waits,
-    /// The queue is full.
-    Rejected,
-    /// It needs no service.
-    AtOnce,
-}
-
 /// State that all connections of one server share.
 #[derive(Debug)]
 pub(super) struct Context {
@@ -40,7 +26,7 @@ pub(super) struct Context {
     now: Nanos,
     pub(super) station: Option<Station>,
     /// The station with a managed queue, in place of `station`.
-    queue: Option<QueueStation>,
+    pub(super) queue: Option<QueueStation>,
     pub(super) stalls: Stalls,
     pub(super) mishaps: Mishaps,
     /// Bytes of slow bodies per second, if set.
@@ -117,23 +103,6 @@ impl Context {
     pub(super) fn keeps_app_requests(&self) -> bool {
         let has_cache = self.queue.as_ref().is_some_and(QueueStation::has_cache);
         self.shop.is_some() || self.reflect.is_some() || has_cache
-    }
-
-    /// Enters a request into the managed queue; `None` if there is none. A request to empty the
-    /// cache does so and is served at once.
-    pub(super) fn enter_queue(
-        &mut self,
-        key: StreamKey,
-        arrival: Nanos,
-        request: Option<&AppRequest>,
-    ) -> Option<QueueEntry> {
-        let arrival = self.stalls.worked(arrival);
-        let queue = self.queue.as_mut()?;
-        if request.is_some_and(|request| request.method == "POST" && request.path() == DROP_CACHE) {
-            queue.drop_cache();
-            return Some(QueueEntry::AtOnce);
-        }
-        Some(if queue.arrive(key, arrival) { QueueEntry::Waits } else { QueueEntry::Rejected })
     }
 
     /// Takes the next request that has left the queue by the latest reading of the clock. Its times

@@ -2,6 +2,7 @@
 
 use super::app_request::{AppRequest, HEADERS_MAX};
 use httparse::{EMPTY_HEADER, Header, Status};
+use knee_engine::exchange::decimal;
 
 /// Longest head, chunk-size line and trailer, in bytes. The caller has to offer at least this many
 /// at once.
@@ -178,7 +179,7 @@ impl RequestHead {
             } else if name.eq_ignore_ascii_case("host") {
                 hosts += 1;
             } else if name.eq_ignore_ascii_case("content-length") {
-                let this = parse_length(value).ok_or(Refusal::Malformed)?;
+                let this = decimal(value).ok_or(Refusal::Malformed)?;
                 if length.is_some_and(|other| other != this) {
                     return Err(Refusal::Malformed);
                 }
@@ -213,12 +214,6 @@ impl RequestHead {
             body,
         })
     }
-}
-
-/// A Content-Length is digits and nothing else (RFC 9110 8.6); `str::parse` would take a `+`.
-fn parse_length(value: &[u8]) -> Option<u64> {
-    let digits = value.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()
 }
 
 /// Rest of a body, which is dropped unless an application wants it.

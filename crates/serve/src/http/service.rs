@@ -3,7 +3,7 @@
 
 use super::app_request::AppRequest;
 use super::batch::StreamKey;
-use super::context::{Context, QueueEntry};
+use super::context::Context;
 use super::live_stream::LiveStream;
 use super::log::{ConnectionLog, LogEntry};
 use super::queue::QueueOutcome;
@@ -11,6 +11,9 @@ use super::request::{Persistence, Request};
 use super::response::{Response, ResponseKind, Responses, ServerResponse};
 use super::station::Visit;
 use knee_load::time::Nanos;
+
+/// The path to which a POST empties the cache.
+const DROP_CACHE: &str = "/drop-cache";
 
 /// The service of one request.
 #[derive(Debug)]
@@ -85,7 +88,7 @@ impl RequestService {
     }
 
     /// Enters the queue or the station, and sets the timer for the end of the service. `None`: the
-    /// request is to be answered at once.
+    /// request is to be answered at once. A request to empty the cache is.
     pub(super) fn begin(
         &mut self,
         key: StreamKey,
@@ -94,17 +97,22 @@ impl RequestService {
         log: Option<&mut ConnectionLog>,
         context: &mut Context,
     ) -> Option<ServicePhase> {
-        match context.enter_queue(key, arrival, content) {
-            Some(QueueEntry::Waits) => return Some(ServicePhase::Queued),
-            Some(QueueEntry::Rejected) => self.answer = self.answer.rejected(),
-            Some(QueueEntry::AtOnce) | None => {}
+        let at = context.stalls.worked(arrival);
+        if let Some(queue) = &mut context.queue {
+            if content.is_some_and(|c| c.method == "POST" && c.path() == DROP_CACHE) {
+                queue.drop_cache();
+            } else if queue.arrive(key, at) {
+                return Some(ServicePhase::Queued);
+            } else {
+                self.answer = self.answer.rejected();
+            }
         }
         let Some(station) = &mut context.station else {
             let now = context.now();
             self.note(now, now, log, context);
             return None;
         };
-        let visit = station.arrive(context.stalls.worked(arrival));
+        let visit = station.arrive(at);
         let finish = context.stalls.moment(visit.finish);
         self.note(context.stalls.moment(visit.start), finish, log, context);
         context.set_timer(finish, key.0);

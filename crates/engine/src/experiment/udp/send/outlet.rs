@@ -153,7 +153,10 @@ impl DatagramOutlet {
             let to = if one_by_one { from + 1 } else { count };
             match self.hand_over(from, to, blocks) {
                 Ok(taken) => {
-                    self.note_pacing(from, from + taken, now, tally);
+                    let sent = self.due[from..from + taken].iter();
+                    for intended in sent.filter_map(|due| due.intended) {
+                        tally.sent.pacing_error.record(now - intended);
+                    }
                     tally.taken(taken, now);
                     (from, blocks) = (from + taken, false);
                     // The next one met an error that was not reported: sent alone, it is.
@@ -260,12 +263,6 @@ impl DatagramOutlet {
                 sent: now,
             };
             header.write(self.batch.datagram(index));
-        }
-    }
-
-    fn note_pacing(&self, from: usize, to: usize, now: Nanos, tally: &mut SendTally) {
-        for intended in self.due[from..to].iter().filter_map(|due| due.intended) {
-            tally.sent.pacing_error.record(now - intended);
         }
     }
 
