@@ -41,7 +41,7 @@ pub fn is_confined() -> bool {
 /// Takes the limits of the environment, if it has any.
 ///
 /// # Errors
-/// They cannot be read.
+/// The limits cannot be read.
 pub fn begin() -> Result<(), Failure> {
     let Some(text) = std::env::var_os(VARIABLE) else {
         return Ok(());

@@ -139,9 +139,9 @@ fn is_there(argument: &str) -> bool {
 
 /// Reads a scenario and the files that it names.
 pub fn read_scenario(file: &str) -> Result<Scenario, Failure> {
-    let told = |wrong: String| Failure::argument(file, wrong);
-    let bytes = read_file(file, knee_scenario::FILE_MAX as u64).map_err(told)?;
-    let unreadable = |e: io::Error| told(format!("its folder cannot be read: {e}"));
+    let of_file = |wrong: String| Failure::argument(file, wrong);
+    let bytes = read_file(file, knee_scenario::FILE_MAX as u64).map_err(of_file)?;
+    let unreadable = |e: io::Error| of_file(format!("its folder cannot be read: {e}"));
     let folder = folder_of(Path::new(file)).canonicalize().map_err(unreadable)?;
     parse_scenario(&bytes, file, &mut Folder(folder)).map_err(|wrong| {
         if let Some(kind) = kind_of(&bytes) {

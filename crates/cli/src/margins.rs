@@ -45,7 +45,7 @@ pub fn of_this_machine(notes: Notes) -> Margins {
     };
     let unkept = store.keep(machine, &margins).err();
     if let Some(trouble) = unkept.or(unusable) {
-        notes.tell(&trouble);
+        notes.say(&trouble);
     }
     margins
 }
@@ -53,7 +53,7 @@ pub fn of_this_machine(notes: Notes) -> Margins {
 /// Keeps what was measured of this machine at length.
 pub fn keep(margins: &Margins, notes: Notes) {
     if let Err(trouble) = Store::of_user().keep(MachineKey::this(), margins) {
-        notes.tell(&trouble);
+        notes.say(&trouble);
     }
 }
 

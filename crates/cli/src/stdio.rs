@@ -1,7 +1,7 @@
 //! Standard output and standard error: what is written there, and what their terminal can show.
 
 use crate::failure::{Failure, of_command_line};
-use crate::whole_file::{OutputPlace, settle};
+use crate::whole_file::{OutputPlace, sync};
 use knee_load::secrets::Secrets;
 use knee_load::time::Nanos;
 use std::env;
@@ -45,7 +45,7 @@ pub fn outcome(written: io::Result<()>) -> Result<(), Failure> {
 
 /// Makes sure that all of it is where it belongs.
 fn end() -> io::Result<()> {
-    settle(&File::from(io::stdout().as_fd().try_clone_to_owned()?))
+    sync(&File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// Says a line on standard error, without the secrets of the command line.
@@ -64,7 +64,7 @@ pub struct Notes {
 
 impl Notes {
     /// Says a line.
-    pub fn tell(self, line: &str) {
+    pub fn say(self, line: &str) {
         if !self.quiet {
             say(line);
         }

@@ -55,7 +55,7 @@ impl OutputPlace {
     /// Begins the new content.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn begin(self) -> io::Result<OutputFile> {
         self.target.begin()
     }
@@ -109,13 +109,13 @@ impl Drop for ClaimedFile {
 /// Writes a file that no option names.
 ///
 /// # Errors
-/// Those of the file system: an older file is still there.
+/// Errors of the file system. An older file is then still there.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     Target::open(path)?.write(|out| out.write_all(content))
 }
 
 /// Has what was written to a file on its disk; a pipe or a device has none.
-pub fn settle(file: &File) -> io::Result<()> {
+pub fn sync(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() {
         file.sync_all()?;
     }
@@ -187,7 +187,7 @@ impl OutputFile {
         match self {
             OutputFile::Stream(mut out) => {
                 out.flush()?;
-                settle(out.get_ref())
+                sync(out.get_ref())
             }
             OutputFile::Beside(mut out, temporary, target) => {
                 out.flush()?;

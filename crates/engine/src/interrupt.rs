@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// From here on SIGINT, SIGTERM and SIGHUP end the process at once, with the status that a shell
-/// gives a process that such a signal killed: nothing is lost before [`heed`]. The first process of
+/// gives a process that such a signal killed: nothing is lost before [`catch`]. The first process of
 /// a container has no such default. SIGHUP stays ignored where it was ignored before, as nohup(1)
 /// asks.
 ///
@@ -40,8 +40,8 @@ pub fn install() -> io::Result<()> {
 /// SIGINT or SIGTERM ends the process at once, as before. One within 0.1 s is taken for the first:
 /// timeout(1) signals a process and then its group. A further SIGHUP changes nothing: a terminal
 /// that goes away sends several.
-pub fn heed() -> &'static AtomicBool {
-    IS_HEEDED.store(true, Ordering::Relaxed);
+pub fn catch() -> &'static AtomicBool {
+    IS_CAUGHT.store(true, Ordering::Relaxed);
     &RAISED
 }
 
@@ -73,7 +73,7 @@ pub fn is_hang_up(error: &io::Error) -> bool {
     signal() == Some(libc::SIGHUP) && error.raw_os_error() == Some(libc::EIO)
 }
 
-/// Does what SIGINT does after [`heed`]: for a Ctrl-C that a terminal in raw mode hands over as
+/// Does what SIGINT does after [`catch`]: for a Ctrl-C that a terminal in raw mode hands over as
 /// a key. Each key is a wish of its own.
 pub fn raise() {
     on_wish(libc::SIGINT, 0);
@@ -103,7 +103,7 @@ const SAME_WISH_NS: u64 = 100_000_000;
 
 /// When the first one came, in nanoseconds of the monotonic clock; 0: none has.
 static FIRST_NS: AtomicU64 = AtomicU64::new(0);
-static IS_HEEDED: AtomicBool = AtomicBool::new(false);
+static IS_CAUGHT: AtomicBool = AtomicBool::new(false);
 static RAISED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
@@ -115,7 +115,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
 
 /// Does the same for a signal or a key. One within `same_ns` of the first belongs to that.
 fn on_wish(signal: libc::c_int, same_ns: u64) {
-    if !IS_HEEDED.load(Ordering::Relaxed) {
+    if !IS_CAUGHT.load(Ordering::Relaxed) {
         end_at_once(signal);
     }
     let now_ns = clock::monotonic_ns();

@@ -250,8 +250,8 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
             side.steal_percent,
         )
     };
-    let parts = done.into_iter().map(|d| (d.measurement, d.sampler));
-    let (measured, samplers): (Vec<_>, Vec<_>) = parts.unzip();
+    let parts = done.into_iter().map(|d| (d.measurement, d.offset_recorder));
+    let (measured, offset_recorders): (Vec<_>, Vec<_>) = parts.unzip();
     let merged = measured.into_iter().reduce(|mut sum, part| {
         sum.merge(part);
         sum
@@ -263,7 +263,7 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
     measurement.routed.merge(side.routed);
     let mut observed = side.observed;
     if let (Some(observed), Some(seen)) = (&mut observed, side.seen) {
-        let sampled = Sampled::of(samplers.into_iter().flatten().collect());
+        let sampled = Sampled::of(offset_recorders.into_iter().flatten().collect());
         let (times, split, both_ends) = host_times(&seen, &sampled, measurement.window);
         observed.server_host = Some(times);
         measurement.split = split;

@@ -16,7 +16,7 @@ use crate::generator::WorkerUse;
 use crate::pool::client::Client;
 use crate::reactor::{Backend, Event, EventTime, ReceiveClock, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
-use knee_load::both_ends::Sampler;
+use knee_load::both_ends::OffsetRecorder;
 use knee_load::driver::{Action, AnyDriver, Driver, RateLimit};
 use knee_load::measure::{
     Completion, IntervalPart, Measurement, Outcome, Recorder, UnderWay, Window,
@@ -69,7 +69,7 @@ pub(crate) struct WorkerResult {
     /// Record of its waits.
     pub waiter: Waiter,
     /// Positions of operations in followed connections.
-    pub sampler: Option<Sampler>,
+    pub offset_recorder: Option<OffsetRecorder>,
     /// It was stopped before its load was complete.
     pub interrupted: bool,
 }
@@ -139,8 +139,15 @@ impl<K: Clock + Clone> Worker<K> {
         };
         let cost = usage.finish(waiter.polled_total());
         session.say_farewell(io)?;
-        let (measurement, sampler) = session.finish(emit);
-        Ok(WorkerResult { backend: io.name(), sampler, measurement, cost, waiter, interrupted })
+        let (measurement, offset_recorder) = session.finish(emit);
+        Ok(WorkerResult {
+            backend: io.name(),
+            offset_recorder,
+            measurement,
+            cost,
+            waiter,
+            interrupted,
+        })
     }
 }
 
@@ -193,7 +200,7 @@ impl<K: Clock> WorkerLoop<K> {
     fn follow_up(&mut self, io: &mut dyn Backend, now: Nanos) {
         // What took long, such as a handshake, delays no other operation beyond itself.
         let is_due = matches!(self.next, Action::WaitUntil(at) if at <= now);
-        let ended = self.settle(now);
+        let ended = self.pass_on_ended(now);
         if ended > 0 || is_due {
             // One connection may bring many responses at once, and carry as many requests.
             self.pump(io, now, ended.max(STARTS_PER_PASS));
@@ -206,7 +213,7 @@ impl<K: Clock> WorkerLoop<K> {
     /// Starts operations due at `now`, at most `starts_max`.
     fn pump(&mut self, io: &mut dyn Backend, mut now: Nanos, starts_max: u32) {
         for started in 0..starts_max {
-            self.settle(now);
+            self.pass_on_ended(now);
             if self.client.has_run_out() {
                 self.next = Action::Done;
                 return;
@@ -233,14 +240,14 @@ impl<K: Clock> WorkerLoop<K> {
                 }
             }
         }
-        self.settle(now);
+        self.pass_on_ended(now);
         self.next = Action::WaitUntil(now);
     }
 
     /// Passes ended operations to recorder and driver, and established connections to the driver.
     /// Returns their number.
     #[inline]
-    fn settle(&mut self, now: Nanos) -> u32 {
+    fn pass_on_ended(&mut self, now: Nanos) -> u32 {
         let mut ended = 0;
         while let Some(lane) = self.client.take_established() {
             self.driver.on_established(lane, now);
@@ -320,10 +327,13 @@ impl<K: Clock> WorkerLoop<K> {
     }
 
     /// Ends operations under way and completes the measurement.
-    fn finish(mut self, emit: &mut dyn FnMut(IntervalPart)) -> (Measurement, Option<Sampler>) {
+    fn finish(
+        mut self,
+        emit: &mut dyn FnMut(IntervalPart),
+    ) -> (Measurement, Option<OffsetRecorder>) {
         let now = self.clock.now();
         self.client.abandon(now);
-        self.settle(now);
+        self.pass_on_ended(now);
         for part in self.recorder.roll_all(now) {
             emit(part);
         }
@@ -348,7 +358,7 @@ impl<K: Clock> WorkerLoop<K> {
         measurement.diverted = tally.diverted;
         measurement.exhausted = tally.exhausted;
         measurement.rate_limit = self.client.rate_limit().map(RateLimit::used);
-        (measurement, summary.sampler)
+        (measurement, summary.offset_recorder)
     }
 }
 

@@ -3,7 +3,7 @@
 use knee_engine::observe::{ObserveServer, ObserverClient, Vantage, watch_for};
 use knee_engine::sys::clock::monotonic_ns;
 use knee_engine::sys::socket::Address;
-use knee_load::both_ends::{JoinedTimes, Sampled, Sampler, TimeParts, is_followed, join};
+use knee_load::both_ends::{JoinedTimes, OffsetRecorder, Sampled, TimeParts, is_followed, join};
 use knee_load::law::Law;
 use knee_load::time::Nanos;
 use knee_serve::http::{HttpServer, HttpServerSpec, RequestLog};
@@ -41,24 +41,24 @@ fn load(address: SocketAddr, count: usize, length: usize) -> Sampled {
     request.resize(length - 4, b'x');
     request.extend_from_slice(b"\r\n\r\n");
     let now = || Nanos(monotonic_ns());
-    let mut sampler = Sampler::new(1, 1);
-    sampler.established(0, port, now());
+    let mut recorder = OffsetRecorder::new(1, 1);
+    recorder.established(0, port, now());
     for _ in 0..count {
         // Before it is written: a thread that is held up just after it would hide the host's time.
         let written = now();
         stream.write_all(&request).unwrap();
-        sampler.sent(0, request.len() as u64);
+        recorder.sent(0, request.len() as u64);
         let (mut bytes, mut text) = ([0; 4096], Vec::new());
         let mut first_byte = None;
         while !is_whole(&text) {
             let count = stream.read(&mut bytes).unwrap();
             first_byte.get_or_insert_with(now);
             text.extend_from_slice(&bytes[..count]);
-            sampler.received(0, count as u64);
+            recorder.received(0, count as u64);
         }
-        sampler.ended(0, [written, written, first_byte.unwrap(), now()]);
+        recorder.ended(0, [written, written, first_byte.unwrap(), now()]);
     }
-    Sampled::of(vec![sampler])
+    Sampled::of(vec![recorder])
 }
 
 /// A head and the body of 1,294 bytes.

@@ -36,7 +36,7 @@ pub(crate) fn rate(per_s: f64) -> String {
 
 /// A rate as it was asked for, or any other figure, without its unit; a whole one is exact:
 /// `12,345`.
-pub(crate) fn asked(per_s: f64) -> String {
+pub(crate) fn whole_or_rounded(per_s: f64) -> String {
     if per_s.fract() == 0.0 && per_s.abs() < 1e15 {
         return signed_count(per_s as i64);
     }
@@ -147,7 +147,7 @@ pub(crate) fn named(name: &str, value: f64) -> String {
     ];
     let mut units = units.into_iter();
     let known = units.find_map(|(unit, show)| Some((without_unit(name, unit)?, show)));
-    let (stem, show) = known.unwrap_or((name.to_owned(), asked as Show));
+    let (stem, show) = known.unwrap_or((name.to_owned(), whole_or_rounded as Show));
     format!("{}{TIE}={TIE}{}", words(&stem), show(value))
 }
 
@@ -256,7 +256,7 @@ mod tests {
                 (f64::NAN, "–"),
             ],
         );
-        check(asked, &[(12_345.0, "12,345"), (1.0 / 3.0, "0.3333")]);
+        check(whole_or_rounded, &[(12_345.0, "12,345"), (1.0 / 3.0, "0.3333")]);
         check(rate, &[(8_571.4, "8,571/s"), (0.5, "0.5/s"), (f64::INFINITY, "–")]);
     }
 

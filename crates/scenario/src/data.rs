@@ -215,15 +215,15 @@ fn json_lines(text: &str) -> Result<Records, Numbered<String>> {
     let mut columns: Vec<String> = Vec::new();
     let mut rows = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let told = |what: String| (at + 1, what);
+        let at_line = |what: String| (at + 1, what);
         let wrong = "no JSON object: expected one in each line, such as {\"name\":\"a\"}";
         let object: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(line).map_err(|_| told(wrong.to_owned()))?;
+            serde_json::from_str(line).map_err(|_| at_line(wrong.to_owned()))?;
         if rows.is_empty() {
-            columns = header(object.keys().cloned().collect()).map_err(told)?;
+            columns = header(object.keys().cloned().collect()).map_err(at_line)?;
         }
         if let Some(other) = object.keys().find(|key| !columns.contains(key)) {
-            return Err(told(format!(
+            return Err(at_line(format!(
                 "the key {} is not in the first line: expected the same keys in each",
                 quoted(other)
             )));
@@ -231,7 +231,7 @@ fn json_lines(text: &str) -> Result<Records, Numbered<String>> {
         let value = |column: &String| match object.get(column) {
             Some(serde_json::Value::String(text)) => Ok(text.clone()),
             Some(other) => Ok(other.to_string()),
-            None => Err(told(format!(
+            None => Err(at_line(format!(
                 "the key {} is missing: expected the same keys in each line",
                 quoted(column)
             ))),

@@ -8,6 +8,11 @@
 //! [`Script`] is what all users of a process share, [`User`] is one of them, [`inspect`] reads a
 //! script before a load. What scripts call is in `js/`, over the functions of `natives`.
 //!
+//! Limits: memory and the time between two requests, beyond which the iteration fails; the body of a
+//! response, which is cut, with the reason; records of an iteration and console output (`RECORDS_MAX`,
+//! `LOG_BYTES_MAX`), of which further ones are not kept; names (`NAMES_MAX`), beyond which a metric is
+//! an error.
+//!
 //! Parts, from the bottom up: `built_in`, `metric` and `message` are data; `failure`, `thresholds` and
 //! `options` read and report; `script` and `shared` hold what users share; `modules`, `request`,
 //! `response`, `page` and `natives` are what scripts call; `user` runs one user, `inspect` one

@@ -77,7 +77,7 @@ fn requests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Res
         if !own.is_running.get() {
             return Err(throw(ctx, "the init code sends no request: move it into a function"));
         }
-        send(&own, asked(ctx, &own, call)?).map_err(|why| throw(ctx, &why))
+        send(&own, request_of(ctx, &own, call)?).map_err(|why| throw(ctx, &why))
     };
     let (own, begin) = (Rc::clone(shared), start.clone());
     native!(ctx, knee, "send", move |ctx: Ctx<'js>,
@@ -178,7 +178,7 @@ fn tags_of<'js>(
 }
 
 /// The request that a script asks for.
-fn asked<'js>(
+fn request_of<'js>(
     ctx: &Ctx<'js>,
     shared: &Shared,
     (method, to, body, params, coding): Call<'js>,

@@ -17,7 +17,7 @@ const METRICS_MAX: usize = 1_000;
 /// Lines that the console shows of a trial.
 const CONSOLE_LINES_MAX: usize = 1_000;
 
-/// Lines of which a script is warned once.
+/// Warnings that a script gets once each.
 const WARNINGS_MAX: usize = 100;
 
 /// What thresholds are of that have tags: a metric of those values alone.

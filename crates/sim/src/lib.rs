@@ -92,7 +92,7 @@ pub enum ServiceOrder {
     LastCome,
     /// Any.
     Random,
-    /// That of every fourth connection before all others.
+    /// One of every fourth connection before all others.
     Favourites,
 }
 

@@ -15,10 +15,6 @@ const CRATES: [&str; 10] =
 /// Folders of folders that do not know of each other.
 const ROOMS: [&str; 2] = ["experiment", "document"];
 
-/// Where files still use one another in circles. This list only gets shorter.
-const WITH_CIRCLES: [&str; 4] =
-    ["engine/exchange/http2", "engine/link", "serve/http", "engine/sys"];
-
 /// The files of a crate by their modules; its root has the empty one.
 type Modules<'a> = BTreeMap<Vec<&'a str>, &'a RustFile>;
 
@@ -37,7 +33,7 @@ pub fn check(rust: &[RustFile]) -> Vec<TidyViolation> {
                 (parts.filter(|part| !["mod", "lib", "main"].contains(part)).collect(), code)
             })
             .collect();
-        let (parts, files) = edges(name, &modules);
+        let (parts, files) = edges(&modules);
         check_neighbours(&parts, &mut broken);
         check_circles(&parts, &mut broken);
         check_circles(&files, &mut broken);
@@ -92,17 +88,13 @@ fn check_circles(edges: &Edges, broken: &mut Vec<TidyViolation>) {
 }
 
 /// Which part of a crate uses which, and which file which.
-fn edges(crate_name: &str, modules: &Modules<'_>) -> (Edges, Edges) {
+fn edges(modules: &Modules<'_>) -> (Edges, Edges) {
     let is_room = |module: &&[&str]| module.len() > 2 && ROOMS.contains(&module[0]);
     let rooms = modules.keys().map(Vec::as_slice).filter(is_room).map(|module| &module[..2]);
     let rooms: BTreeSet<&[&str]> = rooms.collect();
     let part = |module: &[&str]| match module.get(..2) {
         Some(room) if rooms.contains(room) => room.join("/"),
         _ => module[0].to_owned(),
-    };
-    let may_circle = |module: &[&str]| {
-        let path = format!("{crate_name}/{}/", module.join("/"));
-        WITH_CIRCLES.iter().any(|folder| path.starts_with(&format!("{folder}/")))
     };
     let (mut parts, mut files) = (Edges::new(), Edges::new());
     for (module, code) in modules {
@@ -123,12 +115,10 @@ fn edges(crate_name: &str, modules: &Modules<'_>) -> (Edges, Edges) {
                 continue;
             };
             let place = (code.path.clone(), line);
-            let is_permitted = module.starts_with(used)
-                || used.starts_with(module)
-                || may_circle(module) && may_circle(used);
+            let is_above_or_below = module.starts_with(used) || used.starts_with(module);
             if part(module) != part(used) {
                 parts.entry((part(module), part(used))).or_insert(place);
-            } else if !is_permitted {
+            } else if !is_above_or_below {
                 files.entry((module.join("::"), used.join("::"))).or_insert(place);
             }
         }

@@ -65,7 +65,7 @@ impl ArrivalArgs {
     }
 
     /// Adds the option as it can be typed again, its default settled.
-    pub fn tell(&self, arrival: &ArrivalLaw, options: &mut ResolvedOptions) {
+    pub fn put_in(&self, arrival: &ArrivalLaw, options: &mut ResolvedOptions) {
         let file = self.arrival.as_ref().and_then(AskedArrival::file);
         options.put("arrival", arrival.text(file.unwrap_or_default()));
     }

@@ -74,7 +74,7 @@ impl EngineArgs {
     }
 
     /// Puts what trials use in the place of defaults.
-    pub fn settle(&mut self, engine: &EngineOptions, seed: u64) {
+    pub fn fill_defaults(&mut self, engine: &EngineOptions, seed: u64) {
         self.threads = Some(engine.workers);
         self.seed.seed = Some(seed);
     }

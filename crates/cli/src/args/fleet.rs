@@ -56,7 +56,7 @@ impl PatienceArgs {
     /// The same for the fleet, which says on standard error what it waits for.
     pub fn resolve(self) -> Patience {
         let limit = self.fleet_wait.unwrap_or(Nanos::ZERO);
-        let tell = |line: &str| Notes { quiet: false }.tell(line);
+        let tell = |line: &str| Notes { quiet: false }.say(line);
         Patience { limit: Duration::from_nanos(limit.0), tell }
     }
 }

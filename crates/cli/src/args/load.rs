@@ -101,7 +101,7 @@ impl ClosedArgs {
     }
 
     /// Puts the pause of users in the place of the default.
-    pub fn settle(&mut self) {
+    pub fn fill_defaults(&mut self) {
         if self.given().is_none() {
             self.think = Some(Pause::NONE.law);
         }
@@ -238,10 +238,10 @@ impl HttpArgs {
     }
 
     /// Puts what trials use in the place of defaults.
-    pub fn settle(&mut self, trial: &TrialSpec) {
+    pub fn fill_defaults(&mut self, trial: &TrialSpec) {
         self.limits.timeout = Some(trial.timeout);
         self.limits.interval = Some(trial.interval);
-        self.engine.settle(&trial.engine, trial.seed);
+        self.engine.fill_defaults(&trial.engine, trial.seed);
     }
 }
 

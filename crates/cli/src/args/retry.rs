@@ -52,7 +52,7 @@ pub struct RetryArgs {
 
 impl RetryArgs {
     /// The policy for requests to this target; `None` without retries. Defaults are settled.
-    pub fn settle(&mut self, target: &Target) -> Result<Option<RetryPolicy>, Failure> {
+    pub fn resolve(&mut self, target: &Target) -> Result<Option<RetryPolicy>, Failure> {
         let Some(retries_max) = self.retries else {
             let given = first_given(&[
                 (self.backoff.is_some(), "--backoff"),

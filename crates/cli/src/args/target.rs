@@ -241,8 +241,8 @@ impl TargetArgs {
     }
 
     fn several(&self, file: &str) -> Result<(Endpoint, Scheme, Vec<HttpRequest>), Failure> {
-        let told = |e: Failure| Failure::argument("--targets", e.line);
-        let text = input::read_text(file).map_err(told)?;
+        let of_targets = |e: Failure| Failure::argument("--targets", e.line);
+        let text = input::read_text(file).map_err(of_targets)?;
         let mut read_body = |path: &str| input::read_file(path, input::FILE_MAX);
         let targets = parse_targets(&text, &mut read_body)
             .map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))

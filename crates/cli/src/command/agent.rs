@@ -97,7 +97,7 @@ pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
         clock_shift_ns: raw.clock_shift_ns,
     })?;
     // Until here a signal ends it at once.
-    let stop = interrupt::heed();
+    let stop = interrupt::catch();
     let facts = agent.facts();
     let targets = if facts.targets.is_empty() {
         "loopback only: --allow-target permits more".to_owned()
@@ -108,10 +108,10 @@ pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
         writeln!(out, "agent {} waits at {place}", facts.name)?;
         writeln!(out, "{} cores; load goes to {targets}", facts.cores)
     })?;
-    let tell = |line: &str| {
+    let say = |line: &str| {
         // What it does goes on where nobody reads it.
         let _ = stdio::write(|out| writeln!(out, "{line}"));
     };
-    agent.serve(stop, &tell)?;
+    agent.serve(stop, &say)?;
     Ok(Exit::Fine)
 }

@@ -37,7 +37,7 @@ pub fn compare_targets(
     for side in &mut sides {
         side.runner.find()?;
     }
-    let stop = interrupt::heed();
+    let stop = interrupt::catch();
     let measured = measure(&mut sides, Duration::from_nanos(budget.0), stop);
     sides.iter_mut().for_each(|side| side.tear_down(stop));
     measured?;
@@ -77,7 +77,7 @@ fn finish([mut a, mut b]: [LiveTarget; 2]) -> Result<Comparison, Failure> {
     a.live.slices.truncate(rounds);
     b.live.slices.truncate(rounds);
     if ended_by_signal().is_some() {
-        Notes { quiet: false }.tell(&format!("ended early, after {rounds} rounds"));
+        Notes { quiet: false }.say(&format!("ended early, after {rounds} rounds"));
     }
     compare_live(&a.live, &b.live, env!("CARGO_PKG_VERSION")).map_err(Failure::nothing_measured)
 }
@@ -129,7 +129,7 @@ impl LiveTarget {
         if self.is_set_up
             && let Err(e) = self.runner.tear_down(stop)
         {
-            Notes { quiet: false }.tell(&self.spec.hidden(&e.to_string()));
+            Notes { quiet: false }.say(&self.spec.hidden(&e.to_string()));
         }
     }
 

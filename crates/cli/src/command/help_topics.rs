@@ -80,7 +80,7 @@ pub fn with_topics(knee: Command) -> Command {
 }
 
 /// The help of a topic, where the command line asks for one: `knee run --help tls`.
-pub fn asked_for(knee: &Command, argv: &[OsString], width: usize) -> Option<String> {
+pub fn requested_topic(knee: &Command, argv: &[OsString], width: usize) -> Option<String> {
     let words: Vec<&str> = argv.iter().skip(1).map_while(|word| word.to_str()).collect();
     let [name, rest @ ..] = &words[..] else {
         return None;
@@ -126,13 +126,13 @@ mod tests {
                 let pointer = format!("knee {name} --help {topic} ");
                 assert!(help.contains(&pointer), "{name}: {topic}");
                 let argv = ["knee", name, "--help", topic].map(OsString::from);
-                let of_topic = asked_for(&RawArgs::command(), &argv, 80).unwrap();
+                let of_topic = requested_topic(&RawArgs::command(), &argv, 80).unwrap();
                 assert!(of_topic.contains(&line), "{of_topic}");
                 assert!(!of_topic.contains("--duration"), "{of_topic}");
             }
         }
         let argv = ["knee", "run", "--help", "nonsense"].map(OsString::from);
-        assert_eq!(asked_for(&RawArgs::command(), &argv, 80), None);
+        assert_eq!(requested_topic(&RawArgs::command(), &argv, 80), None);
     }
 
     #[test]

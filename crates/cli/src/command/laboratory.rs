@@ -127,7 +127,7 @@ fn conduct_hidden<X: Reported, S: TrialRunner<Spec = X::Spec, Trial = X::Trial>>
     if let Err(e) = runner.find() {
         return unreached(setup, experiment, e);
     }
-    let stop = interrupt::heed();
+    let stop = interrupt::catch();
     if let Err(e) = runner.set_up(stop) {
         return unreached(setup, experiment, e);
     }

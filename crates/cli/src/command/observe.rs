@@ -64,7 +64,7 @@ impl RawObserve {
 
 /// Observes until a signal ends it.
 pub fn execute(spec: ObserveSpec) -> Result<Exit, Failure> {
-    let stop = interrupt::heed();
+    let stop = interrupt::catch();
     let (listen, port) = (spec.listen, spec.port);
     let observer = ObserveServer::start(listen, port, spec.token)
         .map_err(|e| Failure::argument("--listen", format!("cannot listen on {listen}: {e}")))?;

@@ -59,7 +59,8 @@ pub fn write_option_schemas(knee: &Command) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// Longest help of an option that is told whole, in bytes; of a longer one the first paragraph is.
+/// Longest help of an option that is printed as a whole, in bytes. Of a longer one only the first
+/// paragraph is printed.
 const DESCRIPTION_BYTES: usize = 500;
 
 /// The JSON Schema of an option's values.
@@ -138,7 +139,7 @@ fn write_all(pages: &[Command], dir: &Path) -> Result<(), Failure> {
 
 /// knee and every command that is not hidden.
 fn pages(knee: Command) -> Vec<Command> {
-    let mut knee = told_in_full(knee);
+    let mut knee = with_all_options(knee);
     // Gives each command the name that its page has: knee-serve-http.
     knee.build();
     let mut pages = Vec::new();
@@ -147,8 +148,8 @@ fn pages(knee: Command) -> Vec<Command> {
 }
 
 /// The same with every option described, also those that `-h` leaves out.
-fn told_in_full(command: Command) -> Command {
-    command.mut_args(|argument| argument.hide_short_help(false)).mut_subcommands(told_in_full)
+fn with_all_options(command: Command) -> Command {
+    command.mut_args(|argument| argument.hide_short_help(false)).mut_subcommands(with_all_options)
 }
 
 fn collect(command: &Command, pages: &mut Vec<Command>) {

@@ -58,7 +58,11 @@ impl RawArgs {
 
     /// The help of a topic, where a command line asks for one.
     pub fn help_topic(argv: &[OsString]) -> Option<String> {
-        help_topics::asked_for(&RawArgs::command(), argv, stdio::stdout_width().min(WIDTH_MAX))
+        help_topics::requested_topic(
+            &RawArgs::command(),
+            argv,
+            stdio::stdout_width().min(WIDTH_MAX),
+        )
     }
 
     /// Reads a command line, the program's name first.

@@ -244,7 +244,7 @@ impl RawRecover {
         let fleet = self.http.gather(&self.target)?;
         let machine = FleetArgs::machine(fleet.as_ref(), &share);
         let mut spec = self.spec(&machine, fleet.as_ref())?;
-        self.http.settle(&spec.base);
+        self.http.fill_defaults(&spec.base);
         let mut options = ResolvedOptions::of(&self);
         if demo.is_some() {
             // The next one without a URL brings its own server again, on another port.
@@ -265,7 +265,7 @@ impl RawRecover {
         let target = http_runner::settle(target, self.http.limits.connect_timeout, fleet)?;
         self.http.observe.check(&target)?;
         self.http.thresholds.check(&target)?;
-        let retry = self.retry.settle(&target)?;
+        let retry = self.retry.resolve(&target)?;
         if retry.is_some() && !self.http.limits.has_timeout() {
             let wrong = "users who retry need a time after which they do: give --timeout, such as \
                          500ms";

@@ -172,7 +172,7 @@ impl RawRun {
         let mut trial = self.trial(&machine, fleet.as_ref())?;
         let is_own = |most: &u32| *most > 1 && *most != machine.connections_default();
         let connections = self.open.connections.filter(is_own);
-        let options = self.settle(&trial);
+        let options = self.resolved_options(&trial);
         let observe = self.http.observe.with_token()?;
         let (output, thresholds) = (self.output.resolve()?, self.http.thresholds);
         if let (Load::Open(_), None, Some(most)) =
@@ -297,7 +297,7 @@ impl RawRun {
             Some(_) => self.open.shared_by_users(target)?,
             None => target,
         };
-        let retry = self.retry.settle(&target)?;
+        let retry = self.retry.resolve(&target)?;
         if retry.is_some() && target.recording.is_some() {
             let wrong = "a recording has its own schedule: leave it out";
             return Err(Failure::argument("--retries", wrong));
@@ -412,26 +412,26 @@ impl RawRun {
     }
 
     /// Puts what the trial uses in the place of defaults; the options that repeat it.
-    fn settle(&mut self, trial: &TrialSpec) -> ResolvedOptions {
+    fn resolved_options(&mut self, trial: &TrialSpec) -> ResolvedOptions {
         match &trial.load {
             Load::Open(load) => self.open.connections = Some(load.connections_max),
             Load::Closed { vusers, .. } => {
                 self.vusers = Some(*vusers);
                 self.open.connections = trial.target.connections_max;
-                self.closed.settle();
+                self.closed.fill_defaults();
             }
             Load::Overload(_) => {}
         }
         self.duration = Some(trial.duration);
         self.warmup = Some(trial.warmup);
-        self.http.settle(trial);
+        self.http.fill_defaults(trial);
         let mut options = ResolvedOptions::of(self);
         if self.stages.is_some() || self.target.recorded_arrivals().is_some() {
             // The next run has them of the file again.
             options.leave_out("duration");
             options.leave_out("vusers");
         } else if let Load::Open(load) = &trial.load {
-            self.open.arrivals.tell(&load.arrival, &mut options);
+            self.open.arrivals.put_in(&load.arrival, &mut options);
         }
         options
     }

@@ -163,7 +163,7 @@ impl RawSweep {
         let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
         let mut spec = self.spec(&share, fleet.as_ref())?;
-        let mut options = self.settle(&spec.base);
+        let mut options = self.resolved_options(&spec.base);
         if demo.is_some() {
             spec.budget = self.budget.unwrap_or(DEMO_BUDGET);
             // The next sweep without a URL brings its own server again, on another port.
@@ -183,7 +183,7 @@ impl RawSweep {
         }
         let target = http_runner::settle(target, self.http.limits.connect_timeout, fleet)?;
         let target = if self.is_open() { target } else { self.open.shared_by_users(target)? };
-        let retry = self.retry.settle(&target)?;
+        let retry = self.retry.resolve(&target)?;
         let load = self.first_load(&target, machine)?;
         let engine = self.http.engine.resolve(&machine.beside(&target));
         let times = [self.warmup, self.duration];
@@ -281,20 +281,20 @@ impl RawSweep {
     }
 
     /// Puts what the trials use in the place of defaults; the options that repeat the sweep.
-    fn settle(&mut self, base: &TrialSpec) -> ResolvedOptions {
-        self.http.settle(base);
+    fn resolved_options(&mut self, base: &TrialSpec) -> ResolvedOptions {
+        self.http.fill_defaults(base);
         match &base.load {
             Load::Open(load) => {
                 self.rates.get_or_insert(Levels::Auto);
                 self.open.connections = Some(load.connections_max);
                 let mut options = ResolvedOptions::of(self);
-                self.open.arrivals.tell(&load.arrival, &mut options);
+                self.open.arrivals.put_in(&load.arrival, &mut options);
                 options
             }
             Load::Closed { .. } | Load::Overload(_) => {
                 self.vusers.get_or_insert(Levels::Auto);
                 self.open.connections = base.target.connections_max;
-                self.closed.settle();
+                self.closed.fill_defaults();
                 ResolvedOptions::of(self)
             }
         }

@@ -70,21 +70,21 @@ const STEPS: &[TourStep] = &[
 /// Makes the tour.
 pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
     let page = OutputPlace::open("--html", &raw.html)?;
-    let stop = interrupt::heed();
+    let stop = interrupt::catch();
     let begun = Instant::now();
     let mut reports: Vec<(&str, Report)> = Vec::new();
     for (i, part) in STEPS.iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let (number, of) = (i + 1, STEPS.len());
+        let (number, count) = (i + 1, STEPS.len());
         let command = for_a_shell(part.arguments);
-        let said = format!("{number} of {of}  {}\n$ knee {command}\n", part.question);
+        let said = format!("{number} of {count}  {}\n$ knee {command}\n", part.question);
         stdio::write(|out| out.write_all(said.as_bytes()))?;
         match measure(part, raw.quiet) {
             Ok(report) => {
-                let told = format!("{}\n\n", headline(&report, stdio::is_unicode()));
-                stdio::write(|out| out.write_all(told.as_bytes()))?;
+                let text = format!("{}\n\n", headline(&report, stdio::is_unicode()));
+                stdio::write(|out| out.write_all(text.as_bytes()))?;
                 reports.push((part.question, report));
             }
             // The rest of the tour is worth as much without it.

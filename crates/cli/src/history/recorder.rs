@@ -49,7 +49,7 @@ pub struct HistoryRecorder {
 struct Writer {
     path: PathBuf,
     events: SyncSender<(u64, HistoryEvent)>,
-    told: Receiver<WriterReply>,
+    replies: Receiver<WriterReply>,
 }
 
 enum HistoryEvent {
@@ -60,7 +60,7 @@ enum HistoryEvent {
     /// How many trials have ended, and what they lead to.
     SoFar(usize, Box<Report>),
     /// Tell when all before it is written.
-    Settle(SyncSender<()>),
+    Flush(SyncSender<()>),
     Closes(Box<Report>, Option<String>),
     Fails(String),
 }
@@ -87,13 +87,13 @@ impl HistoryRecorder {
     pub(super) fn start(&mut self, path: PathBuf, opening: &ExperimentStart) -> Result<(), String> {
         let (events, to_write) = sync_channel(EVENTS_MAX);
         // As many as the writer ever tells: it never waits.
-        let (tell, told) = sync_channel(2);
+        let (answers, replies) = sync_channel(2);
         let (file, opening) = (path.clone(), opening.clone());
         thread::Builder::new()
             .name("history".to_string())
-            .spawn(move || write(&file, &opening, &to_write, &tell))
+            .spawn(move || write(&file, &opening, &to_write, &answers))
             .map_err(|e| of_file(&path, &e.to_string()))?;
-        self.writer = Some(Writer { path, events, told });
+        self.writer = Some(Writer { path, events, replies });
         Ok(())
     }
 
@@ -119,9 +119,9 @@ impl HistoryRecorder {
     }
 
     /// Waits for the disk, but not long.
-    fn settle(&mut self) {
+    fn wait_for_disk(&mut self) {
         let (done, settled) = sync_channel(1);
-        self.pass(HistoryEvent::Settle(done));
+        self.pass(HistoryEvent::Flush(done));
         // Too slow, or gone: then it is no use to wait.
         let _ = settled.recv_timeout(CALM);
     }
@@ -129,7 +129,7 @@ impl HistoryRecorder {
     /// Passes the last event on, and waits for the disk.
     fn finish(&mut self, event: HistoryEvent) {
         let at_ns = self.at_ns();
-        let Some(Writer { path, events, told }) = self.writer.take() else {
+        let Some(Writer { path, events, replies }) = self.writer.take() else {
             return;
         };
         let deadline = Instant::now() + PATIENCE;
@@ -140,13 +140,13 @@ impl HistoryRecorder {
                     last = Some(event);
                     thread::sleep(Duration::from_millis(10));
                 }
-                // Gone, or too slow: it will not tell that the run is kept.
+                // Gone, or too slow: it will not say that the run is kept.
                 _ => break,
             }
         }
         drop(events);
         loop {
-            match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match replies.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(WriterReply::Failed(wrong)) => self.complain(&of_file(&path, &wrong)),
                 Ok(WriterReply::Kept(id)) => return self.kept(id),
                 Err(RecvTimeoutError::Timeout) => {
@@ -181,7 +181,7 @@ impl Watcher for HistoryRecorder {
     fn trial_begins(&mut self, number: usize, upcoming: &UpcomingTrial) {
         self.at = [number, 0];
         self.pass(HistoryEvent::TrialBegins(number, TrialStart::from(upcoming)));
-        self.settle();
+        self.wait_for_disk();
     }
 
     fn interval(&mut self, interval: &Interval, response: &Histogram) {
@@ -230,8 +230,8 @@ impl Watcher for HistoryRecorder {
     }
 
     fn remark(&mut self) -> Option<String> {
-        let told = self.writer.as_ref().map(|w| (w.told.try_recv(), &w.path));
-        if let Some((Ok(WriterReply::Failed(wrong)), path)) = told {
+        let reply = self.writer.as_ref().map(|w| (w.replies.try_recv(), &w.path));
+        if let Some((Ok(WriterReply::Failed(wrong)), path)) = reply {
             let wrong = of_file(path, &wrong);
             self.complain(&wrong);
         }
@@ -245,20 +245,20 @@ fn write(
     path: &Path,
     opening: &ExperimentStart,
     events: &Receiver<(u64, HistoryEvent)>,
-    tell: &SyncSender<WriterReply>,
+    answers: &SyncSender<WriterReply>,
 ) {
-    let told = match RunWriter::begin(path, opening, &knee_engine::host()) {
+    let reply = match RunWriter::begin(path, opening, &knee_engine::host()) {
         Ok(run) => write_events(run, events),
         Err(wrong) => Some(WriterReply::Failed(wrong)),
     };
-    if let Some(told) = told {
+    if let Some(reply) = reply {
         // The experiment may no longer listen.
-        let _ = tell.try_send(told);
+        let _ = answers.try_send(reply);
     }
 }
 
 fn write_events(mut run: RunWriter, events: &Receiver<(u64, HistoryEvent)>) -> Option<WriterReply> {
-    let mut told = None;
+    let mut reply = None;
     for (at_ns, event) in events {
         let written = match &event {
             HistoryEvent::TrialBegins(trial, begun) => run.trial_begins(*trial, begun, at_ns),
@@ -266,7 +266,7 @@ fn write_events(mut run: RunWriter, events: &Receiver<(u64, HistoryEvent)>) -> O
                 run.interval(*at, interval, response.as_deref(), at_ns)
             }
             HistoryEvent::SoFar(ended, report) => run.so_far(report, *ended, at_ns),
-            HistoryEvent::Settle(done) => {
+            HistoryEvent::Flush(done) => {
                 // It may have been waited for long enough.
                 let _ = done.try_send(());
                 Ok(())
@@ -276,7 +276,7 @@ fn write_events(mut run: RunWriter, events: &Receiver<(u64, HistoryEvent)>) -> O
             }
             HistoryEvent::Fails(reason) => run.fails(reason, at_ns),
         };
-        told = match (event, written) {
+        reply = match (event, written) {
             (HistoryEvent::Closes(..), Ok(())) => Some(WriterReply::Kept(run.id())),
             (HistoryEvent::Closes(..) | HistoryEvent::Fails(_), Err(wrong)) => {
                 Some(WriterReply::Failed(wrong))
@@ -285,5 +285,5 @@ fn write_events(mut run: RunWriter, events: &Receiver<(u64, HistoryEvent)>) -> O
         };
     }
     // The file is closed before this reply, so nothing is left to do when the process ends.
-    told
+    reply
 }

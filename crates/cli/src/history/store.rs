@@ -81,9 +81,9 @@ impl HistoryEntry {
 /// Which runs are listed.
 #[derive(Clone, Debug, Default)]
 pub struct HistoryFilter {
-    /// Those of this command.
+    /// Only runs of this command.
     pub command: Option<String>,
-    /// Those whose target has this in it.
+    /// Only runs whose target contains this text.
     pub target: Option<String>,
 }
 

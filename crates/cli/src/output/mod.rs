@@ -209,7 +209,7 @@ impl Output {
 
     /// Says something on standard error, unless `--quiet`.
     pub fn note(&self, line: &str) {
-        self.notes().tell(line);
+        self.notes().say(line);
     }
 
     /// What can say something also after the report was delivered.

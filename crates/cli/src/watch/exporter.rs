@@ -13,7 +13,6 @@ use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::failure::Failure;
 use crate::machine::now_unix_ns;
 use crate::stdio::{Notes, about};
-use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
 use knee_engine::interrupt;
 use knee_engine::push::{PushSource, PushTarget, Pusher};
@@ -63,7 +62,7 @@ impl MetricsServer {
     pub fn await_last_scrape(&self, notes: Notes) {
         if let Some(limit) = self.0.until_scrape().filter(|limit| !limit.is_zero()) {
             let most = about(Nanos(limit.as_nanos() as u64));
-            notes.tell(&format!("metrics: waiting for the last scrape, {most} at most"));
+            notes.say(&format!("metrics: waiting for the last scrape, {most} at most"));
             self.0.await_scrape(limit);
         }
     }
@@ -316,28 +315,6 @@ struct OtlpWatcher {
     is_told: bool,
 }
 
-impl OtlpWatcher {
-    fn end(&mut self) {
-        let Some(pusher) = self.pusher.take() else {
-            return;
-        };
-        let is_taken = pusher.end(END_LIMIT, interrupt::is_raised);
-        let OtlpExport { shown, .. } = &self.export;
-        self.fault = match (is_taken, self.is_told, pusher.fault()) {
-            (true, true, _) => Some(format!("otlp: {shown}: it took all figures in the end")),
-            (true, false, _) | (false, true, _) => None,
-            (false, false, Some(fault)) => Some(warning(shown, &fault)),
-            (false, false, None) if interrupt::is_raised() => {
-                Some(warning(shown, "it had not taken the last figures when knee was ended"))
-            }
-            (false, false, None) => {
-                let limit = END_LIMIT.as_secs();
-                Some(warning(shown, &format!("no answer within {limit} s to the last figures")))
-            }
-        };
-    }
-}
-
 fn warning(url: &str, fault: &str) -> String {
     format!("warning: otlp: {url}: {fault}")
 }
@@ -356,12 +333,24 @@ impl Watcher for OtlpWatcher {
         }
     }
 
-    fn closes(&mut self, _: &Report) {
-        self.end();
-    }
-
-    fn fails(&mut self, _: &str) {
-        self.end();
+    fn end(&mut self) {
+        let Some(pusher) = self.pusher.take() else {
+            return;
+        };
+        let is_taken = pusher.end(END_LIMIT, interrupt::is_raised);
+        let OtlpExport { shown, .. } = &self.export;
+        self.fault = match (is_taken, self.is_told, pusher.fault()) {
+            (true, true, _) => Some(format!("otlp: {shown}: it took all figures in the end")),
+            (true, false, _) | (false, true, _) => None,
+            (false, false, Some(fault)) => Some(warning(shown, &fault)),
+            (false, false, None) if interrupt::is_raised() => {
+                Some(warning(shown, "it had not taken the last figures when knee was ended"))
+            }
+            (false, false, None) => {
+                let limit = END_LIMIT.as_secs();
+                Some(warning(shown, &format!("no answer within {limit} s to the last figures")))
+            }
+        };
     }
 
     fn remark(&mut self) -> Option<String> {

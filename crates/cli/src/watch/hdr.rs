@@ -11,7 +11,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
 };
-use knee_core::report::{Kind, Report};
+use knee_core::report::Kind;
 use knee_load::measure::{Histogram, Interval};
 use std::cell::RefCell;
 use std::io;
@@ -96,18 +96,6 @@ struct Trial {
 }
 
 impl HdrWriter {
-    /// A log that stayed empty is worth a word.
-    fn end(&mut self) {
-        let ended = self.log.take().map(|(log, _)| log.out.finish()).unwrap_or(Ok(()));
-        self.keep(ended);
-        if self.written == 0 && self.failure.borrow().is_none() {
-            self.remark = Some(format!(
-                "--hdr: '{}' has no histogram: there were no response times",
-                self.path
-            ));
-        }
-    }
-
     /// After an error nothing more is written: the log would have a hole.
     fn keep(&mut self, result: io::Result<()>) {
         if let Err(error) = result {
@@ -151,12 +139,16 @@ impl Watcher for HdrWriter {
         self.keep(written);
     }
 
-    fn closes(&mut self, _: &Report) {
-        self.end();
-    }
-
-    fn fails(&mut self, _: &str) {
-        self.end();
+    /// Ends the log. One that stayed empty is reported.
+    fn end(&mut self) {
+        let ended = self.log.take().map(|(log, _)| log.out.finish()).unwrap_or(Ok(()));
+        self.keep(ended);
+        if self.written == 0 && self.failure.borrow().is_none() {
+            self.remark = Some(format!(
+                "--hdr: '{}' has no histogram: there were no response times",
+                self.path
+            ));
+        }
     }
 
     fn remark(&mut self) -> Option<String> {

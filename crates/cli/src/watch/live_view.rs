@@ -10,7 +10,6 @@
 use super::view_keys::{ViewKey, keys};
 use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::stdio::{Notes, stderr_size};
-use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
 use knee_engine::interrupt;
 use knee_engine::sys::terminal::{self, Input};
@@ -70,13 +69,34 @@ impl LiveView {
         Ok(LiveView { events, drawing: Some(drawing), notes, held: Vec::new() })
     }
 
-    fn tell(&self, what: ViewEvent) {
+    fn send(&self, what: ViewEvent) {
         // Where the view is gone nobody is to be told.
         let _ = self.events.send(what);
     }
+}
 
-    /// Gives the terminal back, and says what was said meanwhile.
-    fn close(&mut self) {
+impl Watcher for LiveView {
+    fn opens(&mut self, start: &ExperimentStart) {
+        let of = |key: &&str| start.spec.get(*key).and_then(|v| v.as_str());
+        let target = ["target", "url", "targets"].iter().find_map(of);
+        let live = Box::new(LiveState::new(&start.command.to_string(), target.unwrap_or_default()));
+        self.send(ViewEvent::Opens(live));
+    }
+
+    fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
+        self.send(ViewEvent::Begins(upcoming.live.clone()));
+    }
+
+    fn interval(&mut self, interval: &Interval, response: &Histogram) {
+        self.send(ViewEvent::Interval(Box::new(interval.clone()), response.bands()));
+    }
+
+    fn trial_ends(&mut self, trial: Option<&TrialReport>) {
+        self.send(ViewEvent::Ends(trial.cloned().map(Box::new)));
+    }
+
+    /// Restores the terminal, and prints the lines that were held back meanwhile.
+    fn end(&mut self) {
         let Some(drawing) = self.drawing.take() else {
             return;
         };
@@ -93,44 +113,15 @@ impl LiveView {
         }
         let _ = drawing.join();
         for line in self.held.drain(..) {
-            self.notes.tell(&line);
+            self.notes.say(&line);
         }
-    }
-}
-
-impl Watcher for LiveView {
-    fn opens(&mut self, start: &ExperimentStart) {
-        let of = |key: &&str| start.spec.get(*key).and_then(|v| v.as_str());
-        let target = ["target", "url", "targets"].iter().find_map(of);
-        let live = Box::new(LiveState::new(&start.command.to_string(), target.unwrap_or_default()));
-        self.tell(ViewEvent::Opens(live));
-    }
-
-    fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
-        self.tell(ViewEvent::Begins(upcoming.live.clone()));
-    }
-
-    fn interval(&mut self, interval: &Interval, response: &Histogram) {
-        self.tell(ViewEvent::Interval(Box::new(interval.clone()), response.bands()));
-    }
-
-    fn trial_ends(&mut self, trial: Option<&TrialReport>) {
-        self.tell(ViewEvent::Ends(trial.cloned().map(Box::new)));
-    }
-
-    fn closes(&mut self, _: &Report) {
-        self.close();
-    }
-
-    fn fails(&mut self, _: &str) {
-        self.close();
     }
 
     fn note(&mut self, line: &str) -> bool {
         if self.drawing.is_none() {
             return false;
         }
-        self.tell(ViewEvent::Note(line.to_string()));
+        self.send(ViewEvent::Note(line.to_string()));
         self.held.push(line.to_string());
         true
     }
@@ -138,7 +129,7 @@ impl Watcher for LiveView {
 
 impl Drop for LiveView {
     fn drop(&mut self) {
-        self.close();
+        self.end();
     }
 }
 

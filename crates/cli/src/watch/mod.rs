@@ -1,6 +1,6 @@
 //! Watchers of a running experiment: a live view or a progress line, the history, logs and metrics.
 //!
-//! Each is told when a trial begins, of each interval as it ends, and when the trial ends. All are
+//! Each is notified when a trial begins, of each interval as it ends, and when the trial ends. All are
 //! called on the thread that collects intervals, which no worker ever waits for.
 
 mod exporter;
@@ -74,10 +74,17 @@ pub trait Watcher {
     fn so_far(&mut self, _: &Report) {}
 
     /// The experiment has ended, and this is what came of it.
-    fn closes(&mut self, _: &Report) {}
+    fn closes(&mut self, _: &Report) {
+        self.end();
+    }
 
     /// The experiment has ended without a report, for this reason.
-    fn fails(&mut self, _reason: &str) {}
+    fn fails(&mut self, _reason: &str) {
+        self.end();
+    }
+
+    /// The experiment has ended, with a report or without.
+    fn end(&mut self) {}
 
     /// The number that the run has in the history, once it is kept there.
     fn kept_as(&self) -> Option<i64> {
@@ -166,7 +173,7 @@ impl Watchers {
     pub fn note(&mut self, line: &str) {
         let is_shown = self.watchers.iter_mut().any(|s| s.note(line));
         if !is_shown {
-            self.notes.tell(line);
+            self.notes.say(line);
         }
     }
 

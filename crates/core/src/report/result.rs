@@ -255,7 +255,7 @@ pub fn judge_thresholds(thresholds: &[Threshold], report: &Report) -> Vec<Thresh
 }
 
 /// The thresholds that a stored report was to keep: those of `--fail-if` in its spec.
-pub(super) fn asked_for(report: &Report) -> Vec<Threshold> {
+pub(super) fn stored_thresholds(report: &Report) -> Vec<Threshold> {
     let expressions = report.spec.get("fail-if").and_then(|v| v.as_array());
     let texts = expressions.into_iter().flatten().filter_map(|v| v.as_str());
     texts.filter_map(|text| Threshold::parse(text).ok()).collect()

@@ -55,7 +55,7 @@ pub fn salvage(remains: PartialExperiment) -> Result<Report, String> {
         }
         report.trials.push(trial);
     }
-    report.thresholds = result::judge_thresholds(&result::asked_for(&report), &report);
+    report.thresholds = result::judge_thresholds(&result::stored_thresholds(&report), &report);
     report.judge();
     Ok(report)
 }

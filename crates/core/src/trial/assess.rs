@@ -22,7 +22,7 @@ use knee_load::measure::{GeneratorUse, Histogram, Measurement, Trial, error_shar
 use knee_load::spec::Load;
 use knee_load::stats::sample::{BATCHES_MIN, Z975, batch_means_ci95, design_effect};
 use knee_load::stats::stationarity::{
-    RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
+    RESPONSE_SHARE, THROUGHPUT_SHARE, has_course, is_stationary, transient_slots,
 };
 use knee_load::time::Nanos;
 use std::ops::Range;
@@ -198,6 +198,9 @@ fn waited_through(measured: &Measurement, cut: Nanos) -> bool {
 /// Medians of the response time that an operation waits at least that others do not wait for.
 const STALL_MEDIANS: u64 = 20;
 
+/// Shortest window in which steps and cycles are looked for.
+const COURSE_WINDOW: Nanos = Nanos::from_secs(2);
+
 /// Chance and the ends of the window account for less.
 const DRAIN_SHARE: f64 = 0.02;
 
@@ -271,8 +274,11 @@ impl StationaryPart {
         let judged: Vec<f64> = judged.into_iter().map(|slot| whole[slot]).collect();
         // Enough values and no interval: they move as slowly as the window is long.
         let settled = judged.len() < BATCHES_MIN || determined(&judged).is_some();
-        let throughput_stationary = settled && is_stationary(&judged, THROUGHPUT_SHARE);
         let responses = series.means_ns(between(transient..slots, 1).into_iter());
+        let is_long = measured.window.length() >= COURSE_WINDOW;
+        let keeps_level = |values: &[f64]| !(is_long && has_course(values));
+        let throughput_stationary =
+            settled && is_stationary(&judged, THROUGHPUT_SHARE) && keeps_level(&judged);
         let window_s = measured.window.length().as_secs_f64();
         let slot_s = series.slot.as_secs_f64();
         let throughput_per_s = if kind != WindowKind::Counted && !steady.is_empty() {
@@ -292,7 +298,8 @@ impl StationaryPart {
                 [low.max(0.0), (hi / slot_s).max(throughput_per_s + grain_per_s)]
             }),
             throughput_stationary,
-            response_stationary: is_stationary(&responses, RESPONSE_SHARE),
+            response_stationary: is_stationary(&responses, RESPONSE_SHARE)
+                && keeps_level(&responses),
             transient_ns: series.slot.0 * transient as u64,
             whole_per_s: (transient > 0).then(|| completed / window_s),
             completed,

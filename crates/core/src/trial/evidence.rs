@@ -1,6 +1,6 @@
 //! What is known of a trial to judge whether it counts.
 
-use super::offered::{asked, gap_evidence};
+use super::offered::{demand_of, gap_evidence};
 use super::sessions::unfit_report;
 use super::validity::{PacingQuantiles, STALL_NS, ValidityEvidence};
 use knee_load::measure::{Interval, Outcome, RateLimitUse, Trial};
@@ -14,7 +14,7 @@ pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
     // The schedule asks for first attempts.
     let retries = measured.attempts.as_ref().map_or(0, |attempts| attempts.retries);
     ValidityEvidence {
-        asked: asked(trial),
+        asked: demand_of(trial),
         window: measured.window.length(),
         open_loop: trial.spec.load.is_open_loop(),
         // What the schedule asks for are sessions, where there are any.

@@ -114,7 +114,7 @@ fn recorded_gaps(arrival: &ArrivalLaw, known: Window) -> Option<RecordedGaps> {
 
 /// The demand of a trial's schedule in the window. `None` in a closed loop, and where a number of
 /// operations, not the window, ended the schedule.
-pub fn asked(trial: &Trial) -> Option<Demand> {
+pub fn demand_of(trial: &Trial) -> Option<Demand> {
     let schedule = trial.spec.load.schedule()?;
     let demand = schedule_demand(schedule, trial.measurement.window);
     let is_counted = |n| n as f64 <= demand.operations + demand.slack;

@@ -251,7 +251,7 @@ impl Drops {
     /// Adds undelivered packets of IP that no other counter explains. Rules that do not count are
     /// known by the kernel's reasons, if watched.
     fn with_undelivered(mut self, undelivered: u64) -> Drops {
-        let told = self.sum(|key| match key.place {
+        let counted = self.sum(|key| match key.place {
             DropPlace::IpLayer => key.scope != Scope::Kernel && !key.source.contains(": Out"),
             DropPlace::Firewall => {
                 let is_before = BEFORE_IP.iter().any(|b| key.source.starts_with(b));
@@ -265,7 +265,7 @@ impl Drops {
             })
         };
         let by_reason = by_rules(true).saturating_sub(by_rules(false));
-        let rest = undelivered.saturating_sub(told).saturating_sub(by_reason);
+        let rest = undelivered.saturating_sub(counted).saturating_sub(by_reason);
         if rest > 0 {
             let (place, scope) = (DropPlace::IpLayer, Scope::Namespace);
             self.add(place, scope, UNDELIVERED.to_owned(), None, rest);

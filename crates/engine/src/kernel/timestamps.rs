@@ -1,6 +1,6 @@
 //! The kernel's receive timestamps, for a whole run.
 
-use crate::sys::datagrams;
+use crate::sys::timestamps;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
@@ -24,22 +24,22 @@ impl Timestamps {
     pub(crate) fn keep_on() -> Timestamps {
         let wanting = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
-            datagrams::set_timestamps(&socket).ok()?;
+            timestamps::set_timestamps(&socket).ok()?;
             Some(socket)
         };
         Timestamps { _kept: wanting() }
     }
 
     /// Turns them on and waits until the kernel stamps, at most 100 ms.
-    pub(crate) fn settled() -> Timestamps {
+    pub(crate) fn keep_on_and_wait() -> Timestamps {
         let kept = Timestamps::keep_on();
         let is_on = || -> io::Result<bool> {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
             socket.connect(socket.local_addr()?)?;
             socket.set_read_timeout(Some(PAUSE))?;
-            datagrams::set_only_if_stamped(&socket)?;
+            timestamps::set_only_if_stamped(&socket)?;
             socket.send(&[0])?;
-            datagrams::comes_stamped(&socket)
+            timestamps::comes_stamped(&socket)
         };
         for _ in 0..TRIES {
             if is_on().unwrap_or(false) {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn bytes_come_with_the_time_at_which_they_came() {
-        let _kept = Timestamps::settled();
+        let _kept = Timestamps::keep_on_and_wait();
         let (one, other) = pair();
         other.set_timestamps().unwrap();
         let before = clock::realtime_ns();

@@ -1,22 +1,21 @@
 //! TLS settings of a target, made before the run.
 
 use super::failure;
-use super::tls::TlsTarget;
+use super::tls::{CertificateResolver, TlsTarget};
 use super::verify::Verifier;
 use crate::error::RunError;
 use crate::input;
 use knee_load::spec::{
     Endpoint, HttpVersion, Target, TlsGroup, TlsResume, TlsSpec, TlsVersion, without_zone,
 };
-use rustls::client::{ClientConfig, ResolvesClientCert, Resumption};
+use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
-use rustls::{KeyLogFile, RootCertStore, SignatureScheme};
+use rustls::{KeyLogFile, RootCertStore};
 use rustls::{SupportedProtocolVersion, version};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Most sessions kept for resumption.
@@ -78,48 +77,22 @@ fn resumption(resume: TlsResume) -> Resumption {
     }
 }
 
-/// The client's certificate, if any, and whether a server has requested it.
-#[derive(Debug)]
-pub(super) struct CertificateResolver {
-    key: Option<Arc<CertifiedKey>>,
-    is_asked_for: AtomicBool,
-}
-
-impl CertificateResolver {
-    /// Whether a server has requested it since the last call.
-    pub(super) fn was_asked_for(&self) -> bool {
-        self.is_asked_for.swap(false, Ordering::Relaxed)
-    }
-}
-
-impl ResolvesClientCert for CertificateResolver {
-    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        self.is_asked_for.store(true, Ordering::Relaxed);
-        self.key.clone()
-    }
-
-    /// True also without a certificate, so that requests for one are noticed.
-    fn has_certs(&self) -> bool {
-        true
-    }
-}
-
 fn client_certificate(
     spec: &TlsSpec,
     provider: &CryptoProvider,
 ) -> Result<Arc<CertificateResolver>, RunError> {
     let key = match &spec.certificate {
         None => None,
-        Some(of) => {
-            let chain = certificates("--cert", &of.certificate)?;
-            let told = |why: String| wrong(format!("--key {}: {why}", of.key));
-            let pem = input::read(&of.key, input::SECRETS_MAX).map_err(|e| told(e.into()))?;
-            let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|e| told(pem_words(&e)))?;
+        Some(files) => {
+            let chain = certificates("--cert", &files.certificate)?;
+            let of_key = |why: String| wrong(format!("--key {}: {why}", files.key));
+            let pem = input::read(&files.key, input::SECRETS_MAX).map_err(|e| of_key(e.into()))?;
+            let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|e| of_key(pem_words(&e)))?;
             let pair = CertifiedKey::from_der(chain, key, provider);
             Some(Arc::new(pair.map_err(|error| wrong(misfit(&error)))?))
         }
     };
-    Ok(Arc::new(CertificateResolver { key, is_asked_for: AtomicBool::new(false) }))
+    Ok(Arc::new(CertificateResolver::new(key)))
 }
 
 /// Why a certificate and a key are refused.
@@ -226,16 +199,20 @@ pub(crate) fn check_system_file() -> Result<(), RunError> {
     let Some(file) = file.filter(|file| file.exists()) else {
         return Ok(());
     };
-    let told = |why| wrong(format!("{VARIABLE} {}: {why}", file.display()));
-    input::check_kind(&file).map_err(told)
+    let of_file = |why| wrong(format!("{VARIABLE} {}: {why}", file.display()));
+    input::check_kind(&file).map_err(of_file)
 }
 
 fn certificates(option: &str, file: &str) -> Result<Vec<CertificateDer<'static>>, RunError> {
-    let told = |why: String| wrong(format!("{option} {file}: {why}"));
-    let pem = input::read(file, input::SECRETS_MAX).map_err(|e| told(e.into()))?;
+    let of_file = |why: String| wrong(format!("{option} {file}: {why}"));
+    let pem = input::read(file, input::SECRETS_MAX).map_err(|e| of_file(e.into()))?;
     let all = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let all = all.map_err(|e| told(pem_words(&e)))?;
-    if all.is_empty() { Err(told("holds no certificate in PEM form".to_owned())) } else { Ok(all) }
+    let all = all.map_err(|e| of_file(pem_words(&e)))?;
+    if all.is_empty() {
+        Err(of_file("holds no certificate in PEM form".to_owned()))
+    } else {
+        Ok(all)
+    }
 }
 
 fn pem_words(error: &rustls::pki_types::pem::Error) -> String {

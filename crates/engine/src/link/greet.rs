@@ -35,24 +35,24 @@ pub(crate) fn greet(
     tls: Option<TlsTarget>,
     patience: Duration,
 ) -> Result<Greeting, RunError> {
-    let told = |why: String| RunError::Unreachable(format!("{}: {why}", target.endpoint));
+    let unreachable = |why: String| RunError::Unreachable(format!("{}: {why}", target.endpoint));
     let Some(tls) = tls else {
-        open(stream, target, patience).map_err(told)?;
+        open(stream, target, patience).map_err(unreachable)?;
         return Ok(Greeting { version: target.version(), agreed: None });
     };
-    let (tls, agreed) = secure(stream, tls, patience).map_err(told)?;
+    let (tls, agreed) = secure(stream, tls, patience).map_err(unreachable)?;
     let is_h2 = agreed.protocol.as_deref() == Some("h2");
     let version = match (target.version(), is_h2) {
         (HttpVersion::Http2, false) => {
             let why = "it does not choose HTTP/2 (ALPN): use --http1.1, or leave --http2 out";
-            return Err(told(why.to_owned()));
+            return Err(unreachable(why.to_owned()));
         }
         (_, true) => HttpVersion::Http2,
         (_, false) => HttpVersion::Http11,
     };
     // A target that chose a protocol in TLS speaks it.
     if agreed.protocol.is_none() {
-        open(&mut SecuredStream::new(stream, tls), target, patience).map_err(told)?;
+        open(&mut SecuredStream::new(stream, tls), target, patience).map_err(unreachable)?;
     }
     Ok(Greeting { version, agreed: Some(agreed) })
 }
@@ -224,7 +224,7 @@ pub(super) fn only_connection(target: &Target, patience: Duration) -> WorkerSetu
 /// and with the events that follow from it.
 ///
 /// # Errors
-/// That of `ends`; the connection fails or ends, or `patience` is over.
+/// `ends` returned an error, the connection failed or ended, or `patience` is over.
 pub(super) fn converse<X: Conversation, T>(
     stream: &mut (impl Read + Write + ?Sized),
     conversation: &mut X,

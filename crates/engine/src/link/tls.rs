@@ -8,10 +8,13 @@ use crate::exchange::TlsSetup;
 use knee_load::measure::{Agreed, Handshakes};
 use knee_load::spec::TlsResume;
 use knee_load::time::Nanos;
+use rustls::client::ResolvesClientCert;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, SignatureScheme};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// With whom connections are secured, and how.
@@ -19,7 +22,7 @@ use std::time::Instant;
 pub(crate) struct TlsTarget {
     pub(super) config: Arc<ClientConfig>,
     pub(super) name: ServerName<'static>,
-    pub(super) client_certificate: Arc<super::config::CertificateResolver>,
+    pub(super) client_certificate: Arc<CertificateResolver>,
     pub(super) resume: TlsResume,
 }
 
@@ -27,6 +30,36 @@ impl TlsTarget {
     /// What a conversation needs that secures its connections by itself.
     pub(crate) fn setup(&self) -> TlsSetup {
         TlsSetup { config: Arc::clone(&self.config), name: self.name.clone() }
+    }
+}
+
+/// The client's certificate, if any, and whether a server has requested it.
+#[derive(Debug)]
+pub(super) struct CertificateResolver {
+    key: Option<Arc<CertifiedKey>>,
+    is_asked_for: AtomicBool,
+}
+
+impl CertificateResolver {
+    pub(super) fn new(key: Option<Arc<CertifiedKey>>) -> CertificateResolver {
+        CertificateResolver { key, is_asked_for: AtomicBool::new(false) }
+    }
+
+    /// Whether a server has requested it since the last call.
+    pub(super) fn was_asked_for(&self) -> bool {
+        self.is_asked_for.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl ResolvesClientCert for CertificateResolver {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.is_asked_for.store(true, Ordering::Relaxed);
+        self.key.clone()
+    }
+
+    /// True also without a certificate, so that requests for one are noticed.
+    fn has_certs(&self) -> bool {
+        true
     }
 }
 

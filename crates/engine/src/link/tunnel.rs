@@ -67,14 +67,14 @@ impl Tunnel {
     }
 
     fn refused(&self, status: u16, reason: &str) -> String {
-        let told: String = reason.chars().filter(|c| !c.is_control()).take(60).collect();
+        let shown: String = reason.chars().filter(|c| !c.is_control()).take(60).collect();
         let next = match (status, &self.proxy.user) {
             (407, None) => ": give it a user with --proxy-user USER:PASSWORD",
             (407, Some(_)) => ": it does not take this user and password",
             _ => "",
         };
-        let blank = if told.is_empty() { "" } else { " " };
-        self.failed(&format!("it answered {status}{blank}{told}{next}"))
+        let blank = if shown.is_empty() { "" } else { " " };
+        self.failed(&format!("it answered {status}{blank}{shown}{next}"))
     }
 
     /// Says that the proxy has not connected to the server.

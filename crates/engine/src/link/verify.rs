@@ -53,7 +53,7 @@ pub(super) struct Verifier {
 #[derive(Debug)]
 struct Trusted {
     roots: Arc<RootCertStore>,
-    /// Those of the roots that the user gave. A server may have one of them as its own.
+    /// Roots that the user gave. A server may present one of them as its own certificate.
     given: Vec<CertificateDer<'static>>,
     verifier: Arc<WebPkiServerVerifier>,
 }

@@ -162,7 +162,7 @@ impl StreamCapture {
         let filter = data::filter(port, one_of);
         let begun = PacketSocket::open(&filter, BUFFER, true).and_then(|tap| {
             // A packet without a timestamp has the time of the read that finds it.
-            let timestamps = Timestamps::settled();
+            let timestamps = Timestamps::keep_on_and_wait();
             StoppableThread::start("follow", None, move |stop| {
                 let _timestamps = timestamps;
                 follow(&tap, stop)

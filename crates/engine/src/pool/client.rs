@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::reactor::{Backend, Event, EventTime};
-use knee_load::both_ends::Sampler;
+use knee_load::both_ends::OffsetRecorder;
 use knee_load::driver::RateLimit;
 use knee_load::measure::{AttemptsMeasured, Completion};
 use knee_load::measure::{
@@ -143,7 +143,7 @@ pub(crate) struct ClientSummary {
     /// Where connections went.
     pub routed: RoutedConnections,
     /// Positions of operations in the connections that an observer follows.
-    pub sampler: Option<Sampler>,
+    pub offset_recorder: Option<OffsetRecorder>,
 }
 
 impl ClientSummary {
@@ -161,7 +161,7 @@ impl ClientSummary {
             stream_faults: self.stream_faults.or(other.stream_faults),
             reset: self.reset.or(other.reset),
             routed: self.routed,
-            sampler: self.sampler.or(other.sampler),
+            offset_recorder: self.offset_recorder.or(other.offset_recorder),
         }
     }
 }

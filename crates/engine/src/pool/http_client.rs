@@ -3,7 +3,7 @@
 mod carry;
 mod connection;
 mod followed;
-mod heed;
+mod handle_events;
 mod manage;
 mod place;
 mod policy;
@@ -395,7 +395,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
                 refused_because: self.tunnels.take().and_then(|tunnels| tunnels.refused_because),
                 ..RoutedConnections::default()
             },
-            sampler: self.followed.take(),
+            offset_recorder: self.followed.take(),
             ..ClientSummary::default()
         }
     }

@@ -4,7 +4,7 @@
 //! StepClient`, `dyn Backend`), so that none is compiled once more for each kind of the others.
 //!
 //! - `http_client`: `HttpClient<Link, Conversation, Policy>` carries operations over connections.
-//!   `place` finds a connection, `carry` takes requests out and responses in, `heed` handles
+//!   `place` finds a connection, `carry` takes requests out and responses in, `handle_events` handles
 //!   events of conversations, `manage` opens, secures and closes. Each operation has a number and
 //!   a deadline of its own.
 //! - `policy` there says what depends on whether connections are kept (`Pooled`) or each
@@ -38,6 +38,7 @@ pub(crate) mod requests;
 pub(crate) mod script_client;
 pub(crate) mod servers_client;
 pub(crate) mod session_client;
+mod session_end;
 pub(crate) mod step_client;
 
 #[cfg(not(feature = "scripts"))]

@@ -4,6 +4,7 @@
 use super::client::{Client, ClientSummary, HandoverQueue, Tally};
 use super::flight::Flight;
 use super::session_client::SessionConfig;
+use super::session_end::SessionEnd;
 use super::step_client::StepClient;
 use crate::error::RunError;
 use crate::kernel::host::memory_available;
@@ -144,13 +145,6 @@ impl ScriptSeat {
             is_cut: false,
         }
     }
-}
-
-/// How an iteration ended.
-enum ScriptEnd {
-    Completed,
-    Failed(Outcome),
-    Unfinished,
 }
 
 /// Carries iterations. Each has a seat, whose lanes follow each other.
@@ -350,11 +344,11 @@ impl ScriptClient {
                     let json = returned.unwrap_or_default().into_bytes();
                     self.measured.kept.get_or_insert_with(|| vec![json]);
                 }
-                self.leave(number, ScriptEnd::Completed, now);
+                self.leave(number, SessionEnd::Completed, now);
             }
             Next::Over(Err(failure)) => self.fail(number, failure, now),
             _ if is_late || self.seats[number as usize].due >= self.setup.last => {
-                self.leave(number, ScriptEnd::Unfinished, now);
+                self.leave(number, SessionEnd::Unfinished, now);
             }
             Next::Turn => self.thinking.push(Reverse((now + Nanos(1), number, turn))),
             Next::Wait(Nanos::MAX) => {}
@@ -369,12 +363,12 @@ impl ScriptClient {
     fn fail(&mut self, number: u32, failure: Failure, now: Nanos) {
         match failure.kind {
             FailureKind::Stopped => {
-                return self.leave(number, ScriptEnd::Unfinished, now);
+                return self.leave(number, SessionEnd::Unfinished, now);
             }
             FailureKind::Abort => {
                 self.setup.script.has_ended.store(true, Relaxed);
                 self.script.aborted.get_or_insert(failure.message);
-                return self.leave(number, ScriptEnd::Unfinished, now);
+                return self.leave(number, SessionEnd::Unfinished, now);
             }
             // What its variables hold may be what was too much.
             FailureKind::Time | FailureKind::Memory => {
@@ -386,7 +380,9 @@ impl ScriptClient {
         if self.script.failures.len() < SCRIPT_FAILURES_KEPT {
             self.script.failures.push(failure.to_string());
         }
-        self.leave(number, ScriptEnd::Failed(Outcome::ScriptFailed), now);
+        let seat = &self.seats[number as usize];
+        let row = (!seat.is_new).then_some(seat.row);
+        self.leave(number, SessionEnd::Failed(row, Outcome::ScriptFailed), now);
     }
 
     /// Sends the requests that a user has made, as far as it has lanes. Returns whether one came
@@ -505,7 +501,7 @@ impl ScriptClient {
         if goes_on {
             self.go_on(io, number, completion.picked_up, now);
         } else if self.send_all(io, number, (now, now)) {
-            self.leave(number, ScriptEnd::Unfinished, now);
+            self.leave(number, SessionEnd::Unfinished, now);
         }
     }
 
@@ -573,7 +569,7 @@ impl ScriptClient {
     }
 
     /// Ends an iteration. Its seat is free once its requests have ended.
-    fn leave(&mut self, number: u32, end: ScriptEnd, now: Nanos) {
+    fn leave(&mut self, number: u32, end: SessionEnd, now: Nanos) {
         let seat = &mut self.seats[number as usize];
         if !seat.is_taken {
             return;
@@ -581,63 +577,31 @@ impl ScriptClient {
         seat.is_taken = false;
         seat.turn += 1;
         seat.held.clear();
-        if matches!(end, ScriptEnd::Unfinished) {
+        if matches!(end, SessionEnd::Unfinished) {
             self.ended_users.extend(seat.user.take());
         }
         let busy = seat.lanes.iter().flatten().count() as u64;
-        let row = (!seat.is_new).then_some(seat.row);
         let (op, kind) = (seat.op, seat.kind);
         let ended_at = seat.due.min(now).max(op.intended);
         seat.is_cut = busy > 0;
         self.cut_operations += busy;
-        self.book((op, kind), row, end, (ended_at, now));
+        self.book((op, kind), end, (ended_at, now));
         if busy == 0 {
             self.free.push(number);
         }
     }
 
-    /// Records the end of an iteration, whose last request was of a row.
-    fn book(
-        &mut self,
-        (op, kind): (Op, u16),
-        row: Option<u32>,
-        end: ScriptEnd,
-        (ended_at, now): (Nanos, Nanos),
-    ) {
-        let measured = &mut self.measured.kinds[usize::from(kind)];
-        let is_measured = self.config.window.contains(ended_at);
-        let outcome = match end {
-            ScriptEnd::Completed => Outcome::Ok,
-            ScriptEnd::Failed(outcome) => outcome,
-            ScriptEnd::Unfinished => Outcome::InFlight,
-        };
-        match end {
-            ScriptEnd::Unfinished => measured.unfinished += 1,
-            _ if !is_measured => {}
-            ScriptEnd::Completed => {
-                measured.completed += 1;
-                measured.time.record(ended_at - op.intended);
-            }
-            ScriptEnd::Failed(_) => {
-                measured.failed += 1;
-                measured.unanswered += u64::from(!outcome.is_response());
-                if let Some(row) = row {
-                    *measured.failed_at.entry(row).or_default() += 1;
-                }
-            }
-        }
+    /// Records the end of an iteration of this kind.
+    fn book(&mut self, (op, kind): (Op, u16), end: SessionEnd, times: (Nanos, Nanos)) {
         self.in_flight -= 1;
-        self.ended.push(Completion {
-            completed: ended_at,
-            target: u32::from(kind),
-            ..Completion::at_once(op, now, outcome)
-        });
+        let window = self.config.window;
+        self.ended.push(end.record((op, kind), &mut self.measured, window, times));
     }
 
     /// Ends an iteration that has waited for a seat until its time was over, or until the end.
-    fn turn_away(&mut self, op: Op, end: ScriptEnd, now: Nanos) {
+    fn turn_away(&mut self, op: Op, end: SessionEnd, now: Nanos) {
         let kind = self.users.draw_kind();
-        self.book((op, kind), None, end, (now, now));
+        self.book((op, kind), end, (now, now));
     }
 }
 
@@ -742,7 +706,7 @@ impl Client for ScriptClient {
             && op.intended + self.config.timeout <= now
         {
             self.waiting.pop_front();
-            self.turn_away(op, ScriptEnd::Failed(Outcome::Timeout), now);
+            self.turn_away(op, SessionEnd::Failed(None, Outcome::Timeout), now);
         }
         // Each of those that are due now, and none that is due again at once.
         let count = self.thinking.len();
@@ -758,7 +722,7 @@ impl Client for ScriptClient {
                 continue;
             }
             if is_over || at >= self.setup.last {
-                self.leave(number, ScriptEnd::Unfinished, now);
+                self.leave(number, SessionEnd::Unfinished, now);
             } else {
                 // Where it only let others go on, its time has not passed meanwhile.
                 let paused = seat.user.as_ref().and_then(User::paused_at);
@@ -769,7 +733,7 @@ impl Client for ScriptClient {
             for lane in self.limited.give_up() {
                 let number = lane / self.width;
                 self.seats[number as usize].lanes[(lane % self.width) as usize] = None;
-                self.leave(number, ScriptEnd::Unfinished, now);
+                self.leave(number, SessionEnd::Unfinished, now);
             }
         }
         while let Some(lane) = self.limited.release(now) {
@@ -791,15 +755,14 @@ impl Client for ScriptClient {
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
             if std::mem::take(&mut seat.is_taken) {
-                let row = (!seat.is_new).then_some(seat.row);
                 let (op, kind) = (seat.op, seat.kind);
                 let ended_at = seat.due.min(now).max(op.intended);
-                self.book((op, kind), row, ScriptEnd::Unfinished, (ended_at, now));
+                self.book((op, kind), SessionEnd::Unfinished, (ended_at, now));
             }
         }
         self.cut_operations = 0;
         while let Some((op, _)) = self.waiting.pop_front() {
-            self.turn_away(op, ScriptEnd::Unfinished, now);
+            self.turn_away(op, SessionEnd::Unfinished, now);
         }
     }
 

@@ -246,7 +246,7 @@ impl Client for SessionClient {
         self.wake(io, now);
         self.release(io, now);
         self.now = now;
-        self.expire_asked(now);
+        self.expire_program_waits(now);
         self.advance(io, now);
     }
 

@@ -125,7 +125,7 @@ impl EpollBackend {
 
     fn handle(&mut self, event: epoll::EpollEvent, buffer: &mut [u8], sink: &mut dyn Sink) {
         if event.token() & WATCHED != 0 {
-            return self.tell_watched(event.token() as u32, sink);
+            return self.report_readable(event.token() as u32, sink);
         }
         let slot = event.token() as u32;
         let generation = (event.token() >> 32) as u32;
@@ -162,7 +162,7 @@ impl EpollBackend {
     }
 
     #[cold]
-    fn tell_watched(&mut self, source: u32, sink: &mut dyn Sink) {
+    fn report_readable(&mut self, source: u32, sink: &mut dyn Sink) {
         let is_watched = |fd: &Option<OwnedFd>| fd.is_some();
         if self.watched.get(source as usize).is_some_and(is_watched)
             && !sink.on_readable(self, source)

@@ -6,8 +6,8 @@ use super::{
     WireRequests, place,
 };
 use crate::sys::buffers::BufferRing;
-use crate::sys::datagrams;
 use crate::sys::socket::{RawAddress, Socket, SocketKind, TcpState};
+use crate::sys::timestamps;
 use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use knee_load::time::Nanos;
@@ -216,7 +216,7 @@ impl UringBackend {
             (completed.user_data(), completed.result(), completed.flags());
         let slot = (user_data >> 32) as u32;
         if user_data & 0xFF == KIND_WATCH {
-            return self.tell_watched(slot, sink);
+            return self.report_readable(slot, sink);
         }
         let buffer = cqueue::buffer_select(flags);
         let generation = (user_data >> 8 & 0xFF_FFFF) as u32;
@@ -249,7 +249,7 @@ impl UringBackend {
     }
 
     #[cold]
-    fn tell_watched(&mut self, source: u32, sink: &mut dyn Sink) {
+    fn report_readable(&mut self, source: u32, sink: &mut dyn Sink) {
         if !sink.on_readable(self, source) || self.arm_watch(source).is_err() {
             self.watched[source as usize] = None;
         }
@@ -312,7 +312,7 @@ impl UringBackend {
             Ok(message) => Piece {
                 // The payload is what the buffer ends in.
                 bytes: &filled[filled.len() - message.payload_data().len()..],
-                realtime_ns: datagrams::realtime_ns(message.control_data()),
+                realtime_ns: timestamps::realtime_ns(message.control_data()),
             },
             Err(()) => Piece::of(&[]),
         }
@@ -485,7 +485,7 @@ impl Backend for UringBackend {
 fn template() -> Box<libc::msghdr> {
     // SAFETY: all zeroes are a valid msghdr: no address, no buffers, no control.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    header.msg_controllen = (datagrams::CONTROL_WORDS * size_of::<usize>()) as _;
+    header.msg_controllen = (timestamps::CONTROL_WORDS * size_of::<usize>()) as _;
     Box::new(header)
 }
 

@@ -15,6 +15,7 @@ pub mod socket;
 pub mod stream;
 pub mod terminal;
 pub mod thread;
+pub mod timestamps;
 pub mod tracepoint;
 pub mod udp;
 pub mod xtables;

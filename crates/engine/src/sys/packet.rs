@@ -1,7 +1,7 @@
 //! A tap on all network interfaces (packet(7)): packets from the network header on, filtered in the
 //! kernel, each with the time of its arrival.
 
-use super::datagrams::set_timestamps;
+use super::timestamps::set_timestamps;
 use super::{check, get_option, set_option};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;

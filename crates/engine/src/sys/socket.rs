@@ -1,7 +1,7 @@
 //! Non-blocking sockets over IPv4, IPv6 and the Unix domain: streams, datagrams and listeners.
 
 pub use super::stream::{TcpPhase, TcpState};
-use super::{check_count, datagrams, get_option, set_option};
+use super::{check_count, get_option, set_option, timestamps};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{
@@ -257,7 +257,7 @@ impl Socket {
     /// # Errors
     /// A kernel without timestamps.
     pub fn set_timestamps(&self) -> io::Result<()> {
-        datagrams::set_timestamps(self)
+        timestamps::set_timestamps(self)
     }
 
     /// As [`Socket::read`], with the kernel's receive time of the last of these bytes, if known, in
@@ -267,8 +267,8 @@ impl Socket {
     /// As [`Socket::read`].
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
-        let mut control = [0_usize; datagrams::CONTROL_WORDS];
-        self.receive_with(into, &mut control, datagrams::realtime_ns)
+        let mut control = [0_usize; timestamps::CONTROL_WORDS];
+        self.receive_with(into, &mut control, timestamps::realtime_ns)
     }
 
     /// As [`Socket::receive`], of datagrams that came together: also the length of each, of which
@@ -278,9 +278,9 @@ impl Socket {
     /// As [`Socket::read`].
     #[inline]
     pub fn receive_datagrams(&self, into: &mut [u8]) -> io::Result<(usize, usize, Option<u64>)> {
-        let mut control = [0_usize; datagrams::COALESCED_WORDS];
+        let mut control = [0_usize; timestamps::COALESCED_WORDS];
         let (count, (each, realtime_ns)) = self.receive_with(into, &mut control, |control| {
-            (datagrams::coalesced_bytes(control), datagrams::realtime_ns(control))
+            (timestamps::coalesced_bytes(control), timestamps::realtime_ns(control))
         })?;
         Ok((count, each.unwrap_or(count), realtime_ns))
     }
@@ -308,7 +308,7 @@ impl Socket {
             unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, 0) as isize }
         })?;
         // SAFETY: the control buffer lives as long as this call and was initialised by the caller.
-        Ok((count, read(unsafe { datagrams::control_of(&header) })))
+        Ok((count, read(unsafe { timestamps::control_of(&header) })))
     }
 
     /// Writes as much as fits. A closed peer is an error, never a signal (MSG_NOSIGNAL).

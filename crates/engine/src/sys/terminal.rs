@@ -25,7 +25,8 @@ struct Former {
 static FORMER: AtomicPtr<Former> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Keeps the present settings of the terminal for an end of the process by [`crate::interrupt`].
-/// They are then put back, and `words` written to standard error; see [`put_back`].
+/// At that end the settings are restored and `words` is written to standard error: see
+/// [`put_back`].
 ///
 /// # Errors
 /// This process has no terminal to read keys from.

@@ -116,7 +116,7 @@ pub fn set_segment(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
 ///
 /// # Errors
 /// None in correct use.
-pub fn set_errors_told(socket: &UdpSocket) -> io::Result<()> {
+pub fn report_errors(socket: &UdpSocket) -> io::Result<()> {
     match socket.local_addr()? {
         SocketAddr::V4(_) => set_option(socket, libc::SOL_IP, libc::IP_RECVERR, &1_i32),
         SocketAddr::V6(_) => set_option(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, &1_i32),
@@ -188,7 +188,7 @@ fn wait_for(
 mod tests {
     use super::*;
     use crate::sys::clock::realtime_ns;
-    use crate::sys::datagrams::set_timestamps;
+    use crate::sys::timestamps::set_timestamps;
 
     fn pair() -> (UdpSocket, UdpSocket) {
         let one = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -247,7 +247,7 @@ mod tests {
     fn a_datagram_that_nobody_awaits_comes_back_as_an_error() {
         let (one, other) = pair();
         drop(other);
-        set_errors_told(&one).unwrap();
+        report_errors(&one).unwrap();
         try_send(&one, b"hello").unwrap();
         assert!(wait_readable(Some(&one), Nanos::from_secs(5)).unwrap().error);
         let refused = try_send(&one, b"hello").unwrap_err();
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(wait_readable(Some(&one), Nanos::ZERO).unwrap(), nothing);
         assert_eq!(wait_readable(None, Nanos(1)).unwrap(), nothing);
         if let Ok(six) = UdpSocket::bind("[::1]:0") {
-            set_errors_told(&six).unwrap();
+            report_errors(&six).unwrap();
         }
     }
 }

@@ -8,13 +8,13 @@
 //! `measure::Split` keeps these times by response time. So they merge exactly, and the groups of
 //! the anatomy are split by them.
 
-mod sampler;
+mod offset_recorder;
 #[cfg(test)]
 mod tests;
 
 use crate::measure::{BothEnds, HostTimes, Split, Window};
 use crate::time::Nanos;
-pub use sampler::{Sampled, Sampler};
+pub use offset_recorder::{OffsetRecorder, Sampled};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -8,6 +8,9 @@
 //! hands bodies over beside the readers of sessions; `measure::messages` records when messages came
 //! and knows no protocol.
 //!
+//! Limits: `TEXT_BYTES_MAX` of what is kept to judge a message, with long strings and rows of numbers
+//! shortened; `EVENT_BYTES_MAX`, `ERROR_BYTES_MAX`. Beyond them the stream is incomplete.
+//!
 //! # Words
 //!
 //! - **Message**: came when its last byte was received. A stream is **whole** if it ended with

@@ -35,7 +35,7 @@ impl EventField {
 
     const ALL: u8 = 0b111;
 
-    /// Those of a set whose names have `byte` at a place.
+    /// The fields of a set whose names have `byte` at position `at`.
     fn with_byte(set: u8, at: u8, byte: u8) -> u8 {
         let all = EventField::NAMES.iter().enumerate();
         all.filter(|(_, (_, name))| name.get(usize::from(at)) == Some(&byte))

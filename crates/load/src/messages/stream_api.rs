@@ -601,7 +601,7 @@ impl FoundFacts {
 enum FactValue<'a> {
     Null,
     Flag(bool),
-    /// A number, of which negative ones and fractions are of no interest.
+    /// A number. Negative numbers and fractions are not used.
     Number(u64),
     Text(&'a str),
     Container {

@@ -30,7 +30,7 @@ pub struct Sentinels {
 }
 
 impl Sentinels {
-    /// Those of a trial; `None` where it has none.
+    /// The sentinels of a trial, if it has any.
     pub fn of(spec: &TrialSpec) -> Option<Sentinels> {
         let sentinel = spec.sentinel?;
         let (begins, ends) = (spec.warmup, spec.window_end());

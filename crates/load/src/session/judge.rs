@@ -54,9 +54,9 @@ impl Condition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// They are the same.
+    /// Equal.
     Equal,
-    /// They are not.
+    /// Not equal.
     NotEqual,
     /// The left is less.
     Less,

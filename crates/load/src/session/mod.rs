@@ -14,6 +14,11 @@
 //! walk through them. A branch (`parallel`) is a walk of its own, which is lent what the user knows
 //! for each step.
 //!
+//! Limits: a value (`VALUE_BYTES_MAX`), the page (`PAGE_BYTES_MAX`), the cookies of a response and its
+//! sample, beyond which the value is missing, with the reason; cookies of a user (`COOKIES_MAX`,
+//! `COOKIE_BYTES_MAX`), beyond which further ones are not kept; all values of a request
+//! (`FILLED_BYTES_MAX`), beyond which the step has an unfit value.
+//!
 //! # How to add
 //!
 //! Files are here, except those of the crate `knee-scenario`, which has the keys of scenario files

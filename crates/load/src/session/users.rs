@@ -23,7 +23,7 @@ pub(super) struct DealtRecord {
 #[derive(Debug)]
 pub struct Users {
     plan: Plan,
-    /// Those of the target's servers, by their numbers.
+    /// The origins of the target's servers, by their numbers.
     origins: Box<[Origin]>,
     rng: Rng,
     /// The running sums of the kinds' weights.

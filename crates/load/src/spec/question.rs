@@ -18,7 +18,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Those of the step `step` of sessions of this kind, which sends this request.
+    /// The question of the step `step` of sessions of this kind, which sends this request.
     pub fn new(request: &HttpRequest, kind: &str, step: &str) -> Question {
         let headers = (0u16..).zip(&request.headers);
         let headers = headers.map(|(number, (name, _))| {

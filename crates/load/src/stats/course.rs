@@ -29,25 +29,24 @@ pub struct TimedValue {
     pub value: f64,
 }
 
-/// How values went with time.
+/// How values changed over time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Course {
-    /// They did not change.
+    /// No change.
     Constant,
-    /// They drifted by this much from the begin to the end; where they rose and fell, from the
-    /// least to the most.
+    /// A drift from the begin to the end; where values rose and fell, from the least to the most.
     Drift {
         /// The change.
         by: f64,
     },
-    /// They changed once.
+    /// One change.
     Step {
         /// Number of the first value after it.
         at: usize,
         /// The change.
         by: f64,
     },
-    /// They rose and fell again and again.
+    /// Repeated rise and fall.
     Cycle {
         /// Time from one maximum to the next.
         period: f64,

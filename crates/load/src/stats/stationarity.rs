@@ -22,6 +22,8 @@ const DRIFT_Z: f64 = 3.5;
 /// Least share of the variance that a step or a cycle explains. Chance and correlation leave less:
 /// see the tests of false alarms.
 const COURSE_SHARE: f64 = 0.85;
+/// Least size of a step, and of a cycle from its least to its most, as a share of the mean.
+const COURSE_RANGE: f64 = 0.1;
 /// Least share of a series on either side of a step.
 const STEP_SIDE: f64 = 0.15;
 
@@ -31,21 +33,21 @@ pub const THROUGHPUT_SHARE: f64 = 0.02;
 pub const RESPONSE_SHARE: f64 = 0.10;
 
 /// Number of slots of the initial transient, by MSER-5 (White, Simulation 69, 1997). The cut, in
-/// batches of five slots, is where the standard error of the mean of the rest is least. Less than a
-/// third: what lasts longer is no start. None unless the cut part differs from the rest beyond noise
+/// batches of five slots, is where the standard error of the mean of the rest is least. Less than
+/// two fifths: what lasts longer is no start. None unless the cut part differs from the rest beyond noise
 /// and autocorrelation.
 pub fn transient_slots(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let n = batches.len();
-    let third = n / 3;
+    let most = 2 * n / 5;
     let marginal_error = |cut: usize| {
         let rest = &batches[cut..];
         variance(rest) * (rest.len() - 1) as f64 / (rest.len() as f64).powi(2)
     };
-    let best = (0..=third.min(n.saturating_sub(BATCHES_MIN)))
+    let best = (0..=most.min(n.saturating_sub(BATCHES_MIN)))
         .min_by(|&a, &b| marginal_error(a).total_cmp(&marginal_error(b)));
     match best {
-        Some(cut) if cut > 0 && cut < third && differs(&batches[..cut], &batches[cut..]) => {
+        Some(cut) if cut > 0 && cut < most && differs(&batches[..cut], &batches[cut..]) => {
             cut * BATCH
         }
         _ => 0,
@@ -59,23 +61,28 @@ fn differs(cut: &[f64], rest: &[f64]) -> bool {
     gap > TRANSIENT_Z * error && gap > TRANSIENT_SHARE * mean(rest).abs()
 }
 
-/// Whether a series neither drifts nor jumps nor cycles. Its trend, and the largest difference
-/// between the means of its thirds, are within noise and autocorrelation or below the share
-/// `matters` of the mean. No step and no cycle beyond that share is nearly all of its variance.
+/// Whether a series neither drifts nor jumps. Its trend, and the largest difference between the
+/// means of its thirds, are within noise and autocorrelation or below the share `matters` of the
+/// mean. See also [`has_course`].
 pub fn is_stationary(series: &[f64], matters: f64) -> bool {
     let batches = batch_means(series, BATCHES);
     if batches.len() < BATCHES_MIN {
         return true;
     }
     let floor = matters * mean(&batches).abs();
-    !drifts(&batches, floor) && !shifts(&batches, floor) && !has_course(&batches, matters)
+    !drifts(&batches, floor) && !shifts(&batches, floor)
 }
 
-/// Whether a step or a cycle leaves little of the variance. Such a change is a long correlation too,
-/// which hides it from tests that allow for that.
-fn has_course(batches: &[f64], matters: f64) -> bool {
+/// Whether a step or a cycle is nearly all of the variance of a series. Such a change is a long
+/// correlation too, which hides it from tests that allow for that. Of a series that is too short for
+/// the beats of a server with fixed times to even out, it says nothing.
+pub fn has_course(series: &[f64]) -> bool {
+    let batches = batch_means(series, BATCHES);
     let n = batches.len();
-    let mean = mean(batches);
+    if n < BATCHES_MIN {
+        return false;
+    }
+    let mean = mean(&batches);
     let values = batches.iter().enumerate().map(|(i, batch)| TimedValue {
         level: 0,
         at: i as f64,
@@ -89,7 +96,7 @@ fn has_course(batches: &[f64], matters: f64) -> bool {
         Course::Step { by, .. } => by.abs(),
         Course::Cycle { amplitude, .. } => 2.0 * amplitude,
     };
-    range > matters && fitted.explained > COURSE_SHARE
+    range > COURSE_RANGE && fitted.explained > COURSE_SHARE
 }
 
 /// Least squares; the residuals tell the noise and its correlation.
@@ -136,7 +143,8 @@ mod tests {
     const SLOTS: usize = 400;
 
     fn flagged(series: impl Fn(u64) -> Vec<f64>, matters: f64) -> f64 {
-        let alarms = (0..RUNS).filter(|&seed| !is_stationary(&series(seed), matters));
+        let alarms = (0..RUNS).map(&series);
+        let alarms = alarms.filter(|series| !is_stationary(series, matters) || has_course(series));
         alarms.count() as f64 / RUNS as f64
     }
 
@@ -208,7 +216,8 @@ mod tests {
         ];
         for (what, shape, caught) in cases {
             for seed in 0..20 {
-                let found = !is_stationary(&noisy(seed, 1.0, &shape), THROUGHPUT_SHARE);
+                let series = noisy(seed, 1.0, &shape);
+                let found = !is_stationary(&series, THROUGHPUT_SHARE) || has_course(&series);
                 assert_eq!(found, caught, "{what}");
             }
         }
@@ -231,11 +240,11 @@ mod tests {
             assert!(is_stationary(&series[cut..], THROUGHPUT_SHARE));
         }
         let all_slow: Vec<f64> = (0..SLOTS).map(|i| i as f64).collect();
-        assert!(transient_slots(&all_slow) < SLOTS / 3);
+        assert!(transient_slots(&all_slow) < 2 * SLOTS / 5);
         assert!(!is_stationary(&all_slow[transient_slots(&all_slow)..], THROUGHPUT_SHARE));
         // Half of the time is no start.
         let half: Vec<f64> = (0..SLOTS).map(|i| if i < SLOTS / 2 { 50.0 } else { 100.0 }).collect();
         assert_eq!(transient_slots(&half), 0);
-        assert!(!is_stationary(&half, THROUGHPUT_SHARE));
+        assert!(has_course(&half));
     }
 }

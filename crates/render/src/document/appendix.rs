@@ -31,7 +31,7 @@ pub(super) fn show(doc: &mut Document, report: &Report) {
     }
     doc.only(Medium::Page, |doc| {
         doc.section("What was asked", "");
-        doc.facts(asked(report));
+        doc.facts(option_facts(report));
         if !is_of_others(report) {
             doc.section("Where it ran", "");
             doc.facts(host(report));
@@ -40,7 +40,7 @@ pub(super) fn show(doc: &mut Document, report: &Report) {
 }
 
 /// The options of the run.
-fn asked(report: &Report) -> Vec<Fact> {
+fn option_facts(report: &Report) -> Vec<Fact> {
     let mut facts: Vec<Fact> = report.spec.iter().filter_map(option).collect();
     if !report.spec.contains_key("seed") {
         facts.push(fact("seed", report.seed.to_string()));

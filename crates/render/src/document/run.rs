@@ -9,7 +9,9 @@ use super::trial_plots::{
     dispersion, heat_map, is_dense, pacing, rates, response_spectrum, response_times,
 };
 use super::{Document, Fact, Layout, Medium, fact, generator, messages, sessions, timing, traffic};
-use crate::number::{asked, count, number, percent, plural, rate, stated, time, time_short};
+use crate::number::{
+    count, number, percent, plural, rate, stated, time, time_short, whole_or_rounded,
+};
 use crate::plot::Plot;
 use knee_core::compare::metric_name;
 use knee_core::experiment::run::{RepeatedFigure, RunConclusion};
@@ -114,7 +116,11 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
             format!("{sessions}, {} requests", rate(per_s))
         }
         (Some(per_s), Some(asked_per_s)) => {
-            format!("Served {} of {}/s asked{limited}", achieved(per_s), asked(asked_per_s))
+            format!(
+                "Served {} of {}/s asked{limited}",
+                achieved(per_s),
+                whole_or_rounded(asked_per_s)
+            )
         }
         (Some(per_s), None) => achieved(per_s) + limited + &over_repeats(c),
         (None, _) if let Some(range) = range => stated(range, rate),
@@ -217,7 +223,12 @@ fn stationary(t: &TrialReport) -> Line {
 fn load_facts(o: &OfferedReport) -> Vec<Fact> {
     let rate_line = match o.asked_per_s {
         Some(per_s) => {
-            format!("{}/s asked, {} achieved, {}", asked(per_s), rate(o.achieved_per_s), o.arrival)
+            format!(
+                "{}/s asked, {} achieved, {}",
+                whole_or_rounded(per_s),
+                rate(o.achieved_per_s),
+                o.arrival
+            )
         }
         None => format!("closed loop, {} started", rate(o.achieved_per_s)),
     };

@@ -5,7 +5,7 @@ use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::trial_plots::stair_to;
 use super::{Document, Fact, Layout, fact, first_of_levels};
-use crate::number::{asked, count, known, number, percent, rate, stated, time_short};
+use crate::number::{count, known, number, percent, rate, stated, time_short, whole_or_rounded};
 use crate::plot::{Dash, Plot, PlotSeries, Scale, Tone, Unit};
 use knee_core::trial::attempts::{AttemptsInterval, AttemptsReport};
 use knee_core::trial::figure::TimesReport;
@@ -72,7 +72,8 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
 pub(super) fn answer(trial: &TrialReport) -> Option<String> {
     let sessions = trial.sessions()?;
     let per_s = sessions.answered_per_s?;
-    let asked_rate = trial.offered.asked_per_s.map(|per_s| format!(" of {}/s", asked(per_s)));
+    let asked_rate =
+        trial.offered.asked_per_s.map(|per_s| format!(" of {}/s", whole_or_rounded(per_s)));
     Some(format!("{}{} sessions", rate(per_s), asked_rate.unwrap_or_default()))
 }
 

@@ -8,8 +8,8 @@ use super::{
     sweep_plots, timing, traffic, trial_plots,
 };
 use crate::number::{
-    TIE, asked, count, estimate, fixed, known, named, number, percent, percent_cell, plural, rate,
-    time, time_short, words,
+    TIE, count, estimate, fixed, known, named, number, percent, percent_cell, plural, rate, time,
+    time_short, whole_or_rounded, words,
 };
 use knee_core::experiment::sweep::report::{
     BoundAsked, GoalBounds, ModelFit, OpenLoopComparison, SweepConclusion, SweepLevel,
@@ -195,7 +195,7 @@ fn facts(c: &SweepConclusion) -> Vec<Fact> {
 
 /// The rates between which a goal is no longer reached.
 fn goal_line(goal: &GoalBounds) -> Line {
-    let per_s = |rate: &f64| format!("{}/s", asked(*rate));
+    let per_s = |rate: &f64| format!("{}/s", whole_or_rounded(*rate));
     let lower = goal.lower_per_s.as_ref().map(per_s);
     let upper = goal.upper_per_s.as_ref().map(per_s);
     let text = match (lower, upper) {
@@ -219,7 +219,7 @@ fn open_loop(open: &OpenLoopComparison) -> Line {
     let text = format!(
         "p99 {} at {}/s, {} of the maximum",
         time_short(open.p99_ns),
-        asked(open.rate_per_s),
+        whole_or_rounded(open.rate_per_s),
         percent(open.percent_of_maximum)
     );
     let closed = format!(" (in the closed loop {} with {users})", time_short(open.closed_p99_ns));
@@ -230,10 +230,10 @@ fn open_loop(open: &OpenLoopComparison) -> Line {
 fn known_range(c: &SweepConclusion) -> Option<String> {
     Some(match (c.knee_rate_per_s, c.knee_range) {
         (Some(served), Some([_, not_served])) => {
-            let [served, not_served] = [served, not_served].map(asked);
+            let [served, not_served] = [served, not_served].map(whole_or_rounded);
             format!("{served}/s asked are served, {not_served}/s are not")
         }
-        (Some(served), None) => format!("{}/s asked", asked(served)),
+        (Some(served), None) => format!("{}/s asked", whole_or_rounded(served)),
         (None, Some([lo, hi])) => format!("between {} and {} users", estimate(lo), estimate(hi)),
         (None, None) => return None,
     })
@@ -252,7 +252,7 @@ fn bound_facts(c: &SweepConclusion) -> Vec<Fact> {
         return c.bounds.iter().map(none).collect();
     };
     let level = match best.rate_per_s {
-        Some(per_s) => format!("{}/s asked", asked(per_s)),
+        Some(per_s) => format!("{}/s asked", whole_or_rounded(per_s)),
         None => plural(u64::from(best.vusers), "user"),
     };
     let (throughput, p90) = (rate(best.throughput_per_s), known(best.p90_ns, time_short));

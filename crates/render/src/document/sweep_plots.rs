@@ -1,7 +1,7 @@
 //! The figures of a sweep.
 
 use super::trial_plots::{spectrum, spectrum_line, stair, time_scale};
-use crate::number::{asked, count, estimate, plural, rate, time_short};
+use crate::number::{count, estimate, plural, rate, time_short, whole_or_rounded};
 use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, scale};
 use knee_core::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use knee_core::report::Report;
@@ -207,7 +207,7 @@ fn load_scale(c: &SweepConclusion) -> Scale {
 /// The knee with its interval.
 fn knee(c: &SweepConclusion) -> Option<Reference> {
     let (x, label) = match (is_rate(c), c.knee_rate_per_s, c.knee_vusers) {
-        (true, Some(per_s), _) => (per_s, format!("knee {}/s", asked(per_s))),
+        (true, Some(per_s), _) => (per_s, format!("knee {}/s", whole_or_rounded(per_s))),
         (false, _, Some(users)) => (users, format!("knee {} users", estimate(users))),
         (false, _, None) => {
             let [lo, hi] = c.knee_range?;
@@ -254,7 +254,7 @@ fn with_levels(
 fn level_words(level: Level) -> String {
     match level {
         Level::Vusers(n) => plural(n.into(), "user"),
-        Level::RatePerS(per_s) => format!("{}/s", asked(per_s)),
+        Level::RatePerS(per_s) => format!("{}/s", whole_or_rounded(per_s)),
         Level::Clients(n) => plural(n.into(), "client"),
         Level::Descriptors(n) => plural(n.into(), "descriptor"),
         Level::Flows { up, down } => format!("{}/{down}", count(up.into())),
@@ -285,7 +285,7 @@ fn value(level: Level) -> f64 {
 pub(super) fn level_name(level: Level) -> String {
     match level {
         Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => count(u64::from(n)),
-        Level::RatePerS(r) => asked(r),
+        Level::RatePerS(r) => whole_or_rounded(r),
         Level::Flows { up, down } => format!("{up}/{down}"),
     }
 }

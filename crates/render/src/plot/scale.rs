@@ -168,7 +168,7 @@ impl Unit {
             Unit::Time if value < 0.0 => format!("−{}", number::time(-value as u64)),
             Unit::Time => number::time(value as u64),
             Unit::PerS => number::rate(value),
-            Unit::Count => number::asked(value),
+            Unit::Count => number::whole_or_rounded(value),
             Unit::Number => number::number(value),
             Unit::Percent => number::percent(value),
             Unit::Percentile if value >= 100.0 => "max".to_string(),

@@ -136,7 +136,8 @@ fn forms(n: f64) -> Vec<String> {
         [1, 10_000, 10_000_000, 10_000_000_000].map(|hi| number::time_interval([whole, hi])),
     );
     for n in [n.abs(), n.abs() / 1_024.0] {
-        let shown = [number::number, number::asked, number::percent, number::percent_short];
+        let shown =
+            [number::number, number::whole_or_rounded, number::percent, number::percent_short];
         forms.extend(shown.map(|shown| shown(n)));
         forms.push(number::estimate(n));
         forms.extend((0..=6).map(|decimals| number::fixed(n, decimals)));

@@ -163,7 +163,7 @@ fn is_key(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_part)
 }
 
-/// The first time in brackets, else among the words, of which it may have three, else in quotes.
+/// The first time in brackets, or among the words, where it may take up to three, or in quotes.
 fn find_time(line: &str, tokens: &[Token<'_>]) -> Option<(usize, LoggedTime)> {
     let alone = |wanted: TokenKind| {
         let such = tokens.iter().enumerate().filter(move |(_, token)| token.kind == wanted);

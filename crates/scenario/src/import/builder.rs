@@ -275,7 +275,7 @@ impl ScenarioBuilder {
             return false;
         }
         let [server, path] = [&request.server, &request.url].map(|text| text.template());
-        let told = format!("{} {server}{path}", request.method);
+        let line = format!("{} {server}{path}", request.method);
         match self.step(request) {
             Ok(step) => {
                 self.think(pause);
@@ -284,7 +284,7 @@ impl ScenarioBuilder {
                 true
             }
             Err(why) => {
-                self.leave_out(format!("{}: {why}", shorter(&told)));
+                self.leave_out(format!("{}: {why}", shorter(&line)));
                 false
             }
         }

@@ -248,7 +248,8 @@ fn body(data: &Value, draft: &mut StepRequest, all: &mut ScenarioBuilder) {
         draft.header("Content-Type", mime_type);
     }
     if own.is_empty() {
-        let pair = |param| percent::pair(text(param, "name"), text(param, "value"));
+        let part = |param, key| percent::form(text(param, key));
+        let pair = |param| format!("{}={}", part(param, "name"), part(param, "value"));
         draft.body = params.iter().map(pair).collect::<Vec<_>>().join("&").into_bytes();
         if !draft.body.is_empty() && media != FORM {
             all.leave_out(format!(

@@ -7,7 +7,7 @@ use crate::tree::{self, Node, TreeLimits};
 use knee_load::quantity::ParseError;
 use serde_json::{Map, Number, Value};
 
-/// Those of descriptions, which are larger than scenarios.
+/// Limits for descriptions of APIs, which are larger than scenarios.
 const LIMITS: TreeLimits = TreeLimits { bytes: 32 << 20, values: 1_000_000, advice: "" };
 
 /// The document of a text.

@@ -76,7 +76,7 @@ impl DnsServerStats {
     /// Writes the arrival times in nanoseconds, one per line.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_arrivals(&self, out: &mut dyn Write) -> io::Result<()> {
         self.arrivals.iter().try_for_each(|at| writeln!(out, "{}", at.0))
     }

@@ -3,6 +3,9 @@
 use httparse::{EMPTY_HEADER, Status};
 use percent_encoding::percent_decode;
 
+/// Most header fields that are taken.
+pub(super) const HEADERS_MAX: usize = 100;
+
 /// Bytes of a body that are kept.
 pub(super) const BODY_MAX: usize = 64 * 1024;
 
@@ -27,7 +30,7 @@ impl AppRequest {
     /// Reads a whole head of HTTP/1.1 that was parsed before.
     pub(super) fn of_head(head: &[u8]) -> AppRequest {
         let mut request = AppRequest::default();
-        let mut headers = [EMPTY_HEADER; super::request::HEADERS_MAX];
+        let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut parsed = httparse::Request::new(&mut headers);
         if !matches!(parsed.parse(head), Ok(Status::Complete(_))) {
             return request;
@@ -35,23 +38,23 @@ impl AppRequest {
         request.method = parsed.method.unwrap_or_default().to_owned();
         request.target = parsed.path.unwrap_or_default().to_owned();
         for header in parsed.headers.iter() {
-            request.add_header(&header.name.to_ascii_lowercase(), header.value);
+            request.add_header(header.name.to_ascii_lowercase().as_bytes(), header.value);
         }
         request
     }
 
     /// Adds a field of HTTP/2, or of HTTP/1.1 with its name in lower case.
-    pub(super) fn add_header(&mut self, name: &str, value: &[u8]) {
+    pub(super) fn add_header(&mut self, name: &[u8], value: &[u8]) {
         let text = String::from_utf8_lossy(value);
         let text = text.trim();
         match name {
-            ":method" => self.method = text.to_owned(),
-            ":path" => self.target = text.to_owned(),
-            "authorization" => self.authorization = text.to_owned(),
-            "content-type" => self.content_type = text.to_owned(),
+            b":method" => self.method = text.to_owned(),
+            b":path" => self.target = text.to_owned(),
+            b"authorization" => self.authorization = text.to_owned(),
+            b"content-type" => self.content_type = text.to_owned(),
             // HTTP/2 may cut it into several fields (RFC 9113 8.2.3).
-            "cookie" if self.cookie.is_empty() => self.cookie = text.to_owned(),
-            "cookie" => self.cookie = format!("{}; {text}", self.cookie),
+            b"cookie" if self.cookie.is_empty() => self.cookie = text.to_owned(),
+            b"cookie" => self.cookie = format!("{}; {text}", self.cookie),
             _ => {}
         }
     }

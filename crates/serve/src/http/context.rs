@@ -4,33 +4,19 @@ use super::app_request::AppRequest;
 use super::batch::{Batch, StreamKey};
 use super::fault::{Fault, Mishaps, Stalls};
 use super::grpc::{GrpcCall, Reflect};
-use super::log::{Log, SentMessage, StreamLog};
+use super::log::{Log, LogEntry, SentMessage, StreamLog};
 use super::queue::{QueueOutcome, QueueStation};
-use super::request::{LastHead, RequestReader};
+use super::request::LastHead;
 use super::response::{Response, ResponseKind, Responses, ServerResponse, build_reply};
 use super::shop::Shop;
-use super::station::{Station, StationCounts, Visit};
-use super::stats::ServerTally;
+use super::station::{Station, Visit};
+use super::stats::{ServerTally, StationCounts};
 use super::{App, HttpServerSpec};
 use knee_engine::sys::clock::MonotonicClock;
 use knee_load::rng;
 use knee_load::time::{Clock, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// The path to which a POST empties the cache.
-const DROP_CACHE: &str = "/drop-cache";
-
-/// What happens to a request at a managed queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QueueEntry {
-    /// It is served or waits; its outcome follows.
-    Waits,
-    /// The queue is full.
-    Rejected,
-    /// It needs no service.
-    AtOnce,
-}
 
 /// State that all connections of one server share.
 #[derive(Debug)]
@@ -40,7 +26,7 @@ pub(super) struct Context {
     now: Nanos,
     pub(super) station: Option<Station>,
     /// The station with a managed queue, in place of `station`.
-    queue: Option<QueueStation>,
+    pub(super) queue: Option<QueueStation>,
     pub(super) stalls: Stalls,
     pub(super) mishaps: Mishaps,
     /// Bytes of slow bodies per second, if set.
@@ -51,7 +37,7 @@ pub(super) struct Context {
     /// The application that answers, if any.
     shop: Option<Shop>,
     /// What calls of gRPC learn by reflection, where those are answered.
-    reflect: Option<Reflect>,
+    pub(super) reflect: Option<Reflect>,
     pub(super) last_head: LastHead,
     pub(super) tally: ServerTally,
     /// Where each request is logged.
@@ -119,23 +105,6 @@ impl Context {
         self.shop.is_some() || self.reflect.is_some() || has_cache
     }
 
-    /// Enters a request into the managed queue; `None` if there is none. A request to empty the
-    /// cache does so and is served at once.
-    pub(super) fn enter_queue(
-        &mut self,
-        key: StreamKey,
-        arrival: Nanos,
-        request: Option<&AppRequest>,
-    ) -> Option<QueueEntry> {
-        let arrival = self.stalls.worked(arrival);
-        let queue = self.queue.as_mut()?;
-        if request.is_some_and(|request| request.method == "POST" && request.path() == DROP_CACHE) {
-            queue.drop_cache();
-            return Some(QueueEntry::AtOnce);
-        }
-        Some(if queue.arrive(key, arrival) { QueueEntry::Waits } else { QueueEntry::Rejected })
-    }
-
     /// Takes the next request that has left the queue by the latest reading of the clock. Its times
     /// are those of the clock.
     pub(super) fn take_outcome(&mut self) -> Option<(StreamKey, QueueOutcome)> {
@@ -161,19 +130,9 @@ impl Context {
         queue.or(self.station.as_ref().map(|station| station.counts))
     }
 
-    /// Whether requests are calls of gRPC.
-    pub(super) fn answers_calls(&self) -> bool {
-        self.reflect.is_some()
-    }
-
     /// The call of gRPC that a request begins, where those are answered.
     pub(super) fn grpc_call(&self, request: Option<&AppRequest>) -> Option<Box<GrpcCall>> {
         Some(Box::new(GrpcCall::new(request?.path(), self.reflect?)))
-    }
-
-    /// A reader of the requests of one connection.
-    pub(super) fn request_reader(&self) -> RequestReader {
-        if self.keeps_app_requests() { RequestReader::keeping() } else { RequestReader::default() }
     }
 
     /// The application's response, unless a fault replaces it.
@@ -220,6 +179,13 @@ impl Context {
         }
         let written = self.read_clock();
         messages.drain(..).for_each(|sent| self.stream_log.push(SentMessage { written, ..sent }));
+    }
+
+    /// Logs a request that has ended, if requests are logged.
+    pub(super) fn log_request(&mut self, entry: Option<LogEntry>) {
+        if let (Some(log), Some(entry)) = (&mut self.log, entry) {
+            log.push(entry);
+        }
     }
 
     /// The client of the stream of messages, or of the waiting request, with this key has gone.

@@ -57,7 +57,7 @@ impl RequestLog {
     /// Writes it as CSV with a header; times are those of CLOCK_MONOTONIC in nanoseconds.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{HEADER}")?;
         self.entries.iter().try_for_each(|entry| {
@@ -225,7 +225,7 @@ impl StreamLog {
     /// Writes it as CSV with a header; times are those of CLOCK_MONOTONIC in nanoseconds.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{STREAM_HEADER}")?;
         self.messages.iter().try_for_each(|sent| {

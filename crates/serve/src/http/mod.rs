@@ -3,22 +3,34 @@
 //!
 //! One thread, edge-triggered epoll, one read and one write per request, no allocation between.
 //! With workers it is a station of known queueing behaviour: see [`Station`].
+//!
+//! `http1`, `http2` and `http3` read requests and write responses. What a whole request goes through
+//! between the two is `service`: its fault, the application, the queue or the station, its line in
+//! the log.
+//!
+//! Limits: output that a client does not read (`HELD_BACK_MAX`, beyond which nothing more is read of
+//! it; `MESSAGES_UNREAD_MAX`, beyond which its stream is reset), connections of HTTP/3
+//! (`CONNECTIONS_MAX`, beyond which further ones are refused), answers of `knee.Echo/Tell` (`TOLD_MAX`,
+//! `TOLD_BYTES_MAX`, beyond which the status is RESOURCE_EXHAUSTED).
 
 mod app_request;
 mod batch;
 mod connection;
 mod context;
+mod drive;
 mod fault;
 mod grpc;
 mod http1;
 mod http2;
 mod http3;
+mod live_stream;
 mod log;
 mod queue;
 pub mod request;
 mod response;
 mod secure;
 mod server;
+mod service;
 mod shop;
 mod station;
 mod stats;

@@ -2,7 +2,8 @@
 //! time, as [`super::station`] does.
 
 use super::batch::StreamKey;
-use super::station::{Cache, CacheSpec, StationCounts, Visit};
+use super::station::{Cache, CacheSpec, Visit};
+use super::stats::StationCounts;
 use knee_load::law::Law;
 use knee_load::rng::Rng;
 use knee_load::spec::{ParseError, parse_duration};

@@ -1,14 +1,12 @@
 //! Requests out of bytes (RFC 9112), without any I/O.
 
-use super::app_request::AppRequest;
+use super::app_request::{AppRequest, HEADERS_MAX};
 use httparse::{EMPTY_HEADER, Header, Status};
+use knee_engine::exchange::decimal;
 
 /// Longest head, chunk-size line and trailer, in bytes. The caller has to offer at least this many
 /// at once.
 pub const HEAD_MAX: usize = 16 * 1024;
-
-/// Most header fields that are taken.
-pub(super) const HEADERS_MAX: usize = 100;
 
 /// Properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +62,9 @@ pub struct RequestReader {
 }
 
 impl RequestReader {
-    /// A reader that keeps all of each request, for an application.
-    pub(super) fn keeping() -> RequestReader {
-        RequestReader { body: None, app_request: Some(Box::default()) }
+    /// A reader of one connection. `keeps`: it keeps all of each request, for an application.
+    pub(super) fn new(keeps: bool) -> RequestReader {
+        RequestReader { body: None, app_request: keeps.then(Box::default) }
     }
 
     /// The request that was read last, if it is kept.
@@ -181,7 +179,7 @@ impl RequestHead {
             } else if name.eq_ignore_ascii_case("host") {
                 hosts += 1;
             } else if name.eq_ignore_ascii_case("content-length") {
-                let this = parse_length(value).ok_or(Refusal::Malformed)?;
+                let this = decimal(value).ok_or(Refusal::Malformed)?;
                 if length.is_some_and(|other| other != this) {
                     return Err(Refusal::Malformed);
                 }
@@ -216,12 +214,6 @@ impl RequestHead {
             body,
         })
     }
-}
-
-/// A Content-Length is digits and nothing else (RFC 9110 8.6); `str::parse` would take a `+`.
-fn parse_length(value: &[u8]) -> Option<u64> {
-    let digits = value.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()
 }
 
 /// Rest of a body, which is dropped unless an application wants it.

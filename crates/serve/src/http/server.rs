@@ -1,10 +1,12 @@
 //! The server's thread: one loop over events and timers.
 
 use super::HttpServerSpec;
-use super::connection::{BUFFER_SIZE, Fate, ServerConnection, Tools};
+use super::connection::ServerConnection;
 use super::context::Context;
+use super::drive::{BUFFER_SIZE, Fate, Tools};
 use super::http3::Http3Server;
 use super::log::Log;
+use super::request::RequestReader;
 use super::secure::{SEALED_MAX, Secure, ServerTls};
 use super::stats::{HttpServerStats, Trouble};
 use super::wire::Wire;
@@ -112,9 +114,7 @@ impl HttpServerLoop {
         if let Some(http3) = &mut self.http3 {
             http3.close(&mut self.context);
         }
-        if let Some(log) = &mut self.context.log {
-            self.connections.each(|connection| connection.abandon(log));
-        }
+        self.connections.each(|connection| connection.abandon(&mut self.context));
         let context = self.context;
         let station = context.station_counts();
         HttpServerStats {
@@ -230,7 +230,7 @@ impl HttpServerLoop {
                 continue;
             };
             let ready = ready_since.take();
-            let reader = self.context.request_reader();
+            let reader = RequestReader::new(self.context.keeps_app_requests());
             let token = self.connections.next_token();
             let wire = Wire::new(socket, token, secure);
             self.connections.insert(ServerConnection::new(wire, ready, reader));

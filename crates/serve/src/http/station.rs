@@ -1,7 +1,7 @@
 //! The station, M servers with one FIFO queue, and a look-aside cache that service times depend on.
 //! Both are in ideal time.
 
-use super::stats::StationStats;
+use super::stats::StationCounts;
 use knee_load::law::Law;
 use knee_load::rng::{self, Rng};
 use knee_load::spec::{ParseError, parse_duration, parse_law};
@@ -79,36 +79,6 @@ impl Station {
                 self.counts.stats.queue_max.max(self.waiting.len() as u64);
         }
         Visit { arrival, start, finish }
-    }
-}
-
-/// What a station counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct StationCounts {
-    /// What is counted as it happens; the rest is added at the end.
-    pub(super) stats: StationStats,
-    /// Services that have begun, and the sum of their times in nanoseconds.
-    pub(super) begun: u64,
-    pub(super) service_sum_ns: u128,
-    /// Sum over arrivals of the requests found waiting.
-    pub(super) queue_sum: u128,
-}
-
-impl StationCounts {
-    /// Empty counts of this number of workers.
-    pub(super) fn new(workers: u32) -> StationCounts {
-        let stats = StationStats { workers, ..StationStats::default() };
-        StationCounts { stats, ..StationCounts::default() }
-    }
-
-    /// Mean of the service times drawn, in nanoseconds; 0 before the first.
-    pub(super) fn service_mean_ns(&self) -> f64 {
-        self.service_sum_ns as f64 / self.begun.max(1) as f64
-    }
-
-    /// Mean number of requests that an arriving one found waiting; 0 before the first.
-    pub(super) fn queue_mean(&self) -> f64 {
-        self.queue_sum as f64 / self.stats.arrivals.max(1) as f64
     }
 }
 

@@ -3,7 +3,6 @@
 use super::log::{RequestLog, StreamLog};
 use super::response::ResponseKind;
 use super::secure::Handshake;
-use super::station::StationCounts;
 use knee_engine::sys::clock::ThreadUse;
 use knee_load::measure::Histogram;
 use knee_load::time::Nanos;
@@ -197,7 +196,7 @@ impl HttpServerStats {
     /// Writes the arrival stamps that were kept, in nanoseconds since the start, one per line.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_arrivals(&self, out: &mut dyn Write) -> io::Result<()> {
         self.arrivals.iter().try_for_each(|at| writeln!(out, "{}", at.0))
     }
@@ -269,6 +268,36 @@ impl fmt::Display for TimeQuantiles {
             Nanos(self.p999_ns),
             Nanos(self.max_ns)
         )
+    }
+}
+
+/// What a station counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct StationCounts {
+    /// What is counted as it happens; the rest is added at the end.
+    pub(super) stats: StationStats,
+    /// Services that have begun, and the sum of their times in nanoseconds.
+    pub(super) begun: u64,
+    pub(super) service_sum_ns: u128,
+    /// Sum over arrivals of the requests found waiting.
+    pub(super) queue_sum: u128,
+}
+
+impl StationCounts {
+    /// Empty counts of this number of workers.
+    pub(super) fn new(workers: u32) -> StationCounts {
+        let stats = StationStats { workers, ..StationStats::default() };
+        StationCounts { stats, ..StationCounts::default() }
+    }
+
+    /// Mean of the service times drawn, in nanoseconds; 0 before the first.
+    pub(super) fn service_mean_ns(&self) -> f64 {
+        self.service_sum_ns as f64 / self.begun.max(1) as f64
+    }
+
+    /// Mean number of requests that an arriving one found waiting; 0 before the first.
+    pub(super) fn queue_mean(&self) -> f64 {
+        self.queue_sum as f64 / self.stats.arrivals.max(1) as f64
     }
 }
 

@@ -1,14 +1,13 @@
 //! The bytes of one connection, in clear or through TLS, and the events that it waits for.
 
-use super::connection::{DRAIN_MAX, DriveStop, Tools};
 use super::context::Context;
-use super::log::{ConnectionLog, LogEntry};
+use super::drive::{DRAIN_MAX, DriveStop, Tools};
+use super::log::ConnectionLog;
 use super::secure::Secure;
 use super::stats::{ServerTally, Trouble};
 use knee_engine::exchange::http2::frame::PREFACE;
 use knee_engine::sys::epoll::{Epoll, flags};
 use knee_engine::sys::socket::Socket;
-use knee_load::time::Nanos;
 use std::io;
 
 /// The version of HTTP, as the first bytes show it.
@@ -200,14 +199,9 @@ impl Wire {
         Ok(read)
     }
 
-    /// The log's entry of a request that is served from `start` to `end`, if requests are logged.
-    pub(super) fn log_entry(
-        &mut self,
-        start: Nanos,
-        end: Nanos,
-        context: &mut Context,
-    ) -> Option<LogEntry> {
-        Some(self.line.as_mut()?.next_entry(context.log.as_mut()?, start, end))
+    /// Log of the connection, if requests are logged.
+    pub(super) fn log(&mut self) -> Option<&mut ConnectionLog> {
+        self.line.as_deref_mut()
     }
 
     /// Reads and drops input, after `dropped` bytes before. Returns the new total. Stops at the end

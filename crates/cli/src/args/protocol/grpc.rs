@@ -89,11 +89,11 @@ impl GrpcArgs {
     /// The types in files, and the option that names them.
     fn given_types(&self) -> Result<Option<(&'static str, GrpcTypes)>, Failure> {
         if let Some(file) = &self.descriptor_set {
-            let told =
+            let of_file =
                 |e: ParseError| Failure::argument("--descriptor-set", format!("{file}: {e}"));
             let bytes =
                 input::read(file).map_err(|e| Failure::argument("--descriptor-set", e.line))?;
-            return Ok(Some(("--descriptor-set", GrpcTypes::from_set(&bytes).map_err(told)?)));
+            return Ok(Some(("--descriptor-set", GrpcTypes::from_set(&bytes).map_err(of_file)?)));
         }
         if self.proto.is_empty() {
             return Ok(None);

@@ -264,7 +264,7 @@ impl Drop for Folder {
 
 /// Starts all of it, sweeps, and ends all of it.
 fn demo(raw: &RawFleetDemo) -> Result<Exit, Failure> {
-    interrupt::heed();
+    interrupt::catch();
     let cannot = |what: &str, e: &std::io::Error| Failure::input(format!("{what}: {e}"));
     let folder = std::env::temp_dir().join(format!("knee-fleet-demo-{}", std::process::id()));
     let folder = Folder::make(folder).map_err(|e| cannot("a folder for NATS", &e))?;

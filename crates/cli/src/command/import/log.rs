@@ -105,7 +105,7 @@ impl LogArgs {
             Ok(())
         };
         stdio::write_to("--output", self.output.as_deref(), record)?;
-        tell(&read);
+        say_what_was_read(&read);
         if read.requests == 0 {
             let wrong = "has no request: --format says how its lines are written";
             return Err(Failure::argument(&self.file, wrong));
@@ -139,7 +139,7 @@ impl LogArgs {
 const UNLIKELY: u64 = 10;
 
 /// Says what the recording has, and what it leaves out.
-fn tell(read: &ReadLog) {
+fn say_what_was_read(read: &ReadLog) {
     let mut lines: Vec<String> =
         read.left_out.iter().map(|why| format!("left out: {why}")).collect();
     let further = read.left_out_count - read.left_out.len() as u64;

@@ -188,12 +188,12 @@ pub fn execute(mut spec: LatencySpec) -> Result<Exit, Failure> {
     let margins = margins::of_this_machine(notes);
     let service = service::flows(spec.service.take())?;
     if let Some(line) = &service.announcement {
-        notes.tell(line);
+        notes.say(line);
     }
     let plan = &mut spec.plan;
     plan.base.service.clone_from(&service.address);
     plan.base.engine.margins = margins;
-    notes.tell(&options::announcement(plan));
+    notes.say(&options::announcement(plan));
     let mut runner = LatencyRunner::new(plan);
     laboratory::conduct(spec.setup, &mut Latency::new(spec.plan), &mut runner)
 }

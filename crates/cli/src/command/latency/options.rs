@@ -182,7 +182,7 @@ impl RawLatency {
         if self.service_address.is_some() {
             plan.base.token = self.token.resolve()?;
         }
-        let options = self.settle(interval, seed);
+        let options = self.resolved_options(interval, seed);
         let output = self.output.resolve()?;
         let setup = ReportSetup::new(Kind::Latency, seed, options, self.thresholds, output);
         Ok(LatencySpec { plan, service: self.service_address, setup })
@@ -264,7 +264,7 @@ impl RawLatency {
 
     /// Puts what the trials use in the place of defaults; the options that repeat them. The port
     /// of a built-in service differs from run to run and a token is a secret: both are left out.
-    fn settle(&mut self, interval: Nanos, seed: u64) -> ResolvedOptions {
+    fn resolved_options(&mut self, interval: Nanos, seed: u64) -> ResolvedOptions {
         if self.duration.is_none() {
             self.scenario_limit = Some(self.limit());
             self.settle = Some(self.tolerance());

@@ -161,17 +161,17 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
         }
     };
     if !target.answers {
-        notes.tell("note: the target did not answer a first connect; going on");
+        notes.say("note: the target did not answer a first connect; going on");
     }
     if is_here {
         overload.spec.base.engine.margins = margins::of_this_machine(notes);
     }
-    notes.tell(&announcement(&overload.spec));
+    notes.say(&announcement(&overload.spec));
     let facts = known(target.facts(&overload.spec)?, overload.demo.is_some());
     // What is foretold rests on what is known of one host that all connections come from.
     let foreseen = if is_here { predict(&facts, &overload.spec) } else { Vec::new() };
     for finding in &foreseen {
-        notes.tell(&prediction(finding));
+        notes.say(&prediction(finding));
     }
     let mut experiment = Overload::new(overload.spec).with_foreseen(foreseen);
     laboratory::conduct(overload.setup, &mut experiment, &mut target.runner)

@@ -46,7 +46,7 @@ impl RawOverload {
         let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
         let mut spec = self.spec(&share, served_per_s)?;
-        let mut options = self.settle(&spec);
+        let mut options = self.resolved_options(&spec);
         if demo.is_some() {
             // The next overload without a URL brings its own server again, on another port.
             options.leave_out("url");
@@ -229,7 +229,7 @@ impl RawOverload {
     }
 
     /// Puts what the trials use in the place of defaults; the options that repeat the overload.
-    fn settle(&mut self, spec: &OverloadSpec) -> ResolvedOptions {
+    fn resolved_options(&mut self, spec: &OverloadSpec) -> ResolvedOptions {
         let base = &spec.base;
         let levels = |list: &Vec<u32>| (!list.is_empty()).then(|| Levels::List(list.clone()));
         self.simple = levels(&spec.simple);
@@ -239,10 +239,10 @@ impl RawOverload {
         };
         self.sclients = self.descriptors.as_ref().map(|_| spec.sclients);
         self.warmup = Some(base.warmup);
-        self.http.settle(base);
+        self.http.fill_defaults(base);
         let mut options = ResolvedOptions::of(self);
         if let Some((_, arrival, descriptors)) = &spec.scheduled {
-            self.arrivals.tell(arrival, &mut options);
+            self.arrivals.put_in(arrival, &mut options);
             options.put("descriptors", *descriptors);
         }
         options

@@ -268,8 +268,8 @@ pub(super) fn serve(
         }
     }
     // A file that fails does not take the statistics with it.
-    let told = stats_to.tell(&stats, &format!("{stats}seed   {seed}\n"));
-    arrivals.and(log).and(messages).and(told)?;
+    let written = stats_to.write(&stats, &format!("{stats}seed   {seed}\n"));
+    arrivals.and(log).and(messages).and(written)?;
     Ok(Exit::Fine)
 }
 

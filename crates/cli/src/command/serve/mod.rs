@@ -79,7 +79,7 @@ struct Signals(&'static AtomicBool);
 
 /// From here on SIGTERM and Ctrl-C are waited for.
 fn until_signal() -> Signals {
-    Signals(knee_engine::interrupt::heed())
+    Signals(knee_engine::interrupt::catch())
 }
 
 impl Signals {
@@ -126,7 +126,7 @@ enum Stats {
 }
 
 impl Stats {
-    fn tell(self, stats: &impl Serialize, text: &str) -> Result<(), Failure> {
+    fn write(self, stats: &impl Serialize, text: &str) -> Result<(), Failure> {
         let document = serde_json::to_string(stats).map(|json| json + "\n");
         let document = document.map_err(|e| Failure::argument("--json", e))?;
         let show = |text: &str| stdio::write(|out| out.write_all(text.as_bytes()));

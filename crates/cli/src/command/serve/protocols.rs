@@ -71,7 +71,7 @@ impl RawServeWs {
                 knee_serve::ws::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
             stop.wait(server.address())?;
             let counts = server.stop();
-            stats.tell(&counts, &format!("{counts}seed        {seed}\n"))?;
+            stats.write(&counts, &format!("{counts}seed        {seed}\n"))?;
             Ok(Exit::Fine)
         }))
     }
@@ -141,7 +141,7 @@ impl RawServeDns {
             stop.wait(server.address())?;
             let served = server.stop();
             arrivals.map_or(Ok(()), |place| place.write(|out| served.write_arrivals(out)))?;
-            stats.tell(&served, &format!("{served}seed        {seed}\n"))?;
+            stats.write(&served, &format!("{served}seed        {seed}\n"))?;
             Ok(Exit::Fine)
         }))
     }

@@ -98,7 +98,7 @@ impl RawServeUdp {
             let server = UdpServer::start(server)?;
             stop.wait(server.address())?;
             let served = server.stop();
-            stats.tell(&served, &format!("{served}seed     {seed}\n"))?;
+            stats.write(&served, &format!("{served}seed     {seed}\n"))?;
             Ok(Exit::Fine)
         }))
     }
@@ -170,7 +170,7 @@ impl RawServeLatency {
             let server = LatencyServer::start(server)?;
             stop.wait(server.address())?;
             let served = server.stop();
-            stats.tell(&served, &served.to_string())?;
+            stats.write(&served, &served.to_string())?;
             Ok(Exit::Fine)
         }))
     }
@@ -263,7 +263,7 @@ impl RawServeQotd {
                 QotdServer::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
             stop.wait(server.address())?;
             let served = server.stop();
-            stats.tell(&served, &text(&served))?;
+            stats.write(&served, &text(&served))?;
             Ok(Exit::Fine)
         }))
     }

@@ -173,7 +173,7 @@ pub(super) fn measure_waits(
     };
     let (count, duration) = (rows.len(), rows.first().map_or(Nanos::ZERO, |row| row.duration));
     let s = if count == 1 { "" } else { "s" };
-    notes.tell(&format!("{count} row{s} of {duration}: about {}", about(runner.total())));
+    notes.say(&format!("{count} row{s} of {duration}: about {}", about(runner.total())));
     let mut experiment = throttle::WaitTable::new(rows, left_out);
     let exit = laboratory::conduct(setup, &mut experiment, &mut runner)?;
     let is_whole = !runner.trials.iter().any(|trial| trial.waits.interrupted);
@@ -203,7 +203,7 @@ pub(super) fn measure_holds(setup: ReportSetup, mut rows: Vec<HoldSpec>) -> Resu
     if let Some(row) = rows.first() {
         let (count, rate, time) = (rows.len(), row.rate.exactly(), about(runner.total()));
         let s = if count == 1 { "" } else { "s" };
-        notes.tell(&format!("{count} way{s} to hold {rate} for {}: about {time}", row.duration));
+        notes.say(&format!("{count} way{s} to hold {rate} for {}: about {time}", row.duration));
     }
     laboratory::conduct(setup, &mut RateTable::new(rows), &mut runner)
 }

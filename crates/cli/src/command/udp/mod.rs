@@ -294,7 +294,7 @@ pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
     let margins = needs_margins.then(|| margins::of_this_machine(notes));
     let service = service::datagrams(spec.service.take(), spec.setup.seed)?;
     if let Some(line) = &service.announcement {
-        notes.tell(line);
+        notes.say(line);
     }
     for trial in plan.trials_mut() {
         trial.service.clone_from(&service.address);
@@ -322,17 +322,17 @@ fn conduct(setup: ReportSetup, plan: Plan, mut runner: UdpRunner) -> Result<Exit
             let trials = laws.len() * repeats as usize;
             let each = laws.iter().map(|law| (law.duration + law.around()).0).max();
             let total = Nanos(each.unwrap_or(0).saturating_mul(trials as u64));
-            notes.tell(&announcement(&laws, trials, total));
+            notes.say(&announcement(&laws, trials, total));
             runner.trials = Some(trials);
             laboratory::conduct(setup, &mut UdpLaws::new(laws, repeats), &mut runner)
         }
         Plan::Explain(mut spec) => {
             spec.realtime = runner.may_be_realtime();
             let (both, length) = ([spec.first.clone(), spec.second.clone()], spec.length());
-            spec.cut.iter().for_each(|cut| notes.tell(cut));
+            spec.cut.iter().for_each(|cut| notes.say(cut));
             let mut experiment = UdpExplain::new(*spec);
             let trials = experiment.trials();
-            notes.tell(&announcement(&both, trials, length));
+            notes.say(&announcement(&both, trials, length));
             runner.trials = Some(trials);
             laboratory::conduct(setup, &mut experiment, &mut runner)
         }

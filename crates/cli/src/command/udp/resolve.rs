@@ -69,7 +69,7 @@ impl RawUdp {
             .map(|law| self.trial(law, &token, [duration, interval], seed, machine))
             .collect();
         let plan = self.plan(trials, seed)?;
-        let options = self.settle(&plan, seed);
+        let options = self.resolved_options(&plan, seed);
         let output = self.output.resolve()?;
         let setup = ReportSetup::new(Kind::Udp, seed, options, self.thresholds, output);
         Ok(UdpSpec { plan, service: self.service_address, token, setup })
@@ -289,7 +289,7 @@ impl RawUdp {
 
     /// Puts what the trials use in the place of defaults; the options that repeat them. The port
     /// of a built-in service differs from run to run and a token is a secret: both are left out.
-    fn settle(&mut self, plan: &Plan, seed: u64) -> ResolvedOptions {
+    fn resolved_options(&mut self, plan: &Plan, seed: u64) -> ResolvedOptions {
         self.clients_as = Some(self.carried_as());
         let first = match plan {
             Plan::Run(trial) => {

@@ -82,7 +82,7 @@ pub(super) fn users(
     let mut conclusion = conclude_users(&input, &mut findings);
     add_changes_over_time(&inference, &mut conclusion, !context.is_open_loop_known, &mut findings);
     let mut conclusion = with_open_loop(open, past, conclusion, &mut findings);
-    conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
+    conclusion.bounds = spec.bounds.iter().map(Bound::reported).collect();
     let concluded =
         Concluded { verdict: verdict(&merged), findings: once_gravest_first(findings), conclusion };
     (concluded, merged.into_iter().chain(open.iter().cloned()).collect())
@@ -190,7 +190,7 @@ pub(super) fn rates(spec: &SweepSpec, past: &[TrialReport]) -> Concluded<SweepCo
     // The search offers more than the target serves on purpose.
     findings.retain(|f| !f.is(TARGET_QUEUE_GROWS));
     let mut conclusion = conclude_rates(&input, past, &mut findings);
-    conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
+    conclusion.bounds = spec.bounds.iter().map(Bound::reported).collect();
     Concluded { verdict: verdict(past), findings: once_gravest_first(findings), conclusion }
 }
 

@@ -49,15 +49,20 @@ pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> 
     let per_s = match open.first() {
         Some(trial) => value(trial.level),
         None => {
-            // Between pauses; slices are too short to meet these alike.
-            let at = |level: Level| {
-                let trials = closed.iter().filter(|t| t.level == level && paused_ns(t) == 0);
-                mean(&trials.map(|t| t.successes_per_s()).collect::<Vec<f64>>())
+            let most = |is_used: fn(u64) -> bool| {
+                let at = |level: Level| {
+                    let trials =
+                        closed.iter().filter(|t| t.level == level && is_used(paused_ns(t)));
+                    mean(&trials.map(|t| t.successes_per_s()).collect::<Vec<f64>>())
+                };
+                closed.iter().map(|t| at(t.level)).fold(0.0, f64::max)
             };
-            let most = closed.iter().map(|t| at(t.level)).fold(0.0, f64::max);
-            let paused: u64 = closed.iter().map(paused_ns).sum();
-            let unpaused = 1.0 - paused as f64 / 1e9 / elapsed_s(closed).max(f64::MIN_POSITIVE);
-            let per_s = OFFERED_SHARE * most * unpaused.clamp(0.0, 1.0);
+            let paused_s = closed.iter().map(paused_ns).sum::<u64>() as f64 / 1e9;
+            let unpaused = 1.0 - paused_s / elapsed_s(closed).max(f64::MIN_POSITIVE);
+            // Slices are too short to meet pauses alike: those without are between them.
+            let between = most(|paused_ns| paused_ns == 0) * unpaused.clamp(0.0, 1.0);
+            let sustained = if between > 0.0 { between } else { most(|_| true) };
+            let per_s = OFFERED_SHARE * sustained;
             if per_s >= WHOLE_FROM { per_s.floor() } else { per_s }
         }
     };

@@ -156,7 +156,7 @@ impl Bound {
     }
 
     /// The bound as reported.
-    pub(super) fn asked(&self) -> BoundAsked {
+    pub(super) fn reported(&self) -> BoundAsked {
         match *self {
             Bound::Time { limit, .. } => {
                 BoundAsked { metric: self.name(), limit_ns: limit.0, least_percent: None }

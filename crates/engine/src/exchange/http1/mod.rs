@@ -7,6 +7,9 @@
 //! **Surplus** is bytes that come after a whole response and before the next request. The response
 //! counts as it is, the connection is closed, and a finding reports it. Bytes that come once the
 //! next request is sent are taken for its response. Empty lines between responses mean nothing.
+//!
+//! Limits: `HEAD_BYTES_MAX`, `SIZE_LINE_BYTES_MAX` and `TRAILER_BYTES_MAX` of `framing`, beyond which a
+//! response is malformed, and `INTERIMS_MAX`.
 
 mod framing;
 mod request;

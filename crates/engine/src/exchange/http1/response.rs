@@ -153,7 +153,7 @@ impl fmt::Display for Http1Violation {
 /// Hands the fields of a head that was parsed to `sink`. A line that is folded counts without its
 /// fold.
 #[inline]
-fn tell_fields<S: ResponseSink>(head: Head, bytes: &[u8], sink: &mut S) {
+fn pass_fields<S: ResponseSink>(head: Head, bytes: &[u8], sink: &mut S) {
     if !S::READS || head.is_interim() {
         return;
     }
@@ -299,12 +299,12 @@ impl ResponseParser {
             }
             self.begun = true;
             if let Some((head, len)) = cache.lookup(bytes) {
-                tell_fields(head, &bytes[..len], sink);
+                pass_fields(head, &bytes[..len], sink);
                 return Ok(Some((head, before_it + len)));
             }
             if let Some(len) = end_of_head(bytes, 0)? {
                 let head = cache.parse(&bytes[..len])?;
-                tell_fields(head, &bytes[..len], sink);
+                pass_fields(head, &bytes[..len], sink);
                 return Ok(Some((head, before_it + len)));
             }
             self.pending.extend_from_slice(bytes);
@@ -317,7 +317,7 @@ impl ResponseParser {
             return Ok(None);
         };
         let head = cache.parse(&self.pending[..len])?;
-        tell_fields(head, &self.pending[..len], sink);
+        pass_fields(head, &self.pending[..len], sink);
         self.pending.clear();
         self.pending.shrink_to(PENDING_KEPT_BYTES);
         Ok(Some((head, len - before)))

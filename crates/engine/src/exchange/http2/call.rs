@@ -1,6 +1,6 @@
 //! Calls of gRPC: what their responses have to be, beside responses of HTTP/2.
 
-use super::fields::ResponseSection;
+use super::fields::{CallStatus, ResponseSection};
 use knee_load::measure::Status;
 use knee_load::messages::{GrpcFraming, MessagePiece};
 use std::fmt;
@@ -12,18 +12,6 @@ pub(super) struct CallAnswer {
     pub(super) is_stream: bool,
     /// The call says which compressions it accepts.
     pub(super) accepts_compression: bool,
-}
-
-/// The status of a call as its section says it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum CallStatus {
-    /// There is none.
-    #[default]
-    Missing,
-    /// No number, or two that differ.
-    Invalid,
-    /// A number.
-    Code(u16),
 }
 
 /// What the response to a call has said so far.

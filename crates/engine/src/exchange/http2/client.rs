@@ -216,7 +216,7 @@ impl Conversation for Http2 {
         if let Err(violation) = self.read(input.bytes, &mut io) {
             self.break_off(violation, &mut io);
         }
-        self.tell_received(io.events);
+        self.push_received(io.events);
         if self.state != ConnectionState::Broken {
             if let Some(increment) = self.core.receive_window.due() {
                 frame::put_window_update(io.out, 0, increment);
@@ -300,7 +300,7 @@ impl Http2 {
         let Some(op) = self.streams.get(id).map(|stream| stream.op) else {
             return;
         };
-        self.tell_received(io.events);
+        self.push_received(io.events);
         let outcome = Outcome::Malformed;
         io.events.push(OpEvent::Failed { op, outcome });
         io.events.push(OpEvent::Violated(violation.to_string()));
@@ -310,7 +310,7 @@ impl Http2 {
     /// Ends the connection and all its operations, as the server breaks a rule.
     #[cold]
     fn break_off(&mut self, violation: Violation, io: &mut Io) {
-        self.tell_received(io.events);
+        self.push_received(io.events);
         let reason = violation.to_string();
         frame::put_goaway(io.out, 0, violation.code(), &reason);
         self.fail_all(Outcome::Malformed, io.events);
@@ -329,7 +329,7 @@ impl Http2 {
 
     /// Queues the event of received bytes that were only counted.
     #[inline]
-    fn tell_received(&mut self, events: &mut EventQueue) {
+    fn push_received(&mut self, events: &mut EventQueue) {
         let (id, bytes) = std::mem::take(&mut self.received);
         if bytes > 0
             && let Some(stream) = self.streams.get(id)
@@ -350,7 +350,7 @@ impl Http2 {
                 return;
             };
             stream.has_begun = true;
-            self.tell_received(events);
+            self.push_received(events);
             self.received.0 = id;
         }
         self.received.1 += bytes as u64;

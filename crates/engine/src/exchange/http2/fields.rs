@@ -2,7 +2,6 @@
 //! response.
 
 use super::Violation;
-use super::call::CallStatus;
 use super::hpack::{Additions, Decoder, Error};
 use crate::exchange::content_coding::ContentCoding;
 use crate::exchange::decimal;
@@ -46,8 +45,8 @@ impl<S: Section> SectionReader<S> {
     /// Reads a whole block.
     ///
     /// # Errors
-    /// Those of HPACK, after which the connection cannot go on. Broken rules of messages are a part
-    /// of the section.
+    /// Errors of HPACK, after which the connection cannot go on. Violations of the rules for
+    /// messages are reported in the section.
     #[inline]
     pub fn read(&mut self, block: &[u8]) -> Result<S, Error> {
         let changes = self.decoder.changes();
@@ -107,6 +106,18 @@ impl<S: Section> SectionReader<S> {
         self.oldest = (self.oldest + 1) % REMEMBERED;
         Ok(section)
     }
+}
+
+/// The status of a call as its section says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum CallStatus {
+    /// There is none.
+    #[default]
+    Missing,
+    /// No number, or two that differ.
+    Invalid,
+    /// A number.
+    Code(u16),
 }
 
 /// What a header section of a response says.

@@ -7,6 +7,11 @@
 //! **Unprocessed** is an operation that the target says it has not begun, as it closes the
 //! connection or permits fewer streams than the client could know. It goes again up to three times,
 //! within its deadline. (RFC 9113 §6.8, §8.7)
+//!
+//! Limits: answers to PING and SETTINGS that wait (`ANSWERS_MAX`), empty DATA frames (`EMPTIES_MAX`),
+//! interim responses (`INTERIMS_MAX`), a header block in frames and bytes (`BLOCK_FRAMES_MAX`,
+//! `BLOCK_BYTES_MAX`) and its list (`LIST_BYTES_MAX`). Beyond them the connection or the operation ends.
+//! Of a body of gRPC nothing is kept: the prefixes of its messages are counted.
 
 mod call;
 mod client;

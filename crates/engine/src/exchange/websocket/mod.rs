@@ -10,6 +10,10 @@
 //! The **upgrade** is the opening handshake, once the connection is established or secured. An
 //! **echo** is the message by which a server answers a message. **Fan-out latency** is the time
 //! from when a message left the server, by its own word, until a subscriber's host received it.
+//!
+//! Limits: a message, also inflated (`MESSAGE_BYTES_MAX`), the handshake, and messages of `--subscribe`
+//! that no operation has taken (`ARRIVED_MAX`). Beyond them the connection ends. Of several pings only
+//! the newest is answered (RFC 6455 §5.5.3).
 
 pub mod deflate;
 pub mod frame;

@@ -50,8 +50,8 @@ pub(super) struct ConductedRun {
 /// State of a run.
 pub(super) struct Conductor<'a> {
     spec: &'a LatencyTrialSpec,
-    course: Arc<FlowRun>,
-    desk: Arc<PingerControl>,
+    flow_run: Arc<FlowRun>,
+    pinger_control: Arc<PingerControl>,
     limit: Nanos,
     settling: Option<(Settling, Nanos)>,
     /// Windows that are over: their end, bytes of downloads, and pings.
@@ -74,8 +74,8 @@ pub(super) struct Conductor<'a> {
 impl<'a> Conductor<'a> {
     pub(super) fn new(
         spec: &'a LatencyTrialSpec,
-        course: Arc<FlowRun>,
-        desk: Arc<PingerControl>,
+        flow_run: Arc<FlowRun>,
+        pinger_control: Arc<PingerControl>,
     ) -> Self {
         let (limit, settling) = match spec.end {
             ScenarioEnd::After(length) => (length, None),
@@ -88,8 +88,8 @@ impl<'a> Conductor<'a> {
         Conductor {
             current: (first(spec.interval), Histogram::ready()),
             spec,
-            course,
-            desk,
+            flow_run,
+            pinger_control,
             limit,
             settling,
             windows: VecDeque::new(),
@@ -120,7 +120,7 @@ impl<'a> Conductor<'a> {
                 // The pinger has ended: all its events have been handled.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            let now = self.course.since(clock::monotonic_ns());
+            let now = self.flow_run.since(clock::monotonic_ns());
             self.end_intervals(now);
             self.show_intervals(observer, false);
             if self.end.is_none() {
@@ -129,12 +129,12 @@ impl<'a> Conductor<'a> {
                 break;
             }
         }
-        self.desk.halt();
+        self.pinger_control.halt();
         // Until the pinger ends: what it sent in that time belongs to the last interval.
         for one in news {
             self.handle(one);
         }
-        let now = self.course.since(clock::monotonic_ns());
+        let now = self.flow_run.since(clock::monotonic_ns());
         let gone = || ScenarioEnded::Aborted("the pinger has ended".to_owned());
         let (elapsed, ended) = self.end.take().unwrap_or_else(|| (now, gone()));
         self.cut_last_interval(elapsed);
@@ -183,16 +183,16 @@ impl<'a> Conductor<'a> {
             return;
         }
         let now_ns = clock::monotonic_ns();
-        let at = (self.course.since(now_ns) + lead).min(self.limit);
+        let at = (self.flow_run.since(now_ns) + lead).min(self.limit);
         self.end_at(at, how);
     }
 
     fn end_at(&mut self, at: Nanos, how: ScenarioEnded) {
-        let at_ns = self.course.origin_ns + at.0;
-        self.course.end_ns.fetch_min(at_ns, Ordering::Relaxed);
-        self.desk.end_ns.fetch_min(at_ns, Ordering::Relaxed);
-        let at_ns = at_ns.wrapping_add(self.course.ahead_ns);
-        self.desk.send(LatencyRequest::End { at_ns });
+        let at_ns = self.flow_run.origin_ns + at.0;
+        self.flow_run.end_ns.fetch_min(at_ns, Ordering::Relaxed);
+        self.pinger_control.end_ns.fetch_min(at_ns, Ordering::Relaxed);
+        let at_ns = at_ns.wrapping_add(self.flow_run.ahead_ns);
+        self.pinger_control.send(LatencyRequest::End { at_ns });
         self.end = Some((at, how));
     }
 
@@ -206,13 +206,13 @@ impl<'a> Conductor<'a> {
         if now >= self.limit {
             return self.end_at(self.limit, ScenarioEnded::Forced);
         }
-        let carried = || self.course.carried_in_all();
+        let carried = || self.flow_run.carried_in_all();
         if let Some(max) = self.spec.bytes_max.filter(|&max| carried() >= max) {
             let why = format!("all flows together have carried {max} bytes");
             return self.finish(END_LEAD, ScenarioEnded::Aborted(why));
         }
         if self.has_settled() {
-            let longest = Nanos(self.desk.longest_ns.load(Ordering::Relaxed));
+            let longest = Nanos(self.pinger_control.longest_ns.load(Ordering::Relaxed));
             let lead = (longest + END_LEAD).min(END_LEAD_MAX);
             self.finish(lead, ScenarioEnded::Settled);
         }
@@ -232,7 +232,7 @@ impl<'a> Conductor<'a> {
                 bytes.extend(&self.progress[found].1);
             }
             bytes.extend(down);
-            for (index, lost) in self.course.lost.iter().enumerate() {
+            for (index, lost) in self.flow_run.lost.iter().enumerate() {
                 if lost.load(Ordering::Relaxed) {
                     settling.on_flow_lost(index);
                 }
@@ -265,7 +265,7 @@ impl<'a> Conductor<'a> {
         }
         while now >= self.window_end && self.window_end <= end && self.end.is_none() {
             let down = self.downloaded();
-            let longest = Nanos(self.desk.longest_ns.load(Ordering::Relaxed));
+            let longest = Nanos(self.pinger_control.longest_ns.load(Ordering::Relaxed));
             let pings = PingsSoFar { longest, ..self.pings };
             self.windows.push_back((self.window_end, down, pings));
             let window = self.settling.as_ref().map_or(Nanos::MAX, |s| s.1);
@@ -275,7 +275,7 @@ impl<'a> Conductor<'a> {
 
     /// Bytes of each download so far.
     fn downloaded(&self) -> Vec<u64> {
-        self.course.carried(self.spec.up as usize..self.spec.flows() as usize)
+        self.flow_run.carried(self.spec.up as usize..self.spec.flows() as usize)
     }
 
     fn close_interval(&mut self) {

@@ -53,7 +53,7 @@ impl FlowReceiver {
     ///
     /// # Errors
     /// Why the flow is lost.
-    pub(super) fn pass(&mut self, course: &FlowRun) -> Result<u64, String> {
+    pub(super) fn pass(&mut self, flow_run: &FlowRun) -> Result<u64, String> {
         let until = self.side.received_bytes + TURN_BYTES;
         while self.side.received_bytes < until {
             let (asked, taken) = if self.left == 0 {
@@ -70,12 +70,12 @@ impl FlowReceiver {
                 Err(e) => return Err(crate::error::reason(&e)),
             };
             let now_ns = clock::monotonic_ns();
-            self.count(count as u64, course.since(now_ns), course.interval);
+            self.count(count as u64, flow_run.since(now_ns), flow_run.interval);
             if self.left > 0 {
                 self.left -= count as u64;
             } else {
                 self.held += count;
-                self.head_read(course, now_ns)?;
+                self.head_read(flow_run, now_ns)?;
             }
             // Less than was asked for: nothing more has come.
             if count < asked {
@@ -97,7 +97,7 @@ impl FlowReceiver {
         self.side.by_interval[self.slot] += bytes;
     }
 
-    fn head_read(&mut self, course: &FlowRun, now_ns: u64) -> Result<(), String> {
+    fn head_read(&mut self, flow_run: &FlowRun, now_ns: u64) -> Result<(), String> {
         if self.held < HEADER_BYTES {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl FlowReceiver {
         self.held = 0;
         self.number += 1;
         self.left = u64::from(header.length) - HEADER_BYTES as u64;
-        let delay_ns = now_ns.wrapping_add(course.ahead_ns).wrapping_sub(header.sent_ns);
+        let delay_ns = now_ns.wrapping_add(flow_run.ahead_ns).wrapping_sub(header.sent_ns);
         // An inexact clock may put it before the send.
         let delay = Nanos((delay_ns as i64).max(0) as u64);
         self.side.inside.record(delay);
@@ -182,10 +182,10 @@ impl FlowSender {
     ///
     /// # Errors
     /// Why the flow is lost.
-    pub(super) fn pass(&mut self, course: &FlowRun, payload: &[u8]) -> Result<u64, String> {
+    pub(super) fn pass(&mut self, flow_run: &FlowRun, payload: &[u8]) -> Result<u64, String> {
         let is_new = self.head_left == 0 && self.left == 0;
         if is_new {
-            self.open(course);
+            self.open(flow_run);
         }
         let body = self.left.min(payload.len());
         let parts = [
@@ -212,13 +212,13 @@ impl FlowSender {
     }
 
     /// Begins a record.
-    fn open(&mut self, course: &FlowRun) {
+    fn open(&mut self, flow_run: &FlowRun) {
         let now_ns = clock::monotonic_ns();
         self.measure(now_ns);
         let header = RecordHeader {
             length: self.length,
             number: self.number,
-            sent_ns: now_ns.wrapping_add(course.ahead_ns),
+            sent_ns: now_ns.wrapping_add(flow_run.ahead_ns),
         };
         self.head = header.encode();
         self.head_left = HEADER_BYTES;

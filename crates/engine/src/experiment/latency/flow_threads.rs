@@ -75,7 +75,7 @@ type FlowsCarried = io::Result<(Vec<EndedFlow>, ThreadUse)>;
 /// The threads of one end.
 #[derive(Debug)]
 pub(crate) struct FlowThreads {
-    pub(crate) course: Arc<FlowRun>,
+    pub(crate) flow_run: Arc<FlowRun>,
     threads: Vec<JoinHandle<FlowsCarried>>,
 }
 
@@ -85,7 +85,7 @@ impl FlowThreads {
     /// # Errors
     /// The system refuses a thread, or what it needs.
     pub(crate) fn start(
-        course: Arc<FlowRun>,
+        flow_run: Arc<FlowRun>,
         flows: Vec<FlowEnd>,
         workers: u32,
     ) -> io::Result<FlowThreads> {
@@ -94,9 +94,9 @@ impl FlowThreads {
         for (n, flow) in flows.into_iter().enumerate() {
             shares[n % count].push(flow);
         }
-        let begin = |share| FlowThread::new(course.clone(), share);
+        let begin = |share| FlowThread::new(flow_run.clone(), share);
         let begun: Vec<FlowThread> = shares.into_iter().map(begin).collect::<io::Result<_>>()?;
-        let mut carriers = FlowThreads { course, threads: Vec::new() };
+        let mut carriers = FlowThreads { flow_run, threads: Vec::new() };
         for flows in begun {
             let thread = thread::Builder::new().name("flows".to_owned());
             match thread.spawn(move || flows.run()) {
@@ -112,7 +112,7 @@ impl FlowThreads {
 
     /// Ends at `end_ns` of this host's clock, or at once where that has passed.
     pub(crate) fn end_at(&self, end_ns: u64) {
-        self.course.end_ns.fetch_min(end_ns, Ordering::Relaxed);
+        self.flow_run.end_ns.fetch_min(end_ns, Ordering::Relaxed);
     }
 
     /// Whether all threads have come to their end.
@@ -173,7 +173,7 @@ impl FlowHalf {
 
 /// A thread's state.
 struct FlowThread {
-    course: Arc<FlowRun>,
+    flow_run: Arc<FlowRun>,
     epoll: Epoll,
     /// By token; `None`: the flow has ended.
     halves: Vec<Option<(usize, FlowHalf)>>,
@@ -186,7 +186,7 @@ struct FlowThread {
 }
 
 impl FlowThread {
-    fn new(course: Arc<FlowRun>, flows: Vec<FlowEnd>) -> io::Result<FlowThread> {
+    fn new(flow_run: Arc<FlowRun>, flows: Vec<FlowEnd>) -> io::Result<FlowThread> {
         let epoll = Epoll::new()?;
         let mut acts = Vec::new();
         let mut halves = Vec::new();
@@ -202,7 +202,7 @@ impl FlowThread {
         }
         acts.sort_by_key(|&(at, ..)| std::cmp::Reverse(at));
         Ok(FlowThread {
-            course,
+            flow_run,
             epoll,
             halves,
             acts,
@@ -225,15 +225,15 @@ impl FlowThread {
         // Where the end comes to be known late, what came until then counts, and so does the time.
         let mut ended_ns = now_ns;
         loop {
-            let end_ns = self.course.end_ns.load(Ordering::Relaxed);
+            let end_ns = self.flow_run.end_ns.load(Ordering::Relaxed);
             if now_ns >= end_ns {
                 ended_ns = ended_ns.max(end_ns);
                 break;
             }
-            let now = self.course.since(now_ns);
+            let now = self.flow_run.since(now_ns);
             if now >= sample_at {
                 self.sample(now);
-                sample_at = now + self.course.interval;
+                sample_at = now + self.flow_run.interval;
             }
             self.act(now);
             let next_act = self.acts.last().map_or(Nanos::MAX, |a| a.0);
@@ -249,7 +249,7 @@ impl FlowThread {
                 now_ns += length.0;
             }
         }
-        let ended = self.course.since(ended_ns);
+        let ended = self.flow_run.since(ended_ns);
         let used = ThreadUse::now().since(used);
         for token in 0..self.halves.len() {
             self.finish(token, ended, None);
@@ -259,10 +259,10 @@ impl FlowThread {
 
     /// Waits for the begin of the run, or for an end that comes before it.
     fn await_begin(&self) {
-        let begin_ns = self.course.origin_ns;
+        let begin_ns = self.flow_run.origin_ns;
         loop {
             let now_ns = clock::monotonic_ns();
-            if now_ns >= begin_ns.min(self.course.end_ns.load(Ordering::Relaxed)) {
+            if now_ns >= begin_ns.min(self.flow_run.end_ns.load(Ordering::Relaxed)) {
                 return;
             }
             clock::sleep_until(begin_ns.min(now_ns + GLANCE_NS));
@@ -274,12 +274,12 @@ impl FlowThread {
             return;
         };
         let passed = match half {
-            FlowHalf::Sender(sender) => sender.pass(&self.course, &self.payload),
-            FlowHalf::Receiver(receiver) => receiver.pass(&self.course),
+            FlowHalf::Sender(sender) => sender.pass(&self.flow_run, &self.payload),
+            FlowHalf::Receiver(receiver) => receiver.pass(&self.flow_run),
         };
         match passed {
             Ok(bytes) => {
-                let so_far = &self.course.bytes[*index];
+                let so_far = &self.flow_run.bytes[*index];
                 if matches!(half, FlowHalf::Receiver(_)) {
                     self.received += bytes - so_far.load(Ordering::Relaxed);
                 }
@@ -288,8 +288,8 @@ impl FlowThread {
             // Past the end it is no loss: the peer may have closed the flow.
             Err(why) => {
                 let at_ns = clock::monotonic_ns();
-                if at_ns < self.course.end_ns.load(Ordering::Relaxed) {
-                    self.finish(token, self.course.since(at_ns), Some(why));
+                if at_ns < self.flow_run.end_ns.load(Ordering::Relaxed) {
+                    self.finish(token, self.flow_run.since(at_ns), Some(why));
                 }
             }
         }
@@ -320,7 +320,7 @@ impl FlowThread {
             };
             let _ = self.epoll.modify(half.stream(), token as u64, wanted);
             if let FlowAction::Pause(length) = act {
-                let until = self.course.since(clock::monotonic_ns()) + length;
+                let until = self.flow_run.since(clock::monotonic_ns()) + length;
                 let later = self.acts.partition_point(|a| a.0 > until);
                 self.acts.insert(later, (until, token, FlowAction::Resume));
             }
@@ -333,7 +333,7 @@ impl FlowThread {
             return;
         };
         let is_lost = lost.is_some();
-        self.course.lost[index].store(is_lost, Ordering::Relaxed);
+        self.flow_run.lost[index].store(is_lost, Ordering::Relaxed);
         let (side, stream) = half.finish(ended, lost);
         self.ended.push(EndedFlow { index, side, stream: (!is_lost).then_some(stream) });
     }
@@ -388,9 +388,9 @@ mod tests {
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let begin_ns = clock::monotonic_ns() + 3_600_000_000_000;
         let times = (begin_ns, begin_ns + 1_000_000_000);
-        let course = FlowRun::new(1, times, 0, Nanos::from_millis(10));
+        let flow_run = FlowRun::new(1, times, 0, Nanos::from_millis(10));
         let flow = FlowEnd { index: 0, stream, sends: false, acts: Vec::new() };
-        let threads = FlowThreads::start(course, vec![flow], 1).unwrap();
+        let threads = FlowThreads::start(flow_run, vec![flow], 1).unwrap();
         threads.end_at(0);
         assert_eq!(threads.join().unwrap().flows.len(), 1);
     }

@@ -88,7 +88,7 @@ pub(super) struct PingerResult {
 
 /// The pinger's state.
 pub(super) struct Pinger {
-    pub(super) desk: Arc<PingerControl>,
+    pub(super) pinger_control: Arc<PingerControl>,
     pub(super) events: Sender<PingerEvent>,
     pub(super) client: ControlClient,
     pub(super) udp: Option<UdpSocket>,
@@ -113,7 +113,7 @@ impl Pinger {
         self.client.stream.set_nonblocking(true)?;
         let epoll = Epoll::new()?;
         epoll.add(&self.client.stream, 0, flags::READ)?;
-        epoll.add(&self.desk.wake, 1, flags::READ)?;
+        epoll.add(&self.pinger_control.wake, 1, flags::READ)?;
         if let Some(udp) = &self.udp {
             udp.set_nonblocking(true)?;
             epoll.add(udp, 2, flags::READ)?;
@@ -129,7 +129,7 @@ impl Pinger {
                 break;
             }
             epoll.wait(&mut events, Some(round.patience(now_ns)))?;
-            round.pinger.desk.wake.drain();
+            round.pinger.pinger_control.wake.drain();
             round.read_replies();
         }
         Ok(round.finish(ThreadUse::now().since(used)))
@@ -169,7 +169,7 @@ impl PingerState {
     }
 
     fn end_ns(&self) -> u64 {
-        self.pinger.desk.end_ns.load(Ordering::Relaxed)
+        self.pinger.pinger_control.end_ns.load(Ordering::Relaxed)
     }
 
     fn patience(&self, now_ns: u64) -> Nanos {
@@ -181,7 +181,7 @@ impl PingerState {
     /// So are times at which a ping could not leave this host: it would measure the wait of earlier
     /// ones.
     fn send(&mut self, now_ns: u64) {
-        let asks = self.pinger.desk.asks.lock();
+        let asks = self.pinger.pinger_control.asks.lock();
         let asks = std::mem::take(&mut *asks.unwrap_or_else(PoisonError::into_inner));
         for ask in asks {
             self.out.extend(wire::line(&ask));
@@ -212,7 +212,7 @@ impl PingerState {
         } else {
             self.flush();
         }
-        let longest = &self.pinger.desk.longest_ns;
+        let longest = &self.pinger.pinger_control.longest_ns;
         let waiting = self.tcp.waiting(Nanos(now_ns.saturating_sub(self.pinger.origin_ns)));
         longest.fetch_max(waiting.max(self.tcp.measured.longest).0, Ordering::Relaxed);
     }
@@ -318,7 +318,7 @@ impl PingerState {
         let since_end = Nanos(now_ns.saturating_sub(self.end_ns()));
         let udp_done =
             self.udp.back == self.udp.measured.sent || since_end > self.pinger.probes.timeout;
-        let halted = self.pinger.desk.halt.load(Ordering::Relaxed);
+        let halted = self.pinger.pinger_control.halt.load(Ordering::Relaxed);
         halted || self.is_lost || self.has_record && udp_done
     }
 

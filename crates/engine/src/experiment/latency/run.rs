@@ -148,12 +148,12 @@ impl PreparedRun<'_> {
     ) -> io::Result<(ConductedRun, PingerResult, CarriedFlows)> {
         let spec = self.spec;
         let times = (self.origin_ns, self.end_ns);
-        let course = FlowRun::new(flows.len(), times, self.ahead.ahead_ns, spec.interval);
-        let desk = PingerControl::new(self.end_ns)?;
+        let flow_run = FlowRun::new(flows.len(), times, self.ahead.ahead_ns, spec.interval);
+        let pinger_control = PingerControl::new(self.end_ns)?;
         let (news, heard) = mpsc::channel();
         let udp = spec.probes.udp.then(|| self.probe_socket(control.client.address));
         let pinger = Pinger {
-            desk: desk.clone(),
+            pinger_control: pinger_control.clone(),
             events: news,
             client: control.client,
             udp: udp.transpose()?,
@@ -169,8 +169,8 @@ impl PreparedRun<'_> {
             sends: index < up,
             acts: Vec::new(),
         });
-        let carriers = FlowThreads::start(course.clone(), ends.collect(), spec.engine.workers)?;
-        let conductor = Conductor::new(spec, course, desk);
+        let carriers = FlowThreads::start(flow_run.clone(), ends.collect(), spec.engine.workers)?;
+        let conductor = Conductor::new(spec, flow_run, pinger_control);
         thread::scope(|scope| {
             let pinger = threads::spawn(scope, "pinger", || pinger.run());
             let pinger = pinger.inspect_err(|_| carriers.end_at(0)).map_err(io::Error::other)?;
@@ -254,8 +254,8 @@ fn merged_flows(
     for (place, side) in ours.into_iter().enumerate() {
         let mut flow = match side {
             FlowSide::Sent(sent) => {
-                let told = || pieced(place, progress, spec.interval, elapsed);
-                let received = up.next().unwrap_or_else(told);
+                let pieces = || pieced(place, progress, spec.interval, elapsed);
+                let received = up.next().unwrap_or_else(pieces);
                 merge(Direction::Up, place as u32, sent, received, elapsed)
             }
             FlowSide::Received(received) => {

@@ -94,8 +94,8 @@ pub fn run(
     // Drops of replies at the clients' sockets, and of others' datagrams, are not counted.
     here.forget(DropPlace::ReceiveBuffer);
     // What the queue of a device dropped and reported is a send error, and was not lost on the way.
-    let told = sent.sent.send_errors.get("ENOBUFS").copied();
-    here.take(DropPlace::Qdisc, told.unwrap_or(0));
+    let reported = sent.sent.send_errors.get("ENOBUFS").copied();
+    here.take(DropPlace::Qdisc, reported.unwrap_or(0));
     // On one machine both readings are zero.
     let second = record.is_ok().then(|| control.clock().ok());
     service.clock_uncertainty_ns = ahead.uncertainty_until(second.flatten());
@@ -108,7 +108,7 @@ pub fn run(
         }
         Err(lost) => (None, alone(here, sharing), Some(in_words(lost))),
     };
-    forget_told(&mut drops, &sent.sent);
+    subtract_send_errors(&mut drops, &sent.sent);
     Ok(UdpTrial {
         spec: spec.clone(),
         interrupted: stop.load(Ordering::Relaxed) && sent.interrupted,
@@ -127,9 +127,9 @@ pub fn run(
 /// what is sent may count it too. IP counts all that it does not send, whatever the reason. A call
 /// with several datagrams counts it where the call stops, and again where the next call reports why
 /// (sendmmsg(2)).
-fn forget_told(drops: &mut [DropCounter], sent: &UdpSent) {
-    let told = |name: &str| sent.send_errors.get(name).copied().unwrap_or(0);
-    let by_rules = told("EPERM") + told("EACCES");
+fn subtract_send_errors(drops: &mut [DropCounter], sent: &UdpSent) {
+    let errors = |name: &str| sent.send_errors.get(name).copied().unwrap_or(0);
+    let by_rules = errors("EPERM") + errors("EACCES");
     take(drops, by_rules, |c| c.place == DropPlace::Firewall);
     let not_sent = sent.send_errors.values().sum::<u64>() + sent.blocked;
     take(drops, 2 * not_sent, |c| c.source.contains("OutDiscards"));
@@ -498,7 +498,7 @@ mod tests {
                 blocked,
                 ..UdpSent::default()
             };
-            forget_told(&mut drops, &sent);
+            subtract_send_errors(&mut drops, &sent);
             drops.map(|counter| counter.count)
         };
         assert_eq!(rest(&[], 0), [30, 30, 30]);

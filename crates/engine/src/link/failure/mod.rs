@@ -29,7 +29,7 @@ pub(super) fn words(error: &Error) -> String {
         }
         Error::PeerSentOversizedRecord => rule("a record that is too long"),
         Error::DecryptError => rule("a record that cannot be decrypted"),
-        Error::AlertReceived(alert) => told(*alert),
+        Error::AlertReceived(alert) => alert_meaning(*alert),
         Error::NoApplicationProtocol => {
             "it speaks none of the protocols that were offered (ALPN)".to_owned()
         }
@@ -93,7 +93,7 @@ fn incompatible(why: &PeerIncompatible) -> String {
 }
 
 /// What the peer said before it hung up.
-fn told(alert: AlertDescription) -> String {
+fn alert_meaning(alert: AlertDescription) -> String {
     match alert {
         AlertDescription::CloseNotify => HUNG_UP.to_owned(),
         AlertDescription::ProtocolVersion => {

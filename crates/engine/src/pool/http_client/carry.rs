@@ -311,7 +311,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 if !X::LEAVES_AT_ONCE {
                     self.followed.came(slot, &self.events, [bytes.len(), 0]);
                 }
-                self.heed(io, slot, time);
+                self.handle_events(io, slot, time);
             } else if X::HAS_HANDSHAKE
                 && self.connections[slot as usize].state == State::Securing
                 && let Some((exchange, mut cx)) = self.conversation(slot, time.seen)
@@ -376,7 +376,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             // Before anything else can begin on it.
             exchange.ended(StreamEnd::CloseNotify, &mut cx);
         }
-        self.heed(io, slot, time);
+        self.handle_events(io, slot, time);
         if is_ended {
             self.on_announced_end(io, slot, time.seen);
         }

@@ -4,7 +4,7 @@ use super::{HttpClient, Policy};
 use crate::exchange::{Conversation, FlightId, OpEvent};
 use crate::link::Link;
 use crate::reactor::Backend;
-use knee_load::both_ends::Sampler;
+use knee_load::both_ends::OffsetRecorder;
 use knee_load::measure::Completion;
 use knee_load::time::Nanos;
 
@@ -13,7 +13,7 @@ use knee_load::time::Nanos;
 pub(super) struct Followed(Option<Box<Following>>);
 
 struct Following {
-    sampler: Sampler,
+    offset_recorder: OffsetRecorder,
     /// Positions of operations that share their connections, by number.
     places: Vec<Place>,
 }
@@ -32,7 +32,10 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     pub(crate) fn followed(self, one_of: Option<u16>) -> HttpClient<L, X, P> {
         let slots = self.connections.len();
         let following = one_of.map(|one_of| {
-            Box::new(Following { sampler: Sampler::new(slots, one_of), places: Vec::new() })
+            Box::new(Following {
+                offset_recorder: OffsetRecorder::new(slots, one_of),
+                places: Vec::new(),
+            })
         });
         HttpClient { followed: Followed(following), ..self }
     }
@@ -40,10 +43,10 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
 impl Followed {
     pub(super) fn connected(&mut self, io: &dyn Backend, slot: u32, now: Nanos) {
-        if let Some(Following { sampler, .. }) = self.0.as_deref_mut() {
+        if let Some(Following { offset_recorder, .. }) = self.0.as_deref_mut() {
             match io.local_port(slot) {
-                Some(port) => sampler.established(slot, port, now),
-                None => sampler.closed(slot),
+                Some(port) => offset_recorder.established(slot, port, now),
+                None => offset_recorder.closed(slot),
             }
         }
     }
@@ -52,14 +55,14 @@ impl Followed {
     #[inline]
     pub(super) fn sent(&mut self, slot: u32, bytes: u64) {
         if let Some(following) = &mut self.0 {
-            following.sampler.sent(slot, bytes);
+            following.offset_recorder.sent(slot, bytes);
         }
     }
 
     #[inline]
     pub(super) fn received(&mut self, slot: u32, bytes: usize) {
         if let Some(following) = &mut self.0 {
-            following.sampler.received(slot, bytes as u64);
+            following.offset_recorder.received(slot, bytes as u64);
         }
     }
 
@@ -67,7 +70,7 @@ impl Followed {
     #[inline]
     pub(super) fn ended(&mut self, slot: u32, completion: &Completion) {
         if let Some(following) = &mut self.0 {
-            following.sampler.ended(slot, times(completion));
+            following.offset_recorder.ended(slot, times(completion));
         }
     }
 
@@ -75,7 +78,7 @@ impl Followed {
     #[inline]
     pub(super) fn passed_over(&mut self, slot: u32) {
         if let Some(following) = &mut self.0 {
-            following.sampler.passed_over(slot);
+            following.offset_recorder.passed_over(slot);
         }
     }
 
@@ -95,7 +98,7 @@ impl Followed {
     #[inline]
     pub(super) fn written(&mut self, slot: u32, op: FlightId) {
         if let Some(following) = &mut self.0
-            && let Some((sent, _)) = following.sampler.offsets(slot)
+            && let Some((sent, _)) = following.offset_recorder.offsets(slot)
         {
             following.places[op as usize].request_end = sent;
         }
@@ -122,23 +125,23 @@ impl Followed {
     /// Like [`Followed::ended`], for a shared connection.
     #[inline]
     pub(super) fn ended_among_others(&mut self, slot: u32, op: FlightId, completion: &Completion) {
-        if let Some(Following { sampler, places }) = self.0.as_deref_mut()
+        if let Some(Following { offset_recorder, places }) = self.0.as_deref_mut()
             && let Some(&Place { request_end: request_end @ 1.., response: Some([begin, end]) }) =
                 places.get(op as usize)
         {
-            sampler.ended_at(slot, [request_end, begin, end], times(completion));
+            offset_recorder.ended_at(slot, [request_end, begin, end], times(completion));
         }
     }
 
-    pub(super) fn take(&mut self) -> Option<Sampler> {
-        self.0.take().map(|following| following.sampler)
+    pub(super) fn take(&mut self) -> Option<OffsetRecorder> {
+        self.0.take().map(|following| following.offset_recorder)
     }
 }
 
 impl Following {
     /// Records where events lie: one after the other, or all in all of the bytes.
     fn place(&mut self, slot: u32, events: &[OpEvent], [before, behind]: [usize; 2], in_all: bool) {
-        let Some((_, received)) = self.sampler.offsets(slot) else {
+        let Some((_, received)) = self.offset_recorder.offsets(slot) else {
             return;
         };
         let (mut at, last) = (received - before as u64, received - behind as u64);

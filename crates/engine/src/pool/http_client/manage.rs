@@ -151,7 +151,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             self.handshakes.connect.record(connection.connected - connection.opened);
             self.handshakes.time.record(now - connection.connected);
             self.on_secured(io, slot, now);
-            return self.heed(io, slot, EventTime::seen(now));
+            return self.handle_events(io, slot, EventTime::seen(now));
         }
         let fault = self.events.drain(..).find_map(|event| match event {
             OpEvent::NotSecured(fault) => Some(fault),
@@ -196,7 +196,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
         self.policy.established(connection.lane);
         self.send_out(io, slot, now);
-        self.settle(io, slot, EventTime::seen(now), true);
+        self.decide_use(io, slot, EventTime::seen(now), true);
     }
 
     /// Handles the end of the handshake: the opening operation begins, then others that wait.
@@ -275,7 +275,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             exchange.ended(end, &mut cx);
         }
         // What ends with the connection ends when that was seen.
-        self.heed(io, slot, EventTime::seen(now));
+        self.handle_events(io, slot, EventTime::seen(now));
         if self.connections[slot as usize].state == State::Open {
             self.break_off(io, slot, now);
         }
@@ -390,7 +390,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         }
         self.waiting.note(now - flight.placed, false);
         self.complete(flight.ended(outcome, EventTime::seen(now)));
-        self.heed(io, slot, EventTime::seen(now));
+        self.handle_events(io, slot, EventTime::seen(now));
     }
 
     /// Ends all operations of a connection with `outcome`, then closes it.

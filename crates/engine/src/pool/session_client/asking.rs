@@ -3,7 +3,7 @@
 use super::SessionClient;
 use super::branches::InformedWalk;
 use super::programs::ProgramReply;
-use super::seat::SessionEnd;
+use crate::pool::session_end::SessionEnd;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome};
 use knee_load::session::{Next, PendingAction, PendingStep, STEPS_AT_ONCE_MAX, UnfitValue};
@@ -28,7 +28,7 @@ impl SessionClient {
         let due = std::mem::replace(&mut seat.due, now + AFTER_FAILURE);
         let is_there = self.inner.waits() || seat.is_established;
         let goes_on = is_there && self.users.plan().requests[step as usize].goes_on;
-        seat.ends = (!goes_on).then_some(SessionEnd::Failed(step, Outcome::UnfitValue));
+        seat.ends = (!goes_on).then_some(SessionEnd::Failed(Some(step), Outcome::UnfitValue));
         self.end_unsent(session, (step, due), Outcome::UnfitValue, now);
         let goes_on_at = now + AFTER_FAILURE;
         self.thinking.push(Reverse((goes_on_at, session)));
@@ -54,7 +54,7 @@ impl SessionClient {
         let realtime_ns = self.realtime(now);
         let mut steps_left = STEPS_AT_ONCE_MAX;
         loop {
-            let next = self.settled(session, realtime_ns, &mut steps_left);
+            let next = self.next_step(session, realtime_ns, &mut steps_left);
             let due = self.seats[session as usize].due;
             let is_over = due >= self.config.window.end;
             let asks = match next {
@@ -111,7 +111,7 @@ impl SessionClient {
     }
 
     /// The next step of a session. If it is not settled yet, its pause begins.
-    fn settled(&mut self, session: u32, realtime_ns: u64, steps_left: &mut u32) -> Next {
+    fn next_step(&mut self, session: u32, realtime_ns: u64, steps_left: &mut u32) -> Next {
         let seat = &mut self.seats[session as usize];
         if let Some(next) = seat.planned.take() {
             return next;
@@ -209,7 +209,7 @@ impl SessionClient {
     /// Continues a session whose program has answered, or never will. Returns whether there was
     /// one.
     #[inline]
-    pub(super) fn settle(&mut self, io: &mut dyn Backend, now: Nanos) -> bool {
+    pub(super) fn resume_answered(&mut self, io: &mut dyn Backend, now: Nanos) -> bool {
         let Some(session) = self.programs.as_mut().and_then(|p| p.settled.pop()) else {
             return false;
         };
@@ -220,7 +220,7 @@ impl SessionClient {
     }
 
     /// Fails sessions that have waited too long.
-    pub(super) fn expire_asked(&mut self, now: Nanos) {
+    pub(super) fn expire_program_waits(&mut self, now: Nanos) {
         let Some(programs) = &mut self.programs else {
             return;
         };
@@ -247,7 +247,7 @@ impl SessionClient {
         let due = std::mem::replace(&mut self.seats[session as usize].due, now);
         self.end_unsent(session, (request, due), Outcome::ProgramFailed, now);
         if !self.users.plan().requests[request as usize].goes_on {
-            let end = SessionEnd::Failed(request, Outcome::ProgramFailed);
+            let end = SessionEnd::Failed(Some(request), Outcome::ProgramFailed);
             return self.leave(io, session, end, now);
         }
         // A step that takes no time would be done over and over at once.
@@ -271,7 +271,7 @@ impl SessionClient {
     }
 
     /// At the end of the load: a due step that waited for its program has begun.
-    pub(super) fn cut_off_asked(&mut self, session: u32, now: Nanos) {
+    pub(super) fn cut_off_program_wait(&mut self, session: u32, now: Nanos) {
         let seat = &mut self.seats[session as usize];
         seat.planned = None;
         let Some(awaited) = seat.awaited.take().filter(|awaited| awaited.due <= now) else {

@@ -5,7 +5,8 @@
 //! first seat, and is lent for each step.
 
 use super::SessionClient;
-use super::seat::{SessionBranches, SessionEnd, SessionSeat};
+use super::seat::{SessionBranches, SessionSeat};
+use crate::pool::session_end::SessionEnd;
 use crate::reactor::Backend;
 use knee_load::session::{Instruction, Walk};
 use knee_load::time::Nanos;

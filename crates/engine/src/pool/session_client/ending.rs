@@ -1,7 +1,7 @@
 //! How sessions end, and what is recorded then.
 
 use super::SessionClient;
-use super::seat::SessionEnd;
+use crate::pool::session_end::SessionEnd;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome};
 use knee_load::time::Nanos;
@@ -49,34 +49,11 @@ impl SessionClient {
     }
 
     /// Records the end of a session of this kind.
-    fn book(&mut self, (op, kind): (Op, u16), end: SessionEnd, (ended_at, now): (Nanos, Nanos)) {
-        let measured = &mut self.measured.kinds[usize::from(kind)];
-        let window = self.config.window;
-        let outcome = match end {
-            SessionEnd::Completed => Outcome::Ok,
-            SessionEnd::Failed(_, outcome) => outcome,
-            SessionEnd::Unfinished => Outcome::InFlight,
-        };
-        match end {
-            SessionEnd::Unfinished => measured.unfinished += 1,
-            _ if !window.contains(ended_at) => {}
-            SessionEnd::Completed => {
-                measured.completed += 1;
-                measured.time.record(ended_at - op.intended);
-            }
-            SessionEnd::Failed(request, _) => {
-                measured.failed += 1;
-                measured.unanswered += u64::from(!outcome.is_response());
-                *measured.failed_at.entry(request).or_default() += 1;
-            }
-        }
-        self.note_attempt(op, outcome);
+    fn book(&mut self, (op, kind): (Op, u16), end: SessionEnd, times: (Nanos, Nanos)) {
+        self.note_attempt(op, end.outcome());
         self.in_flight -= 1;
-        self.ended.push(Completion {
-            completed: ended_at,
-            target: u32::from(kind),
-            ..Completion::at_once(op, now, outcome)
-        });
+        let window = self.config.window;
+        self.ended.push(end.record((op, kind), &mut self.measured, window, times));
     }
 
     /// Records the end of a session as an attempt to be served.
@@ -105,7 +82,7 @@ impl SessionClient {
         });
         let end = match outcome {
             Outcome::InFlight => SessionEnd::Unfinished,
-            _ => SessionEnd::Failed(step, outcome),
+            _ => SessionEnd::Failed(Some(step), outcome),
         };
         self.book((op, kind), end, (now, now));
     }
@@ -131,7 +108,7 @@ impl SessionClient {
             self.end_held(session, request, now);
         }
         for session in 0..self.seats.len() as u32 {
-            self.cut_off_asked(session, now);
+            self.cut_off_program_wait(session, now);
             if self.seats[session as usize].is_taken {
                 self.end(session, SessionEnd::Unfinished, now);
             }

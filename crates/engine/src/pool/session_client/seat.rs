@@ -1,6 +1,7 @@
 //! State of one session.
 
-use knee_load::measure::{Op, Outcome};
+use crate::pool::session_end::SessionEnd;
+use knee_load::measure::Op;
 use knee_load::session::{Next, PendingStep, Walk};
 use knee_load::time::Nanos;
 
@@ -59,15 +60,6 @@ impl SessionSeat {
         (self.retries, self.again) = (0, None);
         (self.planned, self.awaited, self.ends) = (None, None, None);
     }
-}
-
-/// How a session ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SessionEnd {
-    Completed,
-    /// Failed at this request.
-    Failed(u32, Outcome),
-    Unfinished,
 }
 
 /// The branches of a session.

@@ -2,8 +2,9 @@
 
 use super::SessionClient;
 use super::branches::InformedWalk;
-use super::seat::{SessionBranches, SessionEnd};
+use super::seat::SessionBranches;
 use crate::pool::flight::Flight;
+use crate::pool::session_end::SessionEnd;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome, RanOut};
 use knee_load::session::{
@@ -61,7 +62,7 @@ impl SessionClient {
                 };
                 self.on_step(io, completion, now);
             }
-            if !self.settle(io, now) {
+            if !self.resume_answered(io, now) {
                 return self.note_opened(now);
             }
         }
@@ -150,7 +151,7 @@ impl SessionClient {
         } else if goes_on {
             self.go_on(io, session, (now, now));
         } else {
-            self.leave(io, session, SessionEnd::Failed(step, outcome), now);
+            self.leave(io, session, SessionEnd::Failed(Some(step), outcome), now);
         }
     }
 

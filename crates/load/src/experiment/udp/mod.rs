@@ -380,6 +380,20 @@ pub struct DropCounter {
     pub at_service: bool,
 }
 
+impl DropCounter {
+    /// Drops at the service's socket, as the socket itself counts them.
+    pub fn at_socket(place: DropPlace, count: u64) -> DropCounter {
+        DropCounter {
+            place,
+            count,
+            source: "SO_MEMINFO".to_owned(),
+            host_wide: false,
+            whole_kernel: false,
+            at_service: true,
+        }
+    }
+}
+
 names! {
     /// Where a datagram can be lost on its way, in the order in which it passes.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -79,14 +79,14 @@ impl Walk {
     /// The same without the values of secret variables, of cookies and of `value`.
     fn without_secrets(
         &self,
-        told: Unexpected,
+        unexpected: Unexpected,
         plan: &SessionPlan,
         value: Option<&[u8]>,
     ) -> Unexpected {
         if !plan.unshown.hides {
-            return told;
+            return unexpected;
         }
-        let kind = plan.requests[told.request as usize].kind;
+        let kind = plan.requests[unexpected.request as usize].kind;
         let variables = plan.unshown.variables.iter();
         let variables = variables.filter(|(of, _)| *of == kind);
         let variables = variables.map(|(_, variable)| self.learnt.variable(*variable));
@@ -103,10 +103,10 @@ impl Walk {
         }
         let hide = |text: String| secrets.hide(&text).into_owned();
         Unexpected {
-            expected: hide(told.expected),
-            came: hide(told.came),
-            sample: hide(told.sample),
-            ..told
+            expected: hide(unexpected.expected),
+            came: hide(unexpected.came),
+            sample: hide(unexpected.sample),
+            ..unexpected
         }
     }
 }

@@ -6,7 +6,7 @@ use super::line::Ink;
 use super::table::{Table, TableOf};
 use super::{Document, Layout, Medium};
 use crate::number::{
-    MISSING, asked, count, decimals_of_6_digits, fixed, known, percent_cell, time,
+    MISSING, count, decimals_of_6_digits, fixed, known, percent_cell, time, whole_or_rounded,
 };
 use crate::plot::{Axis, Mark, Plot, PlotSeries, Reference, Scale, Tone, Unit, row_points, span};
 use knee_core::experiment::throttle::report::{RateRow, ThrottleConclusion};
@@ -65,7 +65,7 @@ fn plot_achieved(rows: &[RateRow]) -> Plot {
     let Some(first) = rows.first() else {
         return plot;
     };
-    plot.noted(format!("dashed: {}/s, as asked", asked(first.asked_per_s)))
+    plot.noted(format!("dashed: {}/s, as asked", whole_or_rounded(first.asked_per_s)))
         .against(Reference::x(first.asked_per_s, ""))
 }
 
@@ -114,7 +114,7 @@ fn notes(rows: &[RateRow]) -> String {
 fn table(rows: &[RateRow]) -> Table {
     let mut table = TableOf::new(rows);
     table.left("method", |r| r.method.as_str());
-    table.right("asked", |r| asked(r.asked_per_s));
+    table.right("asked", |r| whole_or_rounded(r.asked_per_s));
     table.right("achieved", achieved_text);
     table.right("drift ppm", |r| known(r.achieved_per_s, |_| drift(r.drift_ppm)));
     table.right_if_any("±", MISSING, |r| r.drift_error_ppm.map(drift));

@@ -6,8 +6,8 @@ use crate::document::line::{Ink, Line};
 use crate::document::table::{Table, TableOf};
 use crate::document::{Document, Fact, Layout, Medium, fact};
 use crate::number::{
-    MISSING, asked, bytes, count, estimate, fixed, known, number, percent, plural, rate, time,
-    time_short,
+    MISSING, bytes, count, estimate, fixed, known, number, percent, plural, rate, time, time_short,
+    whole_or_rounded,
 };
 use crate::plot::{Plot, PlotSeries, Scale, Tone, Unit, row_points};
 use knee_core::experiment::udp::report::LawRow;
@@ -55,7 +55,7 @@ fn against_theory(measured: f64, theory: f64) -> Plot {
 fn sending(t: &TrialReport, d: &DatagramReport) -> Vec<Fact> {
     let o = &t.offered;
     let achieved = match o.asked_per_s {
-        Some(per_s) => format!("{}/s asked, {} sent", asked(per_s), rate(d.sent_per_s)),
+        Some(per_s) => format!("{}/s asked, {} sent", whole_or_rounded(per_s), rate(d.sent_per_s)),
         None => format!("{} sent", rate(d.sent_per_s)),
     };
     let mut facts = vec![fact("rate", achieved)];

@@ -87,8 +87,9 @@ impl Transfer {
         }
         for url in &self.urls {
             let mut request = self.request(url, read)?;
-            let parsed = Url::parse(&request.url)?;
-            if let Some(server) = self.other_server(&parsed) {
+            let parsed = Url::parse(&request.url).ok();
+            let moved = parsed.and_then(|url| self.other_server(&url).map(|server| (url, server)));
+            if let Some((parsed, server)) = moved {
                 request.url = format!("{}://{server}{}", parsed.scheme().name(), parsed.path());
                 if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
                     request.headers.push(("Host".to_owned(), parsed.host().to_owned()));

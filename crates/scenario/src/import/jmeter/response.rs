@@ -186,8 +186,9 @@ impl<'a> JmeterReader<'a> {
                 if kind & ANY != 0 && texts.len() > 1 {
                     return Err("one of several texts is enough".to_owned());
                 }
-                let asked: Result<Vec<_>, _> = texts.iter().map(|text| asked(kind, text)).collect();
-                body.extend(asked?);
+                let conditions: Result<Vec<_>, _> =
+                    texts.iter().map(|text| condition_of(kind, text)).collect();
+                body.extend(conditions?);
                 Ok(())
             }
             other => Err(format!("it is about '{other}'")),
@@ -245,7 +246,7 @@ fn narrow(statuses: &mut Vec<u16>, kind: u32, texts: &[ImportedText]) -> Result<
 }
 
 /// What a Response Assertion asks of a body.
-fn asked(kind: u32, text: &ImportedText) -> Result<YamlValue, String> {
+fn condition_of(kind: u32, text: &ImportedText) -> Result<YamlValue, String> {
     let own = match (kind & !(NOT | ANY), text.literal()) {
         (EQUALS, _) => line([("equals", YamlValue::Template(text.clone()))]),
         (SUBSTRING, _) => line([("contains", YamlValue::Template(text.clone()))]),

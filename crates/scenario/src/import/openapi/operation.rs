@@ -110,8 +110,8 @@ impl<'a> ApiOperation<'a> {
                 "content-type" if has_parts => {}
                 "authorization" => {
                     let value = ImportedText::value("env(AUTHORIZATION)");
-                    let told = value.template();
-                    all.remark(format!("Header {told}: set it to the value of Authorization."));
+                    let template = value.template();
+                    all.remark(format!("Header {template}: set it to the value of Authorization."));
                     draft.header(name, value);
                 }
                 "accept" | "content-type" if !is_swagger => {

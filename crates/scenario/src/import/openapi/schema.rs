@@ -118,12 +118,13 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
         // What stands beside a reference holds too, and says more than what it refers to.
         let holds = referred.is_none() || self.description.has_keywords(schema);
         into.0.extend(holds.then_some(schema));
-        let mut told = referred.and_then(|referred| self.gather(referred, into, depth + 1));
+        let mut discriminator =
+            referred.and_then(|referred| self.gather(referred, into, depth + 1));
         if !holds {
-            return told;
+            return discriminator;
         }
         for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-            told = self.gather(part, into, depth + 1).or(told);
+            discriminator = self.gather(part, into, depth + 1).or(discriminator);
         }
         for key in ["oneOf", "anyOf"] {
             let list = schema.get(key).and_then(Value::as_array);
@@ -132,21 +133,20 @@ impl<'a, 'c> ValueMaker<'a, 'c> {
             let Some(one) = list.and_then(|list| list.iter().find(|one| !is_null(one))) else {
                 continue;
             };
-            let discriminator = schema.get("discriminator");
-            told = self.gather(one, into, depth + 1).or(told);
+            let declared = schema.get("discriminator");
+            discriminator = self.gather(one, into, depth + 1).or(discriminator);
             let reference = one.get("$ref").and_then(Value::as_str);
-            let name = discriminator.and_then(|d| d.get("propertyName")).and_then(Value::as_str);
+            let name = declared.and_then(|d| d.get("propertyName")).and_then(Value::as_str);
             if let Some((reference, name)) = reference.zip(name) {
-                let mapping =
-                    discriminator.and_then(|d| d.get("mapping")).and_then(Value::as_object);
+                let mapping = declared.and_then(|d| d.get("mapping")).and_then(Value::as_object);
                 let mut mapping = mapping.into_iter().flatten();
                 let mapped = mapping.find(|(_, to)| to.as_str() == Some(reference));
                 let last = reference.rsplit('/').next().unwrap_or(reference);
                 let value = mapped.map_or_else(|| last.to_owned(), |(value, _)| value.clone());
-                told = Some((name.to_owned(), Value::String(value)));
+                discriminator = Some((name.to_owned(), Value::String(value)));
             }
         }
-        told
+        discriminator
     }
 
     fn of_schemas(

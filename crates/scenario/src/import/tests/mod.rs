@@ -133,7 +133,7 @@ fn a_line_of_curl_is_a_step() {
          --data-raw $'{\"note\":\"it\\'s ${x}\",\"n\":1}' --compressed --insecure | jq .",
     );
     assert_eq!(imported.targets[0].literal(), Some("https://shop.test"));
-    assert_eq!(imported.left_out, ["what follows curl: | jq ."]);
+    assert_eq!(imported.left_out, ["option --insecure", "what follows curl: | jq ."]);
     let [request] = &requests(&imported)[..] else {
         panic!("one request");
     };

@@ -3,13 +3,13 @@
 mod send;
 
 use super::batch::StreamKey;
-use super::connection::{DriveResult, DriveStop, Fate, Tools};
-use super::context::{Context, QueueEntry};
-use super::log::{Log, LogEntry};
+use super::context::Context;
+use super::drive::{DriveResult, DriveStop, Fate, Tools};
+use super::live_stream::LiveStream;
 use super::queue::QueueOutcome;
 use super::request::{Refusal, Request, RequestRead, RequestReader};
-use super::response::{LiveStream, Response, ResponseKind, ServerResponse};
-use super::station::Visit;
+use super::response::ResponseKind;
+use super::service::{RequestService, ServicePhase, record_service};
 use super::stats::Trouble;
 use super::wire::{HttpGuess, Wire};
 use knee_load::time::Nanos;
@@ -30,10 +30,8 @@ pub(super) struct Http1ServerConnection {
     /// Whether no request has come: the client may still speak HTTP/2.
     is_new: bool,
     phase: Phase,
-    /// The log's entry of the request that is served.
-    entry: Option<LogEntry>,
-    /// The application's response to the request that is served.
-    app_response: Option<Box<Response>>,
+    /// The service of the latest request.
+    pub(super) service: RequestService,
     /// The stream of messages that is the response.
     live: Option<Box<LiveStream>>,
     /// Bytes of it that are put out; the first `streamed` are sent.
@@ -48,16 +46,14 @@ pub(super) struct Http1ServerConnection {
 enum Phase {
     /// For a request.
     Reading,
-    /// For the station.
-    Serving { answer: ServerResponse, arrival: Nanos, finish: Nanos },
-    /// For its turn and the end of its service, in a managed queue.
-    Queued { answer: ServerResponse },
+    /// For the end of a service.
+    InService(ServicePhase),
     /// For room in the socket.
-    Writing { answer: ServerResponse, sent: usize },
+    Writing { sent: usize },
     /// For time: a slow body.
-    Trickling { answer: ServerResponse, sent: usize, begun: Nanos },
+    Trickling { sent: usize, begun: Nanos },
     /// For the next message of a stream, or for room in the socket.
-    Streaming { answer: ServerResponse },
+    Streaming,
     /// For the end of the input of a refused client.
     Draining { dropped: usize },
     /// For the end of a handshake that the last request came with: before that, no ticket for the
@@ -81,8 +77,7 @@ impl Http1ServerConnection {
             pipelined: false,
             is_new: true,
             phase: Phase::Reading,
-            entry: None,
-            app_response: None,
+            service: RequestService::default(),
             live: None,
             stream_bytes: Vec::new(),
             streamed: 0,
@@ -109,8 +104,8 @@ impl Http1ServerConnection {
     pub(super) fn on_event(&mut self, event_flags: u32, tools: &mut Tools<'_>) -> Fate {
         self.wire.on_event(event_flags);
         match self.phase {
-            Phase::Serving { .. } | Phase::Trickling { .. } => Fate::Open,
-            Phase::Queued { .. } => {
+            Phase::InService(ServicePhase::Serving { .. }) | Phase::Trickling { .. } => Fate::Open,
+            Phase::InService(ServicePhase::Queued) => {
                 // A request that leaves the queue gets no response; others are served in vain.
                 if self.wire.ended && tools.context.leave(self.key()) {
                     return self.close(tools);
@@ -119,7 +114,7 @@ impl Http1ServerConnection {
             }
             Phase::Reading
             | Phase::Writing { .. }
-            | Phase::Streaming { .. }
+            | Phase::Streaming
             | Phase::Draining { .. }
             | Phase::Finishing => self.drive(tools),
         }
@@ -127,8 +122,10 @@ impl Http1ServerConnection {
 
     /// Handles the timer that it had set.
     pub(super) fn on_timer(&mut self, tools: &mut Tools<'_>) -> Fate {
-        if let Phase::Serving { answer, arrival, finish } = self.phase {
-            self.phase = self.served(answer, arrival, finish, tools.context);
+        if let Phase::InService(ServicePhase::Serving { arrival, finish }) = self.phase {
+            record_service(arrival, finish, tools.context);
+            self.ready_since = Some(finish);
+            self.phase = self.begin(tools.context);
         }
         self.drive(tools)
     }
@@ -139,37 +136,13 @@ impl Http1ServerConnection {
         outcome: QueueOutcome,
         tools: &mut Tools<'_>,
     ) -> Fate {
-        let Phase::Queued { answer } = self.phase else {
+        let Phase::InService(ServicePhase::Queued) = self.phase else {
             return Fate::Open;
         };
-        let context = &mut *tools.context;
-        self.phase = match outcome {
-            QueueOutcome::Served(Visit { arrival, start, finish }) => {
-                self.log(start, finish, context);
-                self.served(answer, arrival, finish, context)
-            }
-            QueueOutcome::Dropped => {
-                let now = context.now();
-                self.log(now, now, context);
-                self.begin(answer.rejected(), context)
-            }
-        };
+        let finish = self.service.on_queue_outcome(outcome, self.wire.log(), tools.context);
+        self.ready_since = finish.or(self.ready_since);
+        self.phase = self.begin(tools.context);
         self.drive(tools)
-    }
-
-    /// Begins to answer a request that was served.
-    fn served(
-        &mut self,
-        answer: ServerResponse,
-        arrival: Nanos,
-        finish: Nanos,
-        context: &mut Context,
-    ) -> Phase {
-        context.tally.sojourn.record(finish - arrival);
-        let late = context.read_clock() - finish;
-        context.tally.write_lateness.record(late);
-        self.ready_since = Some(finish);
-        self.begin(answer, context)
     }
 
     /// Key of the request in shared state.
@@ -182,12 +155,10 @@ impl Http1ServerConnection {
         loop {
             let progress = match self.phase {
                 Phase::Reading => self.read_request(tools),
-                Phase::Serving { .. } | Phase::Queued { .. } => Err(DriveStop::Wait),
-                Phase::Writing { answer, sent } => self.write(answer, sent, tools),
-                Phase::Trickling { answer, sent, begun } => {
-                    self.trickle(answer, sent, begun, tools.context)
-                }
-                Phase::Streaming { answer } => self.stream(answer, tools),
+                Phase::InService(_) => Err(DriveStop::Wait),
+                Phase::Writing { sent } => self.write(sent, tools),
+                Phase::Trickling { sent, begun } => self.trickle(sent, begun, tools.context),
+                Phase::Streaming => self.stream(tools),
                 Phase::Draining { dropped } => {
                     let drained = self.wire.drain(dropped, tools.buffer);
                     drained.map(|dropped| self.phase = Phase::Draining { dropped })
@@ -211,9 +182,7 @@ impl Http1ServerConnection {
         if self.live.take().is_some() {
             tools.context.leave(self.key());
         }
-        if let Some(log) = &mut tools.context.log {
-            self.abandon(log);
-        }
+        self.service.log_lost(tools.context);
         self.wire.end(&mut tools.context.tally);
         Fate::Closed(self.ready_since)
     }
@@ -226,7 +195,9 @@ impl Http1ServerConnection {
         }
         let reads = !matches!(
             self.phase,
-            Phase::Serving { .. } | Phase::Writing { .. } | Phase::Trickling { .. }
+            Phase::InService(ServicePhase::Serving { .. })
+                | Phase::Writing { .. }
+                | Phase::Trickling { .. }
         );
         if !self.wire.watch(reads, tools.epoll) {
             tools.context.tally.on_trouble(Trouble::Accept);
@@ -277,11 +248,17 @@ impl Http1ServerConnection {
         let context = &mut *tools.context;
         match step {
             Ok(RequestRead::NeedMore) => {}
-            Ok(RequestRead::Continue) => {
-                self.phase = writing(ServerResponse::whole(ResponseKind::Continue))
-            }
+            Ok(RequestRead::Continue) => self.write_only(ResponseKind::Continue),
             Ok(RequestRead::Request(request)) => self.phase = self.serve(request, context),
-            Err(refusal) => self.phase = refuse(refusal, context),
+            Err(refusal) => {
+                context.tally.on_trouble(match refusal {
+                    Refusal::Malformed => Trouble::Malformed,
+                    Refusal::HeadTooLarge => Trouble::HeadTooLarge,
+                    Refusal::UnknownCoding => Trouble::UnknownCoding,
+                    Refusal::Version => Trouble::Version,
+                });
+                self.write_only(ResponseKind::Refused(refusal));
+            }
         }
         Ok(())
     }
@@ -300,94 +277,45 @@ impl Http1ServerConnection {
         Ok(carry + read)
     }
 
-    /// Logs the request, if any, that will have no response.
-    pub(super) fn abandon(&mut self, log: &mut Log) {
-        self.entry.take().into_iter().for_each(|entry| log.push(entry));
-    }
-
-    /// Logs a request that is served from `start` to `end`.
-    fn log(&mut self, start: Nanos, end: Nanos, context: &mut Context) {
-        self.entry = self.wire.log_entry(start, end, context);
+    /// Writes a response that no service precedes.
+    fn write_only(&mut self, kind: ResponseKind) {
+        self.service = RequestService::of(kind);
+        self.phase = Phase::Writing { sent: 0 };
     }
 
     /// Serves a whole request.
     fn serve(&mut self, request: Request, context: &mut Context) -> Phase {
-        let now = context.now();
-        let arrival = self.ready_since.unwrap_or(now);
-        context.tally.on_request(arrival);
-        let mut answer = ServerResponse {
-            head_only: request.head_only,
-            ..ServerResponse::with(context.mishaps.draw(), request.persistence)
-        };
-        self.app_response = context.reply(self.reader.app_request(), &mut answer);
-        if let Some(phase) = self.serve_stream(&mut answer, arrival, context) {
-            self.log(now, now, context);
-            return phase;
+        let arrival = self.ready_since.unwrap_or(context.now());
+        let (key, content) = (self.key(), self.reader.app_request());
+        self.service = RequestService::new(request, arrival, content, context);
+        let log = self.wire.log();
+        if let Some((live, next)) = self.service.begin_stream(key, arrival, log, context) {
+            self.live = Some(Box::new(live));
+            let head = &context.responses.of(self.service.answer.kind).bytes;
+            (self.stream_bytes, self.streamed) = (head.to_vec(), 0);
+            if let Some(at) = next {
+                context.set_timer(at, self.wire.token);
+            }
+            return Phase::Streaming;
         }
-        let queued = context.enter_queue(self.key(), arrival, self.reader.app_request());
-        if queued == Some(QueueEntry::Waits) {
-            return Phase::Queued { answer };
+        let log = self.wire.log();
+        match self.service.begin(key, arrival, content, log, context) {
+            Some(phase) => Phase::InService(phase),
+            None => {
+                self.ready_since = None;
+                self.begin(context)
+            }
         }
-        let Some(station) = &mut context.station else {
-            self.ready_since = None;
-            self.log(now, now, context);
-            let is_rejected = queued == Some(QueueEntry::Rejected);
-            let answer = if is_rejected { answer.rejected() } else { answer };
-            return self.begin(answer, context);
-        };
-        let visit = station.arrive(context.stalls.worked(arrival));
-        let finish = context.stalls.moment(visit.finish);
-        self.log(context.stalls.moment(visit.start), finish, context);
-        context.set_timer(finish, self.wire.token);
-        Phase::Serving { answer, arrival, finish }
-    }
-
-    /// Begins a stream of messages, if responses are such.
-    fn serve_stream(
-        &mut self,
-        answer: &mut ServerResponse,
-        arrival: Nanos,
-        context: &mut Context,
-    ) -> Option<Phase> {
-        let ResponseKind::Ok(persistence) = answer.kind else {
-            return None;
-        };
-        if answer.reset || answer.head_only || context.batch.is_none() {
-            return None;
-        }
-        answer.kind = ResponseKind::Stream(persistence);
-        let key = (self.wire.token, 0);
-        let (live, next) = LiveStream::begin(key, arrival, answer.halved, context)?;
-        self.live = Some(Box::new(live));
-        let head = &context.responses.of(answer.kind).bytes;
-        (self.stream_bytes, self.streamed) = (head.to_vec(), 0);
-        if let Some(at) = next {
-            context.set_timer(at, key.0);
-        }
-        Some(Phase::Streaming { answer: *answer })
     }
 
     /// Begins to answer.
-    fn begin(&self, answer: ServerResponse, context: &mut Context) -> Phase {
+    fn begin(&self, context: &mut Context) -> Phase {
+        let answer = self.service.answer;
         let has_body = !answer.head_only && !matches!(answer.kind, ResponseKind::Garbage);
         if context.slow.is_some() && has_body && !answer.reset {
             let begun = context.read_clock();
-            return Phase::Trickling { answer, sent: 0, begun };
+            return Phase::Trickling { sent: 0, begun };
         }
-        writing(answer)
+        Phase::Writing { sent: 0 }
     }
-}
-
-fn writing(answer: ServerResponse) -> Phase {
-    Phase::Writing { answer, sent: 0 }
-}
-
-fn refuse(refusal: Refusal, context: &mut Context) -> Phase {
-    context.tally.on_trouble(match refusal {
-        Refusal::Malformed => Trouble::Malformed,
-        Refusal::HeadTooLarge => Trouble::HeadTooLarge,
-        Refusal::UnknownCoding => Trouble::UnknownCoding,
-        Refusal::Version => Trouble::Version,
-    });
-    writing(ServerResponse::whole(ResponseKind::Refused(refusal)))
 }

@@ -1,17 +1,16 @@
 //! How a connection with HTTP/1.1 sends its responses.
 
 use super::super::batch::put_chunk;
-use super::super::connection::{DriveResult, DriveStop, TRICKLE_TICK, Tools};
 use super::super::context::Context;
-use super::super::log::LogEntry;
-use super::super::response::{ResponseKind, ServerResponse};
+use super::super::drive::{DriveResult, DriveStop, TRICKLE_TICK, Tools};
+use super::super::response::ResponseKind;
 use super::super::stats::Trouble;
 use super::{Http1ServerConnection, Phase};
 use knee_load::time::Nanos;
 
 impl Http1ServerConnection {
     /// Sends the messages that are due.
-    pub(super) fn stream(&mut self, answer: ServerResponse, tools: &mut Tools<'_>) -> DriveResult {
+    pub(super) fn stream(&mut self, tools: &mut Tools<'_>) -> DriveResult {
         let Some(live) = &mut self.live else {
             return Err(DriveStop::Close);
         };
@@ -24,7 +23,9 @@ impl Http1ServerConnection {
             let next = live.take(context, |bytes| put_chunk(bytes, out));
             match next {
                 Some(at) => context.set_timer(at, self.wire.token),
-                None if live.is_whole && !answer.halved => out.extend_from_slice(b"0\r\n\r\n"),
+                None if live.is_whole && !self.service.answer.halved => {
+                    out.extend_from_slice(b"0\r\n\r\n")
+                }
                 None => {}
             }
         }
@@ -43,47 +44,42 @@ impl Http1ServerConnection {
             return Err(DriveStop::Wait);
         }
         self.live = None;
-        self.end(answer, context)
+        self.end(context)
     }
 
-    pub(super) fn write(
-        &mut self,
-        answer: ServerResponse,
-        sent: usize,
-        tools: &mut Tools<'_>,
-    ) -> DriveResult {
+    /// Writes the response from `sent` on.
+    pub(super) fn write(&mut self, sent: usize, tools: &mut Tools<'_>) -> DriveResult {
+        let answer = self.service.answer;
         if answer.reset {
             self.wire.reset();
             tools.context.tally.on_trouble(Trouble::Reset);
             return Err(DriveStop::Close);
         }
-        let responses = &tools.context.responses;
-        let length = answer.length(responses.pick(answer.kind, self.app_response.as_deref()));
-        let sent = self.send(answer, sent, length, tools.context)?;
+        let length = answer.length(self.service.response(&tools.context.responses));
+        let sent = self.send(sent, length, tools.context)?;
         if sent == length && !self.wire.is_pending() {
-            return self.end(answer, tools.context);
+            return self.end(tools.context);
         }
-        self.phase = Phase::Writing { answer, sent };
+        self.phase = Phase::Writing { sent };
         Err(self.wire.wait_for_room(tools.epoll))
     }
 
     /// Sends the part of a slow body that is due: the head at once, then `slow` bytes a second.
     pub(super) fn trickle(
         &mut self,
-        answer: ServerResponse,
         sent: usize,
         begun: Nanos,
         context: &mut Context,
     ) -> DriveResult {
-        let response = context.responses.pick(answer.kind, self.app_response.as_deref());
-        let (length, head) = (answer.length(response), response.head_length);
+        let response = self.service.response(&context.responses);
+        let (length, head) = (self.service.answer.length(response), response.head_length);
         context.read_clock();
         let until = length.min(head.saturating_add(context.due(begun)));
-        let sent = self.send(answer, sent, until, context)?;
+        let sent = self.send(sent, until, context)?;
         if sent == length && !self.wire.is_pending() {
-            return self.end(answer, context);
+            return self.end(context);
         }
-        self.phase = Phase::Trickling { answer, sent, begun };
+        self.phase = Phase::Trickling { sent, begun };
         let next = context.due_at(begun, (sent + 1).saturating_sub(head));
         let next = next.max(context.now() + TRICKLE_TICK);
         let last = context.due_at(begun, length - head.min(length)).max(context.now() + Nanos(1));
@@ -94,12 +90,11 @@ impl Http1ServerConnection {
     /// Sends from `sent` to `until`, as far as it fits, and returns how far that was.
     fn send(
         &mut self,
-        answer: ServerResponse,
         mut sent: usize,
         until: usize,
         context: &mut Context,
     ) -> Result<usize, DriveStop> {
-        let bytes = &context.responses.pick(answer.kind, self.app_response.as_deref()).bytes;
+        let bytes = &self.service.response(&context.responses).bytes;
         while sent < until || self.wire.is_pending() {
             match self.wire.send(&bytes[sent..until], &mut context.tally)? {
                 Some(count) => sent += count,
@@ -110,11 +105,9 @@ impl Http1ServerConnection {
     }
 
     /// Ends a response that is sent.
-    fn end(&mut self, answer: ServerResponse, context: &mut Context) -> DriveResult {
-        if let Some(entry) = self.entry.take() {
-            let written = Some(context.read_clock());
-            context.log.iter_mut().for_each(|log| log.push(LogEntry { written, ..entry }));
-        }
+    fn end(&mut self, context: &mut Context) -> DriveResult {
+        self.service.log_written(context);
+        let answer = self.service.answer;
         match answer.kind {
             ResponseKind::Ok(_) | ResponseKind::Own(_) | ResponseKind::Stream(_)
                 if answer.halved =>

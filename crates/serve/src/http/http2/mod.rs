@@ -5,14 +5,13 @@ mod receive;
 mod send;
 mod stream;
 
-use super::connection::{DriveResult, DriveStop, Fate, Tools};
-use super::context::{Context, QueueEntry};
+use super::context::Context;
+use super::drive::{DriveResult, DriveStop, Fate, Tools};
 use super::grpc;
-use super::log::Log;
 use super::queue::QueueOutcome;
-use super::request::{HEAD_MAX, Persistence};
-use super::response::{LiveStream, ResponseKind, ServerResponse};
-use super::station::Visit;
+use super::request::{HEAD_MAX, Persistence, Request};
+use super::response::{ResponseKind, ServerResponse};
+use super::service::{RequestService, ServicePhase, record_service};
 use super::stats::Trouble;
 use super::wire::Wire;
 use knee_engine::exchange::http2::connection::{self, ConnectionCore, Side, WINDOW_DEFAULT, id};
@@ -135,13 +134,10 @@ impl Http2ServerConnection {
         let Some(stream) = self.streams.find(id) else {
             return;
         };
-        let StreamPhase::Serving { answer, arrival } = stream.stage else {
-            return;
-        };
-        context.tally.sojourn.record(finish - arrival);
-        let late = context.read_clock() - finish;
-        context.tally.write_lateness.record(late);
-        self.answer(id, answer, context);
+        if let StreamPhase::InService(ServicePhase::Serving { arrival, .. }) = stream.stage {
+            record_service(arrival, finish, context);
+            self.answer(id, context);
+        }
     }
 
     /// Handles the end of a stream's time in the queue.
@@ -151,22 +147,11 @@ impl Http2ServerConnection {
         outcome: QueueOutcome,
         tools: &mut Tools<'_>,
     ) -> Fate {
-        let context = &mut *tools.context;
-        let stream = self.streams.find(id);
-        let Some((stream, answer)) = stream.and_then(|stream| match stream.stage {
-            StreamPhase::Queued { answer } => Some((stream, answer)),
-            _ => None,
-        }) else {
+        let Some(stream) = self.streams.find(id) else {
             return Fate::Open;
         };
-        match outcome {
-            QueueOutcome::Dropped => self.answer(id, answer.rejected(), context),
-            QueueOutcome::Served(Visit { arrival, start, finish }) => {
-                stream.entry = self.wire.log_entry(start, finish, context);
-                stream.stage = StreamPhase::Serving { answer, arrival };
-                self.finish_service(id, finish, context);
-            }
-        }
+        stream.service.on_queue_outcome(outcome, self.wire.log(), tools.context);
+        self.answer(id, tools.context);
         self.drive(tools)
     }
 
@@ -177,9 +162,7 @@ impl Http2ServerConnection {
                 Ok(()) => {}
                 Err(DriveStop::Close) => {
                     self.leave_queues(tools.context);
-                    if let Some(log) = &mut tools.context.log {
-                        self.abandon(log);
-                    }
+                    self.abandon(tools.context);
                     self.wire.end(&mut tools.context.tally);
                     return Fate::Closed(None);
                 }
@@ -286,9 +269,7 @@ impl Http2ServerConnection {
 
     /// Sends what was put out, and nothing else.
     fn close(&mut self, context: &mut Context) {
-        if let Some(log) = &mut context.log {
-            self.streams.abandon(log);
-        }
+        self.streams.abandon(context);
         self.leave_queues(context);
         self.streams.clear();
         self.phase = Phase::Closing;
@@ -298,36 +279,6 @@ impl Http2ServerConnection {
     fn reset(&mut self, id: u32, code: ErrorCode, context: &mut Context) {
         frame::put_reset(&mut self.out.bytes, id, code);
         self.forget(id, context);
-    }
-
-    /// Begins a stream of messages, if responses are such.
-    fn serve_stream(
-        &mut self,
-        id: u32,
-        mut answer: ServerResponse,
-        arrival: Nanos,
-        context: &mut Context,
-    ) -> bool {
-        let ResponseKind::Ok(persistence) = answer.kind else {
-            return false;
-        };
-        if answer.reset || answer.head_only {
-            return false;
-        }
-        let key = (self.wire.token, id);
-        let Some((live, next)) = LiveStream::begin(key, arrival, answer.halved, context) else {
-            return false;
-        };
-        answer.kind = ResponseKind::Stream(persistence);
-        let entry = self.wire.log_entry(arrival, arrival, context);
-        self.streams.find(id).into_iter().for_each(|stream| stream.entry = entry);
-        let block = &context.responses.of(answer.kind).block;
-        self.out.put_head(id, false, block, self.core.peer.frame_bytes);
-        self.streams.begin_live(id, answer, Some(live));
-        if let Some(at) = next {
-            self.schedule_messages(at, id, context);
-        }
-        true
     }
 
     /// Schedules the next messages of a stream.
@@ -355,71 +306,61 @@ impl Http2ServerConnection {
     /// Removes a stream without a whole response.
     fn forget(&mut self, id: u32, context: &mut Context) {
         context.leave((self.wire.token, id));
-        if let Some(stream) = self.streams.remove(id)
-            && let (Some(log), Some(entry)) = (&mut context.log, stream.entry)
-        {
-            log.push(entry);
+        if let Some(mut stream) = self.streams.remove(id) {
+            stream.service.log_lost(context);
         }
     }
 
     /// Serves a whole request.
     fn serve(&mut self, id: u32, context: &mut Context) {
+        let arrival = self.ready_since.take().unwrap_or(context.now());
         let Some(stream) = self.streams.find(id) else {
             return;
         };
-        let now = context.now();
-        let arrival = self.ready_since.take().unwrap_or(now);
-        context.tally.on_request(arrival);
-        let mut answer = ServerResponse {
-            head_only: stream.head_only,
-            ..ServerResponse::with(context.mishaps.draw(), Persistence::KeepAlive)
-        };
-        if self.serve_stream(id, answer, arrival, context) {
+        let key = (self.wire.token, id);
+        let content = stream.app_request.take();
+        let request = Request { head_only: stream.head_only, persistence: Persistence::KeepAlive };
+        stream.service = RequestService::new(request, arrival, content.as_deref(), context);
+        let log = self.wire.log();
+        if let Some((live, next)) = stream.service.begin_stream(key, arrival, log, context) {
+            let block = &context.responses.of(stream.service.answer.kind).block;
+            self.out.put_head(id, false, block, self.core.peer.frame_bytes);
+            self.streams.begin_live(id, Some(live));
+            if let Some(at) = next {
+                self.schedule_messages(at, id, context);
+            }
             return;
         }
-        let Some(stream) = self.streams.find(id) else {
-            return;
-        };
         if stream.call.as_ref().is_some_and(|call| call.answers_at_once()) {
             return self.end_call(id);
         }
-        let request = stream.app_request.take();
-        stream.app_response = context.reply(request.as_deref(), &mut answer);
-        match context.enter_queue((self.wire.token, id), arrival, request.as_deref()) {
-            Some(QueueEntry::Waits) => {
-                stream.stage = StreamPhase::Queued { answer };
-                return;
+        let log = self.wire.log();
+        match stream.service.begin(key, arrival, content.as_deref(), log, context) {
+            Some(phase) => {
+                stream.stage = StreamPhase::InService(phase);
+                if let ServicePhase::Serving { finish, .. } = phase {
+                    self.due.push(Reverse((finish, id)));
+                }
             }
-            Some(QueueEntry::Rejected) => return self.answer(id, answer.rejected(), context),
-            Some(QueueEntry::AtOnce) | None => {}
+            None => self.answer(id, context),
         }
-        let (mut start, mut end) = (now, now);
-        if let Some(station) = &mut context.station {
-            let visit = station.arrive(context.stalls.worked(arrival));
-            start = context.stalls.moment(visit.start);
-            end = context.stalls.moment(visit.finish);
-        }
-        stream.entry = self.wire.log_entry(start, end, context);
-        if context.station.is_none() {
-            return self.answer(id, answer, context);
-        }
-        stream.stage = StreamPhase::Serving { answer, arrival };
-        self.due.push(Reverse((end, id)));
-        context.set_timer(end, self.wire.token);
     }
 
     /// Begins the response.
-    fn answer(&mut self, id: u32, answer: ServerResponse, context: &mut Context) {
+    fn answer(&mut self, id: u32, context: &mut Context) {
+        let Some(stream) = self.streams.find(id) else {
+            return;
+        };
+        let answer = stream.service.answer;
         if answer.reset {
             context.tally.on_trouble(Trouble::Reset);
             return self.reset(id, ErrorCode::INTERNAL_ERROR, context);
         }
         let is_whole = answer.kind == ResponseKind::Ok(Persistence::KeepAlive);
-        if is_whole && context.answers_calls() {
+        if is_whole && context.reflect.is_some() {
             return self.end_call(id);
         }
-        let app_response = self.streams.find(id).and_then(|s| s.app_response.as_deref());
-        let response = context.responses.pick(answer.kind, app_response);
+        let response = stream.service.response(&context.responses);
         if answer.kind == ResponseKind::Garbage {
             self.out.bytes.extend_from_slice(response.body());
             context.tally.on_trouble(Trouble::Garbage);
@@ -433,10 +374,10 @@ impl Http2ServerConnection {
         let block = &response.block;
         self.out.put_head(id, body == 0, block, self.core.peer.frame_bytes);
         if body == 0 {
-            return self.complete(id, answer.kind);
+            return self.complete(id);
         }
         let begun = context.slow.map(|_| context.read_clock());
-        self.streams.begin_body(id, answer, begun);
+        self.streams.begin_body(id, begun);
     }
 
     /// Takes bytes of a call of gRPC, and answers what is answered at once.
@@ -458,11 +399,16 @@ impl Http2ServerConnection {
 
     /// Ends the response to a call of gRPC.
     fn end_call(&mut self, id: u32) {
-        let Some(call) = self.streams.find(id).and_then(|stream| stream.call.as_mut()) else {
+        let Some(stream) = self.streams.find(id) else {
+            return;
+        };
+        let Some(call) = &mut stream.call else {
             return;
         };
         let mut messages = Vec::new();
         let trailers = call.end(&mut messages);
+        // Calls have no faults.
+        stream.service.answer = ServerResponse::whole(ResponseKind::Ok(Persistence::KeepAlive));
         self.answer_call(id, messages, Some(trailers));
     }
 
@@ -470,8 +416,7 @@ impl Http2ServerConnection {
     fn answer_call(&mut self, id: u32, mut messages: Vec<u8>, trailers: Option<Vec<u8>>) {
         if self.streams.find(id).is_some_and(|stream| stream.live.is_none()) {
             self.out.put_head(id, false, &grpc::head(), self.core.peer.frame_bytes);
-            let answer = ServerResponse::whole(ResponseKind::Ok(Persistence::KeepAlive));
-            self.streams.begin_live(id, answer, None);
+            self.streams.begin_live(id, None);
         }
         if let Some(live) = self.streams.find(id).and_then(|stream| stream.live.as_mut()) {
             live.bytes.append(&mut messages);
@@ -481,15 +426,15 @@ impl Http2ServerConnection {
     }
 
     /// Notes that all of a response has been put out.
-    fn complete(&mut self, id: u32, kind: ResponseKind) {
+    fn complete(&mut self, id: u32) {
         if let Some(stream) = self.streams.remove(id) {
-            self.out.complete(kind, stream.entry);
+            self.out.complete(stream.service.answer.kind, stream.service.entry);
         }
     }
 
     /// Logs the requests under way, which will have no response.
-    pub(super) fn abandon(&mut self, log: &mut Log) {
-        self.streams.abandon(log);
-        self.out.abandon(log);
+    pub(super) fn abandon(&mut self, context: &mut Context) {
+        self.streams.abandon(context);
+        self.out.abandon(context);
     }
 }

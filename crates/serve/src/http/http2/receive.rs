@@ -186,11 +186,8 @@ impl Http2ServerConnection {
         let section = match &mut app_request {
             None => self.sections.read(block)?,
             Some(app_request) => {
-                let mut add = |_: &RequestSection, name: &[u8], value: &[u8]| {
-                    if let Ok(name) = std::str::from_utf8(name) {
-                        app_request.add_header(name, value);
-                    }
-                };
+                let mut add =
+                    |_: &_, name: &[u8], value: &[u8]| app_request.add_header(name, value);
                 self.sections.read_into(block, &mut add)?
             }
         };

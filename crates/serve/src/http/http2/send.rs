@@ -1,9 +1,9 @@
 //! Frames to the client: control frames and heads at once, bodies in turn, one frame of each. The
 //! client's windows, its socket and the speed of slow bodies limit them.
 
-use super::super::connection::{DriveStop, TRICKLE_TICK, Tools};
 use super::super::context::Context;
-use super::super::log::{Log, LogEntry, SentMessage};
+use super::super::drive::{DriveStop, TRICKLE_TICK, Tools};
+use super::super::log::{LogEntry, SentMessage};
 use super::super::response::ResponseKind;
 use super::super::stats::Trouble;
 use super::Http2ServerConnection;
@@ -95,15 +95,13 @@ impl Outgoing {
             && let Some(complete) = self.complete.pop_front()
         {
             context.tally.on_response(complete.kind);
-            if let (Some(log), Some(entry)) = (&mut context.log, complete.entry) {
-                log.push(LogEntry { written, ..entry });
-            }
+            context.log_request(complete.entry.map(|entry| LogEntry { written, ..entry }));
         }
     }
 
     /// Logs responses that will not be sent.
-    pub(super) fn abandon(&mut self, log: &mut Log) {
-        self.complete.drain(..).filter_map(|c| c.entry).for_each(|entry| log.push(entry));
+    pub(super) fn abandon(&mut self, context: &mut Context) {
+        self.complete.drain(..).for_each(|complete| context.log_request(complete.entry));
     }
 }
 
@@ -138,13 +136,13 @@ impl Http2ServerConnection {
         while self.out.held_back() < OUT_TARGET
             && let Some((id, stream)) = self.streams.next()
         {
-            let StreamPhase::Sending { answer, sent, begun } = stream.stage else {
+            let StreamPhase::Sending { sent, begun } = stream.stage else {
                 continue;
             };
-            let app_response = stream.app_response.as_deref();
+            let answer = stream.service.answer;
             let (body, is_open) = match &stream.live {
                 Some(live) => (live.bytes.as_slice(), live.is_open()),
-                None => (context.responses.pick(answer.kind, app_response).body(), false),
+                None => (stream.service.response(&context.responses).body(), false),
             };
             let is_halved = answer.halved && stream.live.is_none();
             let until = if is_halved { body.len() / 2 } else { body.len() };
@@ -176,8 +174,7 @@ impl Http2ServerConnection {
             }
             stream.send_window.take(length);
             self.core.send_window.take(length);
-            let kind = answer.kind;
-            stream.stage = StreamPhase::Sending { answer, sent: after, begun };
+            stream.stage = StreamPhase::Sending { sent: after, begun };
             if after == until
                 && let Some(live) = &mut stream.live
             {
@@ -186,7 +183,7 @@ impl Http2ServerConnection {
                 }
                 if is_open {
                     live.bytes.clear();
-                    stream.stage = StreamPhase::Sending { answer, sent: 0, begun };
+                    stream.stage = StreamPhase::Sending { sent: 0, begun };
                     continue;
                 }
             }
@@ -195,19 +192,19 @@ impl Http2ServerConnection {
                     context.tally.on_trouble(Trouble::Truncate);
                     self.reset(id, ErrorCode::INTERNAL_ERROR, context);
                 }
-                (true, false) => self.end_body(id, kind),
+                (true, false) => self.end_body(id),
                 (false, _) => self.streams.resume(id),
             }
         }
     }
 
     /// All of a body is put out: the trailers follow, if any.
-    fn end_body(&mut self, id: u32, kind: ResponseKind) {
+    fn end_body(&mut self, id: u32) {
         let live = self.streams.find(id).and_then(|stream| stream.live.as_mut());
         if let Some(block) = live.and_then(|live| live.trailers.take()) {
             self.out.put_head(id, true, &block, self.core.peer.frame_bytes);
         }
-        self.complete(id, kind);
+        self.complete(id);
     }
 
     /// Sets the timer for the next bytes of a slow body.

@@ -1,9 +1,10 @@
 //! Open streams of one connection.
 
 use super::super::app_request::AppRequest;
+use super::super::context::Context;
 use super::super::grpc::GrpcCall;
-use super::super::log::{Log, LogEntry};
-use super::super::response::{LiveStream, Response, ServerResponse};
+use super::super::live_stream::LiveStream;
+use super::super::service::{RequestService, ServicePhase};
 use super::STREAM_WINDOW;
 use knee_engine::exchange::http2::connection::{ReceiveWindow, SendWindow};
 use knee_load::time::Nanos;
@@ -24,8 +25,8 @@ pub(super) struct ServerStream {
     pub(super) stage: StreamPhase,
     /// The whole request, for an application.
     pub(super) app_request: Option<Box<AppRequest>>,
-    /// The application's response.
-    pub(super) app_response: Option<Box<Response>>,
+    /// Its service, once all of it has been received.
+    pub(super) service: RequestService,
     /// The stream of messages that is the response.
     pub(super) live: Option<Box<LiveBody>>,
     /// The call of gRPC that the request is.
@@ -34,8 +35,6 @@ pub(super) struct ServerStream {
     pub(super) is_received: bool,
     /// It is in the queue of bodies.
     is_queued: bool,
-    /// Its line in the log, if requests are logged, once its request is whole.
-    pub(super) entry: Option<LogEntry>,
 }
 
 /// The body of a response that grows while it is sent.
@@ -61,13 +60,10 @@ impl LiveBody {
 pub(super) enum StreamPhase {
     /// The body of the request is incomplete.
     Receiving,
-    /// In the station.
-    Serving { answer: ServerResponse, arrival: Nanos },
-    /// In a managed queue.
-    Queued { answer: ServerResponse },
+    /// In the queue or the station.
+    InService(ServicePhase),
     /// Its head is out, and `sent` bytes of its body.
     Sending {
-        answer: ServerResponse,
         sent: usize,
         /// Start of the body, if bodies are slow.
         begun: Option<Nanos>,
@@ -85,12 +81,11 @@ impl ServerStream {
             send_window: SendWindow::new(window),
             stage: StreamPhase::Receiving,
             app_request: None,
-            app_response: None,
+            service: RequestService::default(),
             live: None,
             call: None,
             is_received: false,
             is_queued: false,
-            entry: None,
         }
     }
 }
@@ -153,8 +148,8 @@ impl ServerStreams {
     }
 
     /// Logs the requests, which will have no response.
-    pub(super) fn abandon(&mut self, log: &mut Log) {
-        self.streams.iter_mut().filter_map(|s| s.entry.take()).for_each(|entry| log.push(entry));
+    pub(super) fn abandon(&mut self, context: &mut Context) {
+        self.streams.iter_mut().for_each(|stream| stream.service.log_lost(context));
     }
 
     /// Changes all windows. Returns whether all stay within their limit.
@@ -169,23 +164,18 @@ impl ServerStreams {
     }
 
     /// Starts the body of a response, after its head.
-    pub(super) fn begin_body(&mut self, id: u32, answer: ServerResponse, begun: Option<Nanos>) {
+    pub(super) fn begin_body(&mut self, id: u32, begun: Option<Nanos>) {
         if let Some(stream) = self.find(id) {
-            stream.stage = StreamPhase::Sending { answer, sent: 0, begun };
+            stream.stage = StreamPhase::Sending { sent: 0, begun };
             self.resume(id);
         }
     }
 
     /// Starts the body of a response that is a stream of messages, after its head.
-    pub(super) fn begin_live(
-        &mut self,
-        id: u32,
-        answer: ServerResponse,
-        stream: Option<LiveStream>,
-    ) {
+    pub(super) fn begin_live(&mut self, id: u32, stream: Option<LiveStream>) {
         if let Some(opened) = self.find(id) {
             opened.live = Some(Box::new(LiveBody { stream, ..LiveBody::default() }));
-            opened.stage = StreamPhase::Sending { answer, sent: 0, begun: None };
+            opened.stage = StreamPhase::Sending { sent: 0, begun: None };
         }
     }
 
@@ -198,7 +188,8 @@ impl ServerStreams {
     /// Ids of streams that are queued, or whose response is a stream of messages.
     pub(super) fn queued_or_live(&self) -> Vec<u32> {
         let pairs = self.ids.iter().zip(&self.streams).filter(|(_, stream)| {
-            stream.live.is_some() || matches!(stream.stage, StreamPhase::Queued { .. })
+            let is_queued = matches!(stream.stage, StreamPhase::InService(ServicePhase::Queued));
+            stream.live.is_some() || is_queued
         });
         pairs.map(|(id, _)| *id).collect()
     }

@@ -1,13 +1,13 @@
 //! One connection: its requests, each on its own stream.
 
 use super::super::app_request::AppRequest;
-use super::super::context::{Context, QueueEntry};
+use super::super::context::Context;
 use super::super::http2::{Http2RequestHead, RequestSection};
-use super::super::log::{ConnectionLog, LogEntry};
+use super::super::log::ConnectionLog;
 use super::super::queue::QueueOutcome;
-use super::super::request::Persistence;
-use super::super::response::{Response, ResponseKind, ServerResponse};
-use super::super::station::Visit;
+use super::super::request::{Persistence, Request};
+use super::super::response::ResponseKind;
+use super::super::service::{RequestService, ServicePhase, record_service};
 use super::super::stats::Trouble;
 use bytes::Bytes;
 use knee_engine::exchange::http3::frame::{self, FramePiece, FrameReader, FrameStream, kind};
@@ -37,7 +37,7 @@ pub(super) struct ConnectionParts {
 /// One connection with HTTP/3.
 pub(super) struct Http3ServerConnection {
     connection: Connection,
-    open: ConnectionParts,
+    pub(super) open: ConnectionParts,
     critical: CriticalStreams,
     sections: SectionDecoder<RequestSection>,
     streams: HashMap<StreamId, Http3ServerStream>,
@@ -58,26 +58,17 @@ struct Http3ServerStream {
     received: u64,
     /// The whole request, for an application.
     app_request: Option<Box<AppRequest>>,
-    /// The application's response.
-    app_response: Option<Box<Response>>,
     stage: Http3Stage,
-    /// Its line in the log, if requests are logged.
-    entry: Option<LogEntry>,
+    /// Its service, once all of it has come.
+    service: RequestService,
 }
 
 /// Progress of a request.
 enum Http3Stage {
     Receiving,
-    Queued {
-        answer: ServerResponse,
-    },
-    Serving {
-        answer: ServerResponse,
-        arrival: Nanos,
-    },
+    InService(ServicePhase),
     /// `sent` bytes of `head` and of the body are written.
     Sending {
-        answer: ServerResponse,
         head: Vec<u8>,
         sent: usize,
     },
@@ -114,14 +105,6 @@ impl Http3ServerConnection {
         self.connection.handle_event(event);
     }
 
-    pub(super) fn to(&self) -> &RawAddress {
-        &self.open.to
-    }
-
-    pub(super) fn handle(&self) -> ConnectionHandle {
-        self.open.handle
-    }
-
     pub(super) fn is_over(&self) -> bool {
         self.connection.is_drained()
     }
@@ -143,9 +126,9 @@ impl Http3ServerConnection {
         self.connection.close(at, code(Http3Code::NO_ERROR), Bytes::new());
     }
 
-    /// Lines of requests that have no whole response.
-    pub(super) fn take_entries(&mut self) -> impl Iterator<Item = LogEntry> {
-        self.streams.values_mut().filter_map(|stream| stream.entry.take())
+    /// Logs the requests under way, which will have no whole response.
+    pub(super) fn abandon(&mut self, context: &mut Context) {
+        self.streams.values_mut().for_each(|stream| stream.service.log_lost(context));
     }
 
     /// Sets the timer of QUIC, unless one comes earlier.
@@ -173,16 +156,12 @@ impl Http3ServerConnection {
     }
 
     fn finish_service(&mut self, id: StreamId, finish: Nanos, context: &mut Context) {
-        let Some(stream) = self.streams.get(&id) else {
-            return;
-        };
-        let Http3Stage::Serving { answer, arrival } = stream.stage else {
-            return;
-        };
-        context.tally.sojourn.record(finish - arrival);
-        let late = context.read_clock() - finish;
-        context.tally.write_lateness.record(late);
-        self.answer(id, answer, context);
+        if let Some(stream) = self.streams.get(&id)
+            && let Http3Stage::InService(ServicePhase::Serving { arrival, .. }) = stream.stage
+        {
+            record_service(arrival, finish, context);
+            self.answer(id, context);
+        }
     }
 
     /// Handles the end of a request's time in the queue.
@@ -193,28 +172,9 @@ impl Http3ServerConnection {
         context: &mut Context,
     ) {
         let id = StreamId::new(Side::Client, Dir::Bi, number.into());
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        let Http3Stage::Queued { answer } = stream.stage else {
-            return;
-        };
-        match outcome {
-            QueueOutcome::Dropped => self.answer(id, answer.rejected(), context),
-            QueueOutcome::Served(Visit { arrival, start, finish }) => {
-                stream.stage = Http3Stage::Serving { answer, arrival };
-                self.note(id, start, finish, context);
-                self.finish_service(id, finish, context);
-            }
-        }
-    }
-
-    /// Notes the line of a request in the log.
-    fn note(&mut self, id: StreamId, start: Nanos, end: Nanos, context: &mut Context) {
-        if let (Some(own), Some(log)) = (&mut self.log, &mut context.log)
-            && let Some(stream) = self.streams.get_mut(&id)
-        {
-            stream.entry = Some(own.next_entry(log, start, end));
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.service.on_queue_outcome(outcome, self.log.as_mut(), context);
+            self.answer(id, context);
         }
     }
 
@@ -280,9 +240,8 @@ impl Http3ServerConnection {
             has_trailers: false,
             received: 0,
             app_request: None,
-            app_response: None,
             stage: Http3Stage::Receiving,
-            entry: None,
+            service: RequestService::default(),
         });
         let mut receiver = self.connection.recv_stream(id);
         let Ok(mut chunks) = receiver.read(true) else {
@@ -355,48 +314,33 @@ impl Http3ServerConnection {
             return;
         };
         let (now, key) = (context.now(), (self.open.token, id.index() as u32));
-        context.tally.on_request(now);
-        let mut answer = ServerResponse {
-            head_only: stream.head.is_some_and(|head| head.head_only),
-            ..ServerResponse::with(context.mishaps.draw(), Persistence::KeepAlive)
-        };
-        let request = stream.app_request.take();
-        stream.app_response = context.reply(request.as_deref(), &mut answer);
-        match context.enter_queue(key, now, request.as_deref()) {
-            Some(QueueEntry::Waits) => {
-                stream.stage = Http3Stage::Queued { answer };
-                return;
+        let head_only = stream.head.is_some_and(|head| head.head_only);
+        let request = Request { head_only, persistence: Persistence::KeepAlive };
+        let content = stream.app_request.take();
+        stream.service = RequestService::new(request, now, content.as_deref(), context);
+        let log = self.log.as_mut();
+        match stream.service.begin(key, now, content.as_deref(), log, context) {
+            Some(phase) => {
+                stream.stage = Http3Stage::InService(phase);
+                if let ServicePhase::Serving { finish, .. } = phase {
+                    self.due.push(Reverse((finish, id)));
+                }
             }
-            Some(QueueEntry::Rejected) => return self.answer(id, answer.rejected(), context),
-            Some(QueueEntry::AtOnce) | None => {}
+            None => self.answer(id, context),
         }
-        let (mut start, mut end) = (now, now);
-        if let Some(station) = &mut context.station {
-            let visit = station.arrive(context.stalls.worked(now));
-            start = context.stalls.moment(visit.start);
-            end = context.stalls.moment(visit.finish);
-        }
-        self.note(id, start, end, context);
-        if context.station.is_none() {
-            return self.answer(id, answer, context);
-        }
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.stage = Http3Stage::Serving { answer, arrival: now };
-        }
-        self.due.push(Reverse((end, id)));
-        context.set_timer(end, self.open.token);
     }
 
     /// Begins the response.
-    fn answer(&mut self, id: StreamId, answer: ServerResponse, context: &mut Context) {
+    fn answer(&mut self, id: StreamId, context: &mut Context) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let answer = stream.service.answer;
         if answer.reset {
             context.tally.on_trouble(Trouble::Reset);
             return self.reset(id, Http3Code::INTERNAL_ERROR, context);
         }
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        let response = context.responses.pick(answer.kind, stream.app_response.as_deref());
+        let response = stream.service.response(&context.responses);
         let mut head = Vec::new();
         if answer.kind == ResponseKind::Garbage {
             context.tally.on_trouble(Trouble::Garbage);
@@ -407,7 +351,7 @@ impl Http3ServerConnection {
                 frame::put_head(&mut head, kind::DATA, body);
             }
         }
-        stream.stage = Http3Stage::Sending { answer, head, sent: 0 };
+        stream.stage = Http3Stage::Sending { head, sent: 0 };
         self.write(id, context);
     }
 
@@ -416,11 +360,11 @@ impl Http3ServerConnection {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
-        let Http3Stage::Sending { answer, head, sent } = &mut stream.stage else {
+        let Http3Stage::Sending { head, sent } = &mut stream.stage else {
             return;
         };
-        let answer = *answer;
-        let response = context.responses.pick(answer.kind, stream.app_response.as_deref());
+        let answer = stream.service.answer;
+        let response = stream.service.response(&context.responses);
         let body = if answer.head_only { &[] } else { response.body() };
         let until = if answer.halved { body.len() / 2 } else { body.len() };
         let mut sender = self.connection.send_stream(id);
@@ -445,12 +389,8 @@ impl Http3ServerConnection {
         if answer.kind != ResponseKind::Garbage {
             context.tally.on_response(answer.kind);
         }
-        let entry = self.streams.remove(&id).and_then(|stream| stream.entry);
-        if let Some(entry) = entry {
-            let written = Some(context.read_clock());
-            if let Some(log) = &mut context.log {
-                log.push(LogEntry { written, ..entry });
-            }
+        if let Some(mut stream) = self.streams.remove(&id) {
+            stream.service.log_written(context);
         }
     }
 
@@ -464,10 +404,8 @@ impl Http3ServerConnection {
     /// Removes a stream without a whole response.
     fn forget(&mut self, id: StreamId, context: &mut Context) {
         context.leave((self.open.token, id.index() as u32));
-        if let Some(stream) = self.streams.remove(&id)
-            && let (Some(log), Some(entry)) = (&mut context.log, stream.entry)
-        {
-            log.push(entry);
+        if let Some(mut stream) = self.streams.remove(&id) {
+            stream.service.log_lost(context);
         }
     }
 
@@ -517,10 +455,8 @@ impl Http3ServerStream {
                     let section = match &mut self.app_request {
                         None => sections.read(payload)?,
                         Some(app_request) => {
-                            let mut add = |_: &RequestSection, name: &[u8], value: &[u8]| {
-                                if let Ok(name) = std::str::from_utf8(name) {
-                                    app_request.add_header(name, value);
-                                }
+                            let mut add = |_: &_, name: &[u8], value: &[u8]| {
+                                app_request.add_header(name, value);
                             };
                             sections.read_into(payload, &mut add)?
                         }

@@ -5,7 +5,6 @@ mod connection;
 
 use super::HttpServerSpec;
 use super::context::Context;
-use super::log::Log;
 use super::queue::QueueOutcome;
 use super::secure::ServerTls;
 use super::stats::Trouble;
@@ -233,15 +232,13 @@ impl Http3Server {
             };
             context.tally.stats.bytes_sent += size as u64;
             // One that the kernel does not take is lost, and sent again by QUIC.
-            self.socket.send_to(&self.out[..size], connection.to());
+            self.socket.send_to(&self.out[..size], &connection.open.to);
         }
         connection.exchange_events(&mut self.endpoint);
         if connection.is_over() {
-            let handle = connection.handle();
+            let handle = connection.open.handle;
             connection.leave_queues(context);
-            if let Some(log) = &mut context.log {
-                connection.abandon(log);
-            }
+            connection.abandon(context);
             self.connections.remove(&number);
             self.numbers.remove(&handle);
         } else {
@@ -259,19 +256,10 @@ impl Http3Server {
             connection.close(at);
             self.out.clear();
             while let Some(size) = connection.transmit(at, &mut self.out) {
-                self.socket.send_to(&self.out[..size], connection.to());
+                self.socket.send_to(&self.out[..size], &connection.open.to);
                 self.out.clear();
             }
-            if let Some(log) = &mut context.log {
-                connection.abandon(log);
-            }
+            connection.abandon(context);
         }
-    }
-}
-
-/// Logs the requests under way on all connections.
-impl Http3ServerConnection {
-    fn abandon(&mut self, log: &mut Log) {
-        self.take_entries().for_each(|entry| log.push(entry));
     }
 }

@@ -228,7 +228,8 @@ fn a_thousand_random_servers_are_reported_right() {
     assert!(wrong.is_empty(), "{wrong}\n{tallies:?}\n{missed}");
     let all = tallies.values();
     let (covered, stated) = all.fold((0, 0), |(c, s), t| (c + t.covered, s + t.stated));
-    let is_enough = |kind: &Tally| 2 * kind.covered >= kind.stated;
+    // Of one or two of a kind any number may be missed by chance.
+    let is_enough = |kind: &Tally| kind.stated <= 2 || 2 * kind.covered >= kind.stated;
     assert!(10 * covered >= 9 * stated && tallies.values().all(is_enough), "{tallies:?}\n{missed}");
     let steady = tallies.iter().filter(|(kind, _)| **kind != "retrograde");
     let (all, false_ones) = steady.fold((0, 0), |(n, f), (_, t)| (n + t.servers, f + t.retrograde));

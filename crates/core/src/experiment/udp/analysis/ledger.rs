@@ -169,13 +169,6 @@ fn socket_counters(trial: &UdpTrial) -> Vec<DropCounter> {
     AT_SOCKET
         .into_iter()
         .zip([checksum, socket - checksum - memory, memory])
-        .map(|(place, count)| DropCounter {
-            place,
-            count,
-            source: "SO_MEMINFO".to_owned(),
-            host_wide: false,
-            whole_kernel: false,
-            at_service: true,
-        })
+        .map(|(place, count)| DropCounter::at_socket(place, count))
         .collect()
 }

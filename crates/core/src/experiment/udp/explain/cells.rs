@@ -109,7 +109,7 @@ pub(super) enum DesignCell {
     First,
     /// The clients named second, unchanged.
     Second,
-    /// Those of the two that the explanation is about, with one change.
+    /// The clients that the explanation is about, with one change.
     Changed(CellChange),
 }
 
@@ -195,7 +195,8 @@ pub(super) fn changed(
     Some(spec)
 }
 
-/// As [`changed`], but without the rate and the times of sending, which need a trial of `base`.
+/// The same trial as [`changed`] returns, without the rate and the times of sending, which need a
+/// trial of `base`.
 pub(super) fn outline(
     change: CellChange,
     base: &UdpTrialSpec,

@@ -235,7 +235,7 @@ impl Http2 {
             Ok(status) => status,
             Err(violation) => return self.refuse(id, Violation::Call(violation), io),
         };
-        self.tell_received(io.events);
+        self.push_received(io.events);
         if let Some(mut sink) = io.events.sink(op) {
             sink.end();
         }
@@ -319,7 +319,7 @@ impl Http2 {
     fn take_reset(&mut self, id: u32, payload: &[u8], io: &mut Io) -> Result<(), Violation> {
         self.check_stream(id)?;
         let code = ErrorCode(frame::read_number(payload)?);
-        self.tell_received(io.events);
+        self.push_received(io.events);
         let Some(op) = self.forget(id) else {
             return Ok(());
         };
@@ -347,7 +347,7 @@ impl Http2 {
         }
         self.last_stream = last;
         self.state = ConnectionState::Closing;
-        self.tell_received(io.events);
+        self.push_received(io.events);
         for id in self.streams.ids().into_iter().filter(|id| *id > last) {
             self.forgiven = self.forgiven.max(id);
             if let Some(op) = self.forget(id) {

@@ -50,7 +50,7 @@ fn state(origin_ns: u64) -> (PingerState, TcpStream) {
     let lines = Lines::new(RECORD_MAX);
     let client = ControlClient { stream, lines, service: address.to_string(), address };
     let pinger = Pinger {
-        desk: PingerControl::new(u64::MAX).expect("a descriptor"),
+        pinger_control: PingerControl::new(u64::MAX).expect("a descriptor"),
         events: std::sync::mpsc::channel().0,
         client,
         udp: None,

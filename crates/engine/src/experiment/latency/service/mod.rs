@@ -176,7 +176,7 @@ struct LatencySession {
 
 struct RunningFlows {
     carriers: Option<FlowThreads>,
-    course: Arc<FlowRun>,
+    flow_run: Arc<FlowRun>,
     /// Processor time of this thread at the beginning.
     used: ThreadUse,
     /// Run time at which progress of uploads is sent next.
@@ -234,7 +234,7 @@ impl LatencySession {
     ) -> io::Result<()> {
         let limit_ns = origin_ns.saturating_add(self.begin.limit.0);
         let times = (origin_ns, end_ns.min(limit_ns));
-        let course = FlowRun::new(self.flows.len(), times, 0, self.begin.interval);
+        let flow_run = FlowRun::new(self.flows.len(), times, 0, self.begin.interval);
         let up = self.begin.up as usize;
         let joined = self.flows.iter_mut().enumerate();
         let mut ends: Vec<FlowEnd> = joined
@@ -258,10 +258,10 @@ impl LatencySession {
             };
             end.acts.push((fault.at, act));
         }
-        let carriers = FlowThreads::start(course.clone(), ends, workers)?;
+        let carriers = FlowThreads::start(flow_run.clone(), ends, workers)?;
         self.running = Some(RunningFlows {
             carriers: Some(carriers),
-            course,
+            flow_run,
             used: ThreadUse::now(),
             due: self.next_due(Nanos::ZERO),
             is_ending: false,
@@ -287,7 +287,9 @@ impl LatencySession {
         match &self.running {
             // The threads end shortly after the end.
             Some(running) if running.is_ending => Nanos::from_millis(1),
-            Some(running) if running.due < Nanos::MAX => running.due - running.course.since(now_ns),
+            Some(running) if running.due < Nanos::MAX => {
+                running.due - running.flow_run.since(now_ns)
+            }
             _ => Nanos::MAX,
         }
     }
@@ -296,15 +298,15 @@ impl LatencySession {
     fn next_message(&mut self, now_ns: u64, bytes_max: Option<u64>) -> Option<LatencyReply> {
         let up = self.begin.up as usize;
         let running = self.running.as_mut()?;
-        let now = running.course.since(now_ns);
-        let cap = bytes_max.filter(|&max| running.course.carried_in_all() >= max);
+        let now = running.flow_run.since(now_ns);
+        let cap = bytes_max.filter(|&max| running.flow_run.carried_in_all() >= max);
         if let Some(max) = cap.filter(|_| !running.is_over) {
             running.is_over = true;
-            running.course.end_ns.fetch_min(now_ns, Ordering::Relaxed);
+            running.flow_run.end_ns.fetch_min(now_ns, Ordering::Relaxed);
             let reason = format!("the service permits no more than {max} bytes a session");
             return Some(LatencyReply::Over { reason });
         }
-        let end = running.course.since(running.course.end_ns.load(Ordering::Relaxed));
+        let end = running.flow_run.since(running.flow_run.end_ns.load(Ordering::Relaxed));
         let at = running.due;
         if at > end {
             // Nothing is due any more.
@@ -313,7 +315,7 @@ impl LatencySession {
         if at > now || at > end {
             return None;
         }
-        let bytes = running.course.carried(0..up);
+        let bytes = running.flow_run.carried(0..up);
         let next = self.next_due(at);
         if let Some(running) = &mut self.running {
             running.due = next;
@@ -327,7 +329,7 @@ impl LatencySession {
             return;
         };
         running.is_ending = true;
-        running.course.end_ns.fetch_min(at_ns, Ordering::Relaxed);
+        running.flow_run.end_ns.fetch_min(at_ns, Ordering::Relaxed);
     }
 
     /// The record and the threads' results, once it was asked for and all flows have ended.

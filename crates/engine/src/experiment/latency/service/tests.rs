@@ -126,10 +126,10 @@ fn a_session_past_its_end_waits_without_a_limit() {
         bytes_max: None,
     };
     let mut session = LatencySession::new(begin, [127, 0, 0, 1].into());
-    let course = FlowRun::new(1, (0, 25_000_000), 0, Nanos::from_millis(10));
+    let flow_run = FlowRun::new(1, (0, 25_000_000), 0, Nanos::from_millis(10));
     session.running = Some(RunningFlows {
         carriers: None,
-        course,
+        flow_run,
         used: ThreadUse::now(),
         due: Nanos::from_millis(10),
         is_ending: false,

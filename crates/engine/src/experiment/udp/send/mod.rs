@@ -69,7 +69,7 @@ pub struct Sent {
 
 /// Sends from the plan's origin until its time is over, its datagrams are used up, or `stop` is
 /// set. What the kernel refuses is counted by the name of the error and not tried again. Where
-/// there is no room, a sender waits for some. `tell` is called for each interval that has passed,
+/// there is no room, a sender waits for some. `report` is called for each interval that has passed,
 /// with its number and the datagrams sent in it.
 ///
 /// # Errors
@@ -77,19 +77,19 @@ pub struct Sent {
 pub fn send(
     plan: &SendPlan,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(u64, u64),
+    report: &mut dyn FnMut(u64, u64),
 ) -> Result<Sent, RunError> {
     let time = HostTime::now();
     let carry = || match plan.spec.carried_as {
         ClientsAs::Processes => {
             // Two pipes each.
             host::ensure_files(2 * u64::from(plan.spec.clients))?;
-            processes::run(plan, stop, tell)
+            processes::run(plan, stop, report)
         }
-        ClientsAs::Multiplexed => run(plan, stop, tell),
+        ClientsAs::Multiplexed => run(plan, stop, report),
         ClientsAs::Threads => {
             host::ensure_files(plan.spec.clients.into())?;
-            run(plan, stop, tell)
+            run(plan, stop, report)
         }
     };
     let (carried, processors_busy) = watch_processors(plan, carry);
@@ -99,7 +99,7 @@ pub fn send(
     let interrupted = done.iter().any(|d| d.interrupted);
     let mut sent = tally::merge(done.into_iter().map(|d| d.sent));
     sent.processors_busy = processors_busy;
-    intervals.finish(&sent.by_interval, tell);
+    intervals.finish(&sent.by_interval, report);
     let backend = if plan.spec.gso { "udp_segment" } else { "sendmmsg" };
     Ok(Sent { sent, generator: generator_use(backend, &costs, steal_percent), interrupted })
 }
@@ -142,12 +142,12 @@ enum SenderEvent {
     Ended(usize),
 }
 
-/// Runs a thread for each sender and returns their results. `tell` is called on this thread for
+/// Runs a thread for each sender and returns their results. `report` is called on this thread for
 /// intervals that all senders have passed.
 fn run(
     plan: &SendPlan,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(u64, u64),
+    report: &mut dyn FnMut(u64, u64),
 ) -> Result<(Vec<SenderResult>, SentIntervals), RunError> {
     let spec = &plan.spec;
     let of = match spec.carried_as {
@@ -159,32 +159,32 @@ fn run(
     let failed = AtomicBool::new(false);
     let term = term(plan, stop, &failed);
     let mut intervals = SentIntervals::new(of as usize);
-    let (told, heard) = mpsc::channel();
+    let (messages, heard) = mpsc::channel();
     thread::scope(|scope| {
         let works = sockets.into_iter().enumerate().map(|(index, socket)| {
-            let told = told.clone();
+            let messages = messages.clone();
             let share = Share { index: index as u32, of };
             move || {
                 // The receiver outlives the senders; where it is gone its thread has panicked.
                 let mut emit = |interval, sent| {
-                    let _ = told.send(SenderEvent::Passed(index, interval, sent));
+                    let _ = messages.send(SenderEvent::Passed(index, interval, sent));
                 };
                 let done = send_share(plan, term, share, socket, &mut emit);
                 if done.is_err() {
                     term.failed.store(true, Ordering::Relaxed);
                 }
-                let _ = told.send(SenderEvent::Ended(index));
+                let _ = messages.send(SenderEvent::Ended(index));
                 done.map_err(io::Error::other)
             }
         });
         let threads = threads::spawn_all(scope, "udp-sender", works)?;
-        drop(told);
+        drop(messages);
         for heard in heard {
             match heard {
                 SenderEvent::Passed(sender, index, sent) => {
-                    intervals.passed(sender, index, sent, tell)
+                    intervals.passed(sender, index, sent, report)
                 }
-                SenderEvent::Ended(sender) => intervals.ended(sender, tell),
+                SenderEvent::Ended(sender) => intervals.ended(sender, report),
             }
         }
         let done = threads

@@ -10,7 +10,7 @@ use super::send_period::SendPeriod;
 use super::tally::SendTally;
 use crate::experiment::udp::wire::DatagramHeader;
 use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ahead_ns};
-use crate::sys::datagrams;
+use crate::sys::timestamps;
 use crate::sys::udp::{self, PrefixBatch, SendBatch};
 use knee_load::experiment::udp::{ServiceMode, UdpTrialSpec};
 use knee_load::spec::Share;
@@ -94,7 +94,7 @@ impl DatagramOutlet {
                 mode = Mode::Cut;
             }
         }
-        udp::set_errors_told(&socket)?;
+        udp::report_errors(&socket)?;
         let echoes = spec.setup.mode == Some(ServiceMode::Echo);
         let replies = echoes.then(|| Replies::new(&socket, session, share, clients));
         Ok(DatagramOutlet {
@@ -153,7 +153,10 @@ impl DatagramOutlet {
             let to = if one_by_one { from + 1 } else { count };
             match self.hand_over(from, to, blocks) {
                 Ok(taken) => {
-                    self.note_pacing(from, from + taken, now, tally);
+                    let sent = self.due[from..from + taken].iter();
+                    for intended in sent.filter_map(|due| due.intended) {
+                        tally.sent.pacing_error.record(now - intended);
+                    }
                     tally.taken(taken, now);
                     (from, blocks) = (from + taken, false);
                     // The next one met an error that was not reported: sent alone, it is.
@@ -263,12 +266,6 @@ impl DatagramOutlet {
         }
     }
 
-    fn note_pacing(&self, from: usize, to: usize, now: Nanos, tally: &mut SendTally) {
-        for intended in self.due[from..to].iter().filter_map(|due| due.intended) {
-            tally.sent.pacing_error.record(now - intended);
-        }
-    }
-
     /// Waits for room until the end of the period. Returns whether there is some. Where sends
     /// block, the next one waits.
     fn wait_for_room(&self, term: &SendPeriod<'_>) -> bool {
@@ -336,7 +333,7 @@ impl Replies {
         share: Share,
         clients: usize,
     ) -> io::Result<Replies> {
-        datagrams::set_timestamps(socket)?;
+        timestamps::set_timestamps(socket)?;
         Ok(Replies {
             batch: PrefixBatch::new(REPLIES_AT_ONCE, DatagramHeader::BYTES),
             session,

@@ -51,7 +51,7 @@ pub fn client_process(mut input: impl Read, mut output: impl Write) -> io::Resul
     let mut order = Vec::new();
     input.read_to_end(&mut order)?;
     let order: ClientOrder = serde_json::from_slice(&order)?;
-    let stop = interrupt::heed();
+    let stop = interrupt::catch();
     let failed = AtomicBool::new(false);
     let term = term(&order.plan, stop, &failed);
     let share = Share { index: order.client, of: order.plan.spec.clients };
@@ -80,12 +80,12 @@ fn write_message(output: &mut impl Write, said: &ClientMessage) -> io::Result<()
 pub(super) fn run(
     plan: &SendPlan,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(u64, u64),
+    report: &mut dyn FnMut(u64, u64),
 ) -> Result<(Vec<SenderResult>, SentIntervals), RunError> {
     let clients = plan.spec.clients.max(1) as usize;
     let mut intervals = SentIntervals::new(clients);
     let mut processes = Processes(Vec::with_capacity(clients));
-    let (told, heard) = mpsc::channel();
+    let (messages, heard) = mpsc::channel();
     thread::scope(|scope| {
         let mut done: Vec<Option<SenderResult>> = (0..clients).map(|_| None).collect();
         for client in 0..clients {
@@ -97,27 +97,27 @@ pub(super) fn run(
                     return Err(error);
                 }
             };
-            let told = told.clone();
-            let listener = move || listen(client, output, &told);
+            let messages = messages.clone();
+            let listener = move || listen(client, output, &messages);
             if let Err(refused) = threads::spawn(scope, "udp-client", listener) {
                 processes.kill();
                 return Err(refused);
             }
         }
-        drop(told);
+        drop(messages);
         let over = plan.origin.saturating_add((plan.spec.duration + PATIENCE).0);
         let mut told_to_stop = false;
         loop {
             match heard.recv_timeout(LOOK) {
                 Ok((client, Some(ClientMessage::Passed { index, sent }))) => {
-                    intervals.passed(client, index, sent, tell);
+                    intervals.passed(client, index, sent, report);
                 }
                 Ok((client, Some(ClientMessage::Done(ended)))) => done[client] = Some(*ended),
                 Ok((_, Some(ClientMessage::Failed(why)))) => {
                     processes.kill();
                     return Err(RunError::NotPermitted(why));
                 }
-                Ok((client, None)) => intervals.ended(client, tell),
+                Ok((client, None)) => intervals.ended(client, report),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) if monotonic_ns() > over => processes.kill(),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -140,15 +140,19 @@ pub(super) fn run(
 }
 
 /// Passes on the messages of a client, and at last its end as `None`.
-fn listen(client: usize, output: impl Read, told: &mpsc::Sender<(usize, Option<ClientMessage>)>) {
+fn listen(
+    client: usize,
+    output: impl Read,
+    messages: &mpsc::Sender<(usize, Option<ClientMessage>)>,
+) {
     // The receiver is gone where another client has failed.
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let Ok(said) = serde_json::from_str(&line) else {
             break;
         };
-        let _ = told.send((client, Some(said)));
+        let _ = messages.send((client, Some(said)));
     }
-    let _ = told.send((client, None));
+    let _ = messages.send((client, None));
 }
 
 /// Processes that are killed unless they have ended when this is dropped.

@@ -22,7 +22,7 @@ pub(super) struct SendTally {
     current: usize,
     ends: Nanos,
     /// Intervals before this one were reported.
-    told: usize,
+    reported: usize,
 }
 
 impl SendTally {
@@ -45,7 +45,7 @@ impl SendTally {
             interval,
             current: 0,
             ends: Nanos::ZERO,
-            told: 0,
+            reported: 0,
         };
         tally.enter(0);
         tally
@@ -88,9 +88,9 @@ impl SendTally {
     #[inline]
     pub(super) fn roll(&mut self, now: Nanos, emit: &mut dyn FnMut(u64, u64)) {
         self.advance(now);
-        while self.told < self.current {
-            emit(self.told as u64, self.sent.by_interval[self.told]);
-            self.told += 1;
+        while self.reported < self.current {
+            emit(self.reported as u64, self.sent.by_interval[self.reported]);
+            self.reported += 1;
         }
     }
 
@@ -189,13 +189,13 @@ pub(super) struct SentIntervals {
     /// The first interval that each sender has not passed yet.
     reached: Vec<u64>,
     sums: Vec<u64>,
-    told: u64,
+    reported: u64,
 }
 
 impl SentIntervals {
     /// No counts yet of `senders` senders.
     pub(super) fn new(senders: usize) -> SentIntervals {
-        SentIntervals { reached: vec![0; senders], sums: Vec::new(), told: 0 }
+        SentIntervals { reached: vec![0; senders], sums: Vec::new(), reported: 0 }
     }
 
     /// Notes that a sender has passed interval `index`, in which it sent `sent`. Intervals of a
@@ -205,35 +205,35 @@ impl SentIntervals {
         sender: usize,
         index: u64,
         sent: u64,
-        tell: &mut dyn FnMut(u64, u64),
+        report: &mut dyn FnMut(u64, u64),
     ) {
         let room = self.sums.len().max(index as usize + 1);
         self.sums.resize(room, 0);
         self.sums[index as usize] += sent;
         self.reached[sender] = index + 1;
-        self.report_passed(tell);
+        self.report_passed(report);
     }
 
     /// Notes that a sender has ended.
-    pub(super) fn ended(&mut self, sender: usize, tell: &mut dyn FnMut(u64, u64)) {
+    pub(super) fn ended(&mut self, sender: usize, report: &mut dyn FnMut(u64, u64)) {
         self.reached[sender] = u64::MAX;
-        self.report_passed(tell);
+        self.report_passed(report);
     }
 
     /// Reports the rest, from the sums of all senders at their end.
-    pub(super) fn finish(self, by_interval: &[u64], tell: &mut dyn FnMut(u64, u64)) {
-        for (index, &sent) in by_interval.iter().enumerate().skip(self.told as usize) {
-            tell(index as u64, sent);
+    pub(super) fn finish(self, by_interval: &[u64], report: &mut dyn FnMut(u64, u64)) {
+        for (index, &sent) in by_interval.iter().enumerate().skip(self.reported as usize) {
+            report(index as u64, sent);
         }
     }
 
-    fn report_passed(&mut self, tell: &mut dyn FnMut(u64, u64)) {
+    fn report_passed(&mut self, report: &mut dyn FnMut(u64, u64)) {
         let all = self.reached.iter().copied().min().unwrap_or(0);
         // Later intervals of senders that have ended are known only at the end.
         let is_running = all < u64::MAX;
-        while is_running && self.told < all {
-            tell(self.told, self.sums.get(self.told as usize).copied().unwrap_or(0));
-            self.told += 1;
+        while is_running && self.reported < all {
+            report(self.reported, self.sums.get(self.reported as usize).copied().unwrap_or(0));
+            self.reported += 1;
         }
     }
 }

@@ -148,7 +148,11 @@ impl DataThread {
         }
         let has_work = self.session.as_ref().is_some_and(|s| !s.work.is_zero());
         let limit = if has_work { 1 } else { BATCH };
-        self.note_pause(clock::monotonic_ns());
+        // The thread could have taken a datagram since then, and did not.
+        let pause_ns = clock::monotonic_ns().saturating_sub(self.free_since_ns);
+        if let Some(session) = &mut self.session {
+            session.pause_ns_max = session.pause_ns_max.max(pause_ns);
+        }
         let received = self.socket.receive(&mut self.batch, limit);
         let now_ns = clock::monotonic_ns();
         self.free_since_ns = now_ns;
@@ -225,14 +229,6 @@ impl DataThread {
             self.link.wake.drain();
         }
         self.free_since_ns = clock::monotonic_ns();
-    }
-
-    /// Notes the time for which the thread could have taken a datagram and did not.
-    fn note_pause(&mut self, now_ns: u64) {
-        let pause_ns = now_ns.saturating_sub(self.free_since_ns);
-        if let Some(session) = &mut self.session {
-            session.pause_ns_max = session.pause_ns_max.max(pause_ns);
-        }
     }
 
     /// Notes the time that the thread took to wake up, which counts as a pause.

@@ -261,16 +261,7 @@ fn split(drops: u64, moved: &mut Drops) -> Vec<DropCounter> {
     counters[0].1 += left;
     moved.forget(DropPlace::ReceiveBuffer);
     let counters = counters.into_iter().filter(|&(_, count)| count > 0);
-    counters
-        .map(|(place, count)| DropCounter {
-            place,
-            count,
-            source: "SO_MEMINFO".to_owned(),
-            host_wide: false,
-            whole_kernel: false,
-            at_service: true,
-        })
-        .collect()
+    counters.map(|(place, count)| DropCounter::at_socket(place, count)).collect()
 }
 
 /// Age at which the difference is read again, as CLOCK_REALTIME may be set.

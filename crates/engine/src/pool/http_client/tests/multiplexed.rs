@@ -368,7 +368,7 @@ fn payload_that_is_reported_goes_on_with_the_report() {
 /// Where the operations lie that were followed: the end of the request, begin and end of the
 /// response.
 fn places(s: &mut Shared) -> Vec<[u64; 3]> {
-    let sampled = Sampled::of(s.client.finish(Nanos::ZERO).sampler.into_iter().collect());
+    let sampled = Sampled::of(s.client.finish(Nanos::ZERO).offset_recorder.into_iter().collect());
     let of = |s: &Sample| [s.request_end, s.response_begin, s.response_end];
     sampled.samples.iter().map(of).collect()
 }

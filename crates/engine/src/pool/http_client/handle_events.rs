@@ -13,7 +13,7 @@ use knee_load::time::Nanos;
 impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Handles the events of a connection's exchange, then the state of the connection.
     #[inline]
-    pub(super) fn heed(&mut self, io: &mut dyn Backend, slot: u32, time: EventTime) {
+    pub(super) fn handle_events(&mut self, io: &mut dyn Backend, slot: u32, time: EventTime) {
         let mut all = std::mem::take(&mut *self.events);
         let mut is_in_step = true;
         for event in all.drain(..) {
@@ -80,7 +80,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             }
         }
         *self.events = all;
-        self.settle(io, slot, time, is_in_step);
+        self.decide_use(io, slot, time, is_in_step);
         self.begin_again(io, time.seen);
     }
 
@@ -172,7 +172,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
 
     /// Decides the further use of an open connection.
     #[inline]
-    pub(super) fn settle(
+    pub(super) fn decide_use(
         &mut self,
         io: &mut dyn Backend,
         slot: u32,
@@ -234,7 +234,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         match state {
             State::Open => {
                 exchange.handle_timeout(&mut cx);
-                self.heed(io, slot, EventTime::seen(now));
+                self.handle_events(io, slot, EventTime::seen(now));
             }
             State::Securing if X::HAS_HANDSHAKE => {
                 exchange.handle_timeout(&mut cx);

@@ -10,7 +10,7 @@ const SAMPLES_MAX: usize = 200_000;
 /// Notes the operations of one worker that go over connections that an observer follows. Of others
 /// it knows nothing, at the price of a look at the slot.
 #[derive(Clone, Debug, Default)]
-pub struct Sampler {
+pub struct OffsetRecorder {
     one_of: u16,
     /// The place in `connections` of what is open in each slot, where it is followed.
     slots: Vec<Option<u32>>,
@@ -26,13 +26,13 @@ struct SampledConnection {
     sent: u64,
     received: u64,
     /// What had been received when the last response ended.
-    told: u64,
+    response_end: u64,
 }
 
-impl Sampler {
-    /// A sampler for a worker with `slots` connections; one of `one_of` ports is followed.
-    pub fn new(slots: usize, one_of: u16) -> Sampler {
-        Sampler { one_of, slots: vec![None; slots], ..Sampler::default() }
+impl OffsetRecorder {
+    /// A recorder for a worker with `slots` connections; one of `one_of` ports is followed.
+    pub fn new(slots: usize, one_of: u16) -> OffsetRecorder {
+        OffsetRecorder { one_of, slots: vec![None; slots], ..OffsetRecorder::default() }
     }
 
     /// A connection from a local port is established in a slot, in place of the one before.
@@ -74,7 +74,7 @@ impl Sampler {
     }
 
     /// Bytes sent and received over a connection so far, where it is followed: what
-    /// [`Sampler::ended_at`] wants of a protocol that interleaves operations.
+    /// [`OffsetRecorder::ended_at`] wants of a protocol that interleaves operations.
     #[inline]
     pub fn offsets(&mut self, slot: u32) -> Option<(u64, u64)> {
         self.connection(slot).map(|(_, c)| (c.sent, c.received))
@@ -88,15 +88,15 @@ impl Sampler {
             return;
         };
         let (request_end, response_end) = (connection.sent, connection.received);
-        let response_begin = std::mem::replace(&mut connection.told, response_end);
+        let response_begin = std::mem::replace(&mut connection.response_end, response_end);
         let offsets = [request_end, response_begin, response_end];
         self.ended_at(slot, offsets, [intended, written, first_byte, last_byte]);
     }
 
-    /// As [`Sampler::ended`], of an operation that nobody is to be asked about.
+    /// As [`OffsetRecorder::ended`], of an operation that nobody is to be asked about.
     pub fn passed_over(&mut self, slot: u32) {
         if let Some((_, connection)) = self.connection(slot) {
-            connection.told = connection.received;
+            connection.response_end = connection.received;
         }
     }
 
@@ -139,7 +139,7 @@ impl Sampler {
     }
 }
 
-/// What the samplers of all workers noted.
+/// What the offset recorders of all workers noted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sampled {
     /// How often each port was used.
@@ -153,7 +153,7 @@ pub struct Sampled {
 impl Sampled {
     /// Joins the workers. Connections that used one port in succession are distinguished by time.
     /// A connection without sent bytes is not counted: its server may not know of it.
-    pub fn of(workers: Vec<Sampler>) -> Sampled {
+    pub fn of(workers: Vec<OffsetRecorder>) -> Sampled {
         let mut by_port: BTreeMap<u16, Vec<Nanos>> = BTreeMap::new();
         let connections = workers.iter().flat_map(|worker| &worker.connections);
         for connection in connections.filter(|connection| connection.sent > 0) {
@@ -191,16 +191,16 @@ mod tests {
 
     #[test]
     fn operations_follow_each_other_in_the_streams() {
-        let mut sampler = Sampler::new(2, 1);
-        sampler.established(1, 40_000, Nanos(5));
+        let mut recorder = OffsetRecorder::new(2, 1);
+        recorder.established(1, 40_000, Nanos(5));
         for (request, response) in [(50, [100, 900]), (60, [10, 20])] {
-            sampler.sent(1, request);
-            response.into_iter().for_each(|n| sampler.received(1, n));
-            sampler.ended(1, TIMES);
+            recorder.sent(1, request);
+            response.into_iter().for_each(|n| recorder.received(1, n));
+            recorder.ended(1, TIMES);
         }
-        assert_eq!(sampler.offsets(1), Some((110, 1_030)));
-        sampler.ended_at(1, [7, 8, 9], TIMES);
-        let sampled = Sampled::of(vec![sampler]);
+        assert_eq!(recorder.offsets(1), Some((110, 1_030)));
+        recorder.ended_at(1, [7, 8, 9], TIMES);
+        let sampled = Sampled::of(vec![recorder]);
         let expected = [[50, 0, 1_000], [110, 1_000, 1_030], [7, 8, 9]];
         assert_eq!(places(&sampled), expected);
         let Sample { intended, written, first_byte, last_byte, .. } = sampled.samples[0];
@@ -210,19 +210,19 @@ mod tests {
 
     #[test]
     fn what_is_not_followed_leaves_no_trace() {
-        let mut sampler = Sampler::new(1, 2);
+        let mut recorder = OffsetRecorder::new(1, 2);
         let mut one = |port| {
-            sampler.established(0, port, Nanos(1));
-            sampler.sent(0, 1);
-            sampler.received(0, 1);
-            sampler.ended(0, TIMES);
+            recorder.established(0, port, Nanos(1));
+            recorder.sent(0, 1);
+            recorder.received(0, 1);
+            recorder.ended(0, TIMES);
         };
         one(40_002);
         one(40_000);
         one(40_002);
-        sampler.established(9, 40_000, Nanos(1));
-        sampler.ended(9, TIMES);
-        let sampled = Sampled::of(vec![sampler]);
+        recorder.established(9, 40_000, Nanos(1));
+        recorder.ended(9, TIMES);
+        let sampled = Sampled::of(vec![recorder]);
         assert_eq!(places(&sampled), [[1, 0, 1]]);
         assert_eq!(sampled.uses, BTreeMap::from([(40_000, 1)]));
     }
@@ -230,13 +230,13 @@ mod tests {
     #[test]
     fn a_port_that_workers_used_in_turn_is_told_apart_by_when() {
         let worker = |times: &[u64]| {
-            let mut sampler = Sampler::new(1, 1);
+            let mut recorder = OffsetRecorder::new(1, 1);
             for &at in times {
-                sampler.established(0, 40_000, Nanos(at));
-                sampler.sent(0, at);
-                sampler.ended(0, TIMES);
+                recorder.established(0, 40_000, Nanos(at));
+                recorder.sent(0, at);
+                recorder.ended(0, TIMES);
             }
-            sampler
+            recorder
         };
         let sampled = Sampled::of(vec![worker(&[10, 30]), worker(&[20])]);
         assert_eq!(sampled.uses, BTreeMap::from([(40_000, 3)]));
@@ -247,22 +247,22 @@ mod tests {
 
     #[test]
     fn a_connection_that_carried_nothing_is_no_use_of_its_port() {
-        let mut sampler = Sampler::new(1, 1);
-        sampler.established(0, 40_000, Nanos(1));
-        sampler.established(0, 40_000, Nanos(2));
-        sampler.sent(0, 50);
-        sampler.ended(0, TIMES);
-        let sampled = Sampled::of(vec![sampler]);
+        let mut recorder = OffsetRecorder::new(1, 1);
+        recorder.established(0, 40_000, Nanos(1));
+        recorder.established(0, 40_000, Nanos(2));
+        recorder.sent(0, 50);
+        recorder.ended(0, TIMES);
+        let sampled = Sampled::of(vec![recorder]);
         assert_eq!(sampled.uses, BTreeMap::from([(40_000, 1)]));
         assert_eq!(sampled.samples[0].use_of_port, 0);
     }
 
     #[test]
     fn what_there_is_no_room_for_is_counted() {
-        let mut sampler = Sampler::new(1, 1);
-        sampler.established(0, 40_000, Nanos(1));
-        (0..SAMPLES_MAX + 3).for_each(|_| sampler.ended(0, TIMES));
-        let sampled = Sampled::of(vec![sampler]);
+        let mut recorder = OffsetRecorder::new(1, 1);
+        recorder.established(0, 40_000, Nanos(1));
+        (0..SAMPLES_MAX + 3).for_each(|_| recorder.ended(0, TIMES));
+        let sampled = Sampled::of(vec![recorder]);
         assert_eq!((sampled.samples.len(), sampled.left_out), (SAMPLES_MAX, 3));
     }
 }
