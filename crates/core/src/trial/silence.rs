@@ -96,7 +96,7 @@ const YOUNG: f64 = 0.1;
 /// A silence with failures alone: shortest, …
 const FAILING: Nanos = Nanos::from_millis(250);
 /// … shortest part of one in a trial, where it reaches to an end of that …
-const FAILING_PART: Nanos = Nanos::from_millis(20);
+const FAILING_PART: Nanos = Nanos::from_millis(2);
 /// … and the good responses that are expected in it. A Poisson process has none then with a
 /// probability of 0.03 %. …
 const EXPECTED: f64 = 8.0;
@@ -302,7 +302,10 @@ impl SilenceRecord {
             gaps.push(Gap { bins, beyond, judged, of_generator, ..gap });
         };
         for i in 0..bins {
-            let waits = began > ended || at(started, i) > 0;
+            let is_under_way = began > ended || at(started, i) > 0;
+            // Users who have failed come again after a while: they wait all the same.
+            let has_failed = i > 0 && at(failed, i - 1) > 0;
+            let waits = is_under_way || has_failed;
             if at(good, i) + at(messages, i) > 0 {
                 if let Some(gap) = open.take() {
                     close(gap, i, i, waited);
@@ -315,8 +318,9 @@ impl SilenceRecord {
                         first += 1;
                     }
                     waited = 0;
+                    let start = if is_under_way { i } else { i - 1 };
                     open = Some(Gap {
-                        bins: i..i,
+                        bins: start..start,
                         oldest: (first, before_first + at(started, first) - ended),
                         beyond: Nanos::ZERO,
                         at_begin: completing == 0,

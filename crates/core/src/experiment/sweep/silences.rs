@@ -52,9 +52,12 @@ impl SweepSilences {
                 silences.stalls.push(ends);
             } else if silence.is_of_target() && silence.is_outage() {
                 let is_hit = |s: &Slice| ends[0] < s.end_ns && s.load_begin_ns < ends[1];
-                let hit = past.iter().filter(|t| t.slice().is_some_and(is_hit));
-                let mut levels: Vec<Level> = hit.map(|t| t.level).collect();
-                levels.dedup();
+                let mut levels: Vec<Level> = Vec::new();
+                for trial in past.iter().filter(|t| t.slice().is_some_and(is_hit)) {
+                    if !levels.contains(&trial.level) {
+                        levels.push(trial.level);
+                    }
+                }
                 silences.outages.push(SweepOutage {
                     begin_ns: Some(ends[0]),
                     end_ns: Some(ends[1]),

@@ -452,3 +452,45 @@ fn times_of_what_was_served_are_apart() {
     let report = assess(&trial(open(ArrivalLaw::Constant), &fine));
     assert_eq!((report.served(), report.served_of_few()), (None, None));
 }
+
+/// What users wait through is no start, and a change in the middle is none either.
+#[test]
+fn neither_a_hang_nor_a_change_is_cut() {
+    let user = |first: Nanos, took: fn(Nanos) -> Nanos| {
+        let (mut now, mut ops) = (MS(1_000) + first, Vec::new());
+        while now < MS(11_000) {
+            let end = now + took(now);
+            ops.push(op(now, now, end));
+            now = end;
+        }
+        ops
+    };
+    // Three users of whom one waits for 1.2 s at first.
+    let steady: fn(Nanos) -> Nanos = |_| MS(4);
+    let mut ops = [user(MS(0), steady), user(MS(1), steady), user(MS(1_200), steady)].concat();
+    ops.push(op(MS(1_000), MS(1_000), MS(2_200)));
+    ops.sort_by_key(|op| op.completed);
+    let hang = assess(&trial(closed(3), &ops));
+    assert_eq!(hang.transient_ns(), 0);
+    assert!((hang.responses_per_s() - 720.0).abs() < 2.0, "{}", hang.responses_per_s());
+    // Twice as fast from the middle on.
+    let faster: fn(Nanos) -> Nanos = |now| if now < MS(6_000) { MS(4) } else { MS(2) };
+    let change = assess(&trial(closed(1), &user(MS(0), faster)));
+    assert_eq!((change.transient_ns(), change.stationary), (0, false));
+    assert!((change.responses_per_s() - 375.0).abs() < 2.0, "{}", change.responses_per_s());
+    let findings = crate::trial::findings::trial_findings(&change);
+    let drift = findings.iter().find(|f| f.code == "non_stationary").expect("it changed");
+    assert!(
+        drift.text.ends_with("throughput goes from 249.8/s to 500/s after 5 s"),
+        "{}",
+        drift.text
+    );
+    // In an open loop only the response times change.
+    let slower = (0..5_000).map(|n| {
+        let at = MS(1_000) + MS(2 * n);
+        op(at, at, at + if n < 3_000 { MS(4) } else { MS(8) })
+    });
+    let slower: Vec<Completion> = slower.collect();
+    let open = assess(&trial(open(ArrivalLaw::Constant), &slower));
+    assert!(!open.stationary);
+}

@@ -213,6 +213,36 @@ fn a_silence_across_two_slices_is_one() {
     assert!(one.failures >= 16 && one.is_of_target() && one.is_outage(), "{one:?}");
 }
 
+/// Slices that are shorter than a silence has to be, all of them refused.
+#[test]
+fn refusals_in_short_slices_are_one_outage() {
+    let mut spec = spec_of(closed(4));
+    (spec.warmup, spec.duration) = (MS(50), MS(200));
+    let slice = |crash_at: Option<Nanos>, began: u64| {
+        let mut world = fast();
+        world.faults.crash_at = crash_at;
+        Slice::of(&simulate(&spec, &world).trial, MS(began))
+    };
+    let down = |began| slice(Some(Nanos::ZERO), began);
+    let slices =
+        [slice(None, 0), slice(Some(MS(150)), 300), down(600), down(900), slice(None, 1_200)];
+    let all: Vec<&Slice> = slices.iter().collect();
+    let level = Slice::silences_of_levels(&[all]).remove(0);
+    let outages: Vec<Silence> = joined(level.concat(), MS(1_000))
+        .into_iter()
+        .filter(|silence| silence.is_of_target() && silence.is_outage())
+        .collect();
+    let [one] = &outages[..] else { panic!("{outages:?}") };
+    assert!(one.begin_ns.abs_diff(MS(450).0) < MS(20).0, "{one:?}");
+    // The last refusal, or the next start.
+    assert!((MS(1_030).0..MS(1_220).0).contains(&one.end_ns), "{one:?}");
+    // Of one such slice nothing is said: a fifth of a second is no outage.
+    let alone = [slice(None, 0), down(300), slice(None, 600)];
+    let level = Slice::silences_of_levels(&[alone.iter().collect()]).remove(0);
+    let all = joined(level.concat(), MS(1_000));
+    assert!(!all.iter().any(|s| s.is_of_target() && s.length_ns() < MS(200).0), "{all:?}");
+}
+
 #[test]
 fn periodic_pauses_are_found_in_closed_and_open_loops() {
     let mut world = fast();

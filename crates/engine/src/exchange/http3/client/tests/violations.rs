@@ -214,14 +214,14 @@ fn cases() -> Vec<Case> {
             fine(),
             section(&vec![0; 70_000]),
             "a field section exceeds 64 KiB (RFC 9114 §4.2.2)",
-            Connection,
+            Stream,
         ),
         (
             "large list",
             fine(),
             section(&[&[0, 0][..], &[0xD9; 2000]].concat()),
             "the header fields exceed 64 KiB (RFC 9114 §4.2.2)",
-            Connection,
+            Stream,
         ),
         // Frames
         (
