@@ -10,6 +10,7 @@ use super::axis::level_vusers;
 use super::knee::{self, CurveShape};
 use super::report::{SweepSlice, ThroughputCycle};
 use super::rows;
+use super::rows::ERRORS;
 use super::silences::{FreeTime, OUTAGE, SweepSilences};
 use super::table::LevelPoint;
 use crate::trial::merged_slices::merged;
@@ -358,7 +359,8 @@ impl<'a> Inference<'a> {
         (good > 0.0 && free_s > MOST * length_s).then(|| (good / free_s).ln())
     }
 
-    /// Slices at saturated levels that count, in the order of their times.
+    /// Slices at saturated levels that count, in the order of their times. One with more failures
+    /// than others of its level says nothing of the target's speed.
     fn timeline(&self) -> Vec<usize> {
         let middle = |level: &u32| {
             let weighted = self.at_level(*level).filter(|&i| self.slices[i].weight > 0.0);
@@ -368,7 +370,8 @@ impl<'a> Inference<'a> {
         let busy = self.levels.iter().filter(|level| middle(level) >= SATURATED * most);
         let busy: Vec<u32> = busy.copied().collect();
         let at_busy = (0..self.slices.len()).filter(|&i| busy.contains(&self.level(i)));
-        at_busy.filter(|&i| self.slices[i].weight > 0.0 && self.value(i).is_some()).collect()
+        let counts = |&i: &usize| self.slices[i].weight > 0.0 && !self.slices[i].has_mark(ERRORS);
+        at_busy.filter(counts).filter(|&i| self.value(i).is_some()).collect()
     }
 
     /// When a slice was measured.
@@ -379,7 +382,9 @@ impl<'a> Inference<'a> {
     /// Gives each slice what it would have served at the target's mean speed over the rounds, so
     /// that levels differ by their load, and not by when they were measured.
     fn level_out(&mut self, fitted: &FittedCourse) {
-        let mut times = (0..self.slices.len()).filter(|&i| self.slices[i].round > 0);
+        // Where nothing was served, nothing is known of its speed.
+        let is_known = |&i: &usize| self.slices[i].round > 0 && self.value(i).is_some();
+        let mut times = (0..self.slices.len()).filter(is_known);
         let first = times.next().map_or(0.0, |i| self.time(i));
         let last = times.next_back().map_or(first, |i| self.time(i));
         let at = |part: u32| fitted.at(first + (last - first) * f64::from(part) / 200.0).exp();
