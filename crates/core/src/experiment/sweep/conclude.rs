@@ -1,6 +1,6 @@
 //! What follows from a sweep.
 
-use super::inference::Inference;
+use super::inference::{FAILED_SHARE, Inference};
 use super::progress::SweepProgress;
 use super::silences::{self, SweepSilences};
 use super::{Bound, LevelPlan, SweepSpec, answer, bound, goals, open_loop, rows};
@@ -105,8 +105,6 @@ fn failing<'a>(inference: &Inference<'a>) -> impl Iterator<Item = &'a TrialRepor
     .map(|(_, t)| t)
 }
 
-/// Share of failures beyond which a trial is evidence of them.
-const FAILED_SHARE: f64 = 0.01;
 /// Spread of the residuals, in percent, beyond which the maximum is not determined …
 const SPREAD_PERCENT: f64 = 10.0;
 /// … unless half its interval is at most this share.

@@ -10,7 +10,6 @@ use super::axis::level_vusers;
 use super::knee::{self, CurveShape};
 use super::report::{SweepSlice, ThroughputCycle};
 use super::rows;
-use super::rows::ERRORS;
 use super::silences::{FreeTime, OUTAGE, SweepSilences};
 use super::table::LevelPoint;
 use crate::trial::merged_slices::merged;
@@ -22,6 +21,8 @@ use knee_load::stats::rounds::{self, BlockCell, Estimate, jackknife, median};
 use knee_load::stats::sample::{self, t_beyond};
 use knee_load::time::Nanos;
 
+/// Share of failures beyond which a trial is evidence of them.
+pub(super) const FAILED_SHARE: f64 = 0.01;
 /// Smallest half width of a knee: no curve is exactly that of its asymptotes.
 const KNEE_MIN: f64 = 0.02;
 /// Smallest half width of an interval: a window cuts operations at its ends, and the levels of a
@@ -359,8 +360,7 @@ impl<'a> Inference<'a> {
         (good > 0.0 && free_s > MOST * length_s).then(|| (good / free_s).ln())
     }
 
-    /// Slices at saturated levels that count, in the order of their times. One with more failures
-    /// than others of its level says nothing of the target's speed.
+    /// Slices at saturated levels that count, in the order of their times.
     fn timeline(&self) -> Vec<usize> {
         let middle = |level: &u32| {
             let weighted = self.at_level(*level).filter(|&i| self.slices[i].weight > 0.0);
@@ -370,8 +370,16 @@ impl<'a> Inference<'a> {
         let busy = self.levels.iter().filter(|level| middle(level) >= SATURATED * most);
         let busy: Vec<u32> = busy.copied().collect();
         let at_busy = (0..self.slices.len()).filter(|&i| busy.contains(&self.level(i)));
-        let counts = |&i: &usize| self.slices[i].weight > 0.0 && !self.slices[i].has_mark(ERRORS);
+        let counts = |&i: &usize| self.slices[i].weight > 0.0 && !self.fails_unlike_others(i);
         at_busy.filter(counts).filter(|&i| self.value(i).is_some()).collect()
+    }
+
+    /// Whether operations failed in a slice, and not in all others of its level: it says nothing of
+    /// the target's speed.
+    fn fails_unlike_others(&self, slice: usize) -> bool {
+        let share = |i: usize| self.past.get(i).map_or(0.0, |trial| error_share(&trial.outcomes));
+        let others = self.at_level(self.level(slice)).filter(|&i| i != slice);
+        share(slice) > FAILED_SHARE && others.into_iter().any(|i| share(i) <= FAILED_SHARE)
     }
 
     /// When a slice was measured.

@@ -12,9 +12,6 @@ use knee_load::measure::error_share;
 use knee_load::spec::Level;
 use knee_load::stats::rounds::median;
 
-/// Mark of a slice in which more operations failed than is usual at its level.
-pub(super) const ERRORS: &str = "errors";
-
 /// Share of failures above the usual of the level that is marked.
 const MORE_FAIL: f64 = 0.01;
 /// Share of the host's processor time that was stolen, and share of the time in which the busiest
@@ -118,7 +115,7 @@ pub(super) fn slices(
         let usual_failures = median(same.map(|t| error_share(&t.outcomes)));
         let marks = [
             (round == 0, EXPLORED),
-            (error_share(&trial.outcomes) > usual_failures + MORE_FAIL, ERRORS),
+            (error_share(&trial.outcomes) > usual_failures + MORE_FAIL, "errors"),
             (trial.verdict == Verdict::Invalid, INVALID),
         ];
         let marks = marks.into_iter().filter(|mark| mark.0).map(|mark| mark.1);
