@@ -136,7 +136,10 @@ fn what_cannot_be_asked_is_one_line() {
         (&["http://127.0.0.1:9/", "--targets", file.str()], "--targets: has the URLs"),
         (&["http://127.0.0.1:9/", "--edns", "1232"], "--edns: is of DNS: give dns://"),
         (&["grpc://127.0.0.1:9/a.B/C", "--no-recursion"], "--no-recursion: is of DNS"),
-        (&["dns://127.0.0.1:9/a", "--edns", "511"], "'511' is not a whole number from 512 to 65535"),
+        (
+            &["dns://127.0.0.1:9/a", "--edns", "511"],
+            "'511' is not a whole number from 512 to 65535",
+        ),
     ] {
         let ended = run(&[&["run", "-n", "1", "--quiet"], arguments].concat());
         assert_eq!(ended.status, Some(2), "{ended:?}");

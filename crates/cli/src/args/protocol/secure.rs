@@ -36,6 +36,7 @@ pub struct SecureArgs {
     http3: bool,
 
     /// Speak HTTP/3 where the server offers it: one HEAD request over TLS asks for Alt-Svc
+    #[arg(help_heading = "TLS")]
     #[arg(long, hide_short_help = true)]
     #[arg(conflicts_with_all = ["http1", "http2", "http2_prior_knowledge", "http3"])]
     http3_if_offered: bool,

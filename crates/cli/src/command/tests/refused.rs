@@ -47,7 +47,7 @@ pub fn check(refused: &[(&str, &str)]) {
 /// Arguments and the line; `…` stands for words of core's parsers, which have tests of their own.
 const REFUSED: &[(&str, &str)] = &[
     ("observe --listen 127.0.0.1:0", "--port: is missing"),
-    ("observe --port 0", "--port: 0 is not in 1..=65535"),
+    ("observe --port 0", "--port: '0' is not a whole number from 1 to 65535"),
     (
         "observe --port 80 --listen 0.0.0.0:9300",
         "--token: is needed at 0.0.0.0:9300, which others can reach: give the same secret here and \

@@ -5,6 +5,9 @@
 //!   (RFC 9204 with a capacity of 0). Both know no direction: the built-in server uses them too.
 //! - `requests` has the field sections of requests. `client` is the conversation.
 //! - `critical` reads the streams that a peer opens for the connection: control, encoder, decoder.
+//! - Limits, beyond which the connection ends: of frames and fields in `frame` and `qpack`, of
+//!   streams and windows in `quic`. A response with too many header fields fails alone. What waits
+//!   to be sent is bounded by `SEND_WINDOW` and the outbox of `quic`.
 //! - `violation` has each rule by its section. Rules of fields and messages are those of
 //!   `http2::fields`, with the sections of RFC 9114.
 
