@@ -66,8 +66,9 @@ pub trait Conversation: Sized + 'static {
     /// Whether a handshake of its own secures each connection, and a farewell ends it.
     const HAS_HANDSHAKE: bool = false;
 
-    /// What its socket carries. Over datagrams, coalesced or not, each call of [`Conversation::receive`] has one, and
-    /// what is put out is datagrams behind their lengths ([`SocketKind::first_of`]).
+    /// What its socket carries. Over datagrams, coalesced or not, each call of
+    /// [`Conversation::receive`] has one, and what is put out is datagrams behind their lengths
+    /// ([`SocketKind::first_of`]).
     #[inline]
     fn socket(_: &Self::Shared) -> SocketKind {
         SocketKind::Stream

@@ -246,14 +246,13 @@ fn unserved(how: Outcome, count: u64, total: u64, established: u64) -> String {
 
 fn stopped(stop: &ServerStop) -> String {
     let (when, until) = stop.words();
-    let works_on = stop.works_on();
     format!(
         "The server {} {when} {until}: {} of {} attempts {}{}.",
-        if works_on.is_some() { "stopped answering" } else { "stopped" },
+        stop.verb(),
         exact(stop.count as f64),
         exact(stop.unserved as f64),
         end(stop.how),
-        works_on.map_or(String::new(), |work| format!("; {work}"))
+        stop.works_on().map_or(String::new(), |work| format!("; {work}"))
     )
 }
 

@@ -378,8 +378,8 @@ impl<'a> Inference<'a> {
     /// the target's speed.
     fn fails_unlike_others(&self, slice: usize) -> bool {
         let share = |i: usize| self.past.get(i).map_or(0.0, |trial| error_share(&trial.outcomes));
-        let others = self.at_level(self.level(slice)).filter(|&i| i != slice);
-        share(slice) > FAILED_SHARE && others.into_iter().any(|i| share(i) <= FAILED_SHARE)
+        let mut others = self.at_level(self.level(slice)).filter(|&i| i != slice);
+        share(slice) > FAILED_SHARE && others.any(|i| share(i) <= FAILED_SHARE)
     }
 
     /// When a slice was measured.

@@ -8,6 +8,7 @@ use crate::words::{exact, number, percent, time};
 use knee_load::measure::{Interval, Outcome, Outcomes, Stage, error_share};
 use knee_load::spec::Level;
 use knee_load::stats::course::{Course, TimedValue, course};
+use knee_load::stats::sample::mean;
 
 /// From this share on failures are a warning.
 const ERRORS_PERCENT: f64 = 1.0;
@@ -134,9 +135,8 @@ const CHANGE_MIN: f64 = 0.05;
 fn change_over_time(t: &TrialReport) -> Option<String> {
     // The last interval may be a short one.
     let whole = t.intervals.split_last().map_or(&[][..], |(_, whole)| whole);
-    let told = |name: &str, value: fn(&Interval) -> f64, words: fn(f64) -> String| {
+    let change_of = |name: &str, value: fn(&Interval) -> f64, words: fn(f64) -> String| {
         let values: Vec<f64> = whole.iter().map(value).collect();
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let all = mean(&values);
         let place = |(i, interval): (usize, &Interval)| TimedValue {
             level: 0,
@@ -162,8 +162,8 @@ fn change_over_time(t: &TrialReport) -> Option<String> {
         }
     };
     let per_s = |per_s: f64| format!("{}/s", number(per_s));
-    told("throughput", |i| i.per_s(i.completed), per_s)
-        .or_else(|| told("the median response time", |i| i.p50_ns as f64, time))
+    change_of("throughput", |i| i.per_s(i.completed), per_s)
+        .or_else(|| change_of("the median response time", |i| i.p50_ns as f64, time))
 }
 
 /// Any failure counts for a load of operations. Pings and connects have findings of their own.
@@ -488,14 +488,14 @@ pub(super) fn packets_lost(trials: &TrialGroup) -> Option<Finding> {
     };
     let (place, (share, packets, p50)) = trials.worst(losses, |l| l.0)?;
     let mut words = format!(
-        "{place}{} of the packets sent were lost before the target",
+        "{place}{} of the packets sent were lost before they reached the target",
         percent(100.0 * share)
     );
     let beside = packets.beside_loss_ns.p50.zip(p50);
     if let Some((beside, all)) = beside {
         let of_all = packets.responses_beside_loss as f64 / packets.responses.max(1) as f64;
         words.push_str(&format!(
-            ": {} of the responses waited beside that, with a median of {}, where that of all is {}",
+            "; during {} of the responses packets were lost: their median is {}, that of all {}",
             percent(100.0 * of_all),
             time(beside as f64),
             time(all as f64)

@@ -145,10 +145,16 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         if may_repeat {
             return self.again.push(flight);
         }
+        Self::uncount_unless_sent(&mut flight, is_sending);
+        self.complete(flight.ended(outcome, EventTime::seen(time.seen)));
+    }
+
+    /// Bytes of a request that has not left whole do not count as sent. `is_sending`: the kernel has
+    /// not taken all that its connection is to send.
+    pub(super) fn uncount_unless_sent(flight: &mut Flight, is_sending: bool) {
         if is_sending || (!X::LEAVES_AT_ONCE && flight.written == Nanos::ZERO) {
             flight.bytes_sent = 0;
         }
-        self.complete(flight.ended(outcome, EventTime::seen(time.seen)));
     }
 
     /// Whether the kernel has not taken all that is to be sent.

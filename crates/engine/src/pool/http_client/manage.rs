@@ -385,9 +385,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             return self.fail(io, slot, outcome, now);
         }
         let mut flight = *self.end(slot, op);
-        if !X::LEAVES_AT_ONCE && flight.written == Nanos::ZERO {
-            flight.bytes_sent = 0;
-        }
+        Self::uncount_unless_sent(&mut flight, false);
         self.waiting.note(now - flight.placed, false);
         self.complete(flight.ended(outcome, EventTime::seen(now)));
         self.handle_events(io, slot, EventTime::seen(now));
@@ -409,9 +407,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             self.responding.clear(op);
             let mut flight = *self.flights.remove(op, &mut connection.first);
             self.streams.end(&mut self.events, op, &mut flight);
-            if is_sending || (!X::LEAVES_AT_ONCE && flight.written == Nanos::ZERO) {
-                flight.bytes_sent = 0;
-            }
+            Self::uncount_unless_sent(&mut flight, is_sending);
             if outcome == Outcome::Timeout {
                 self.waiting.note(now - flight.placed, false);
             }

@@ -88,15 +88,14 @@ impl Transfer {
         for url in &self.urls {
             let mut request = self.request(url, read)?;
             let parsed = Url::parse(&request.url).ok();
-            let moved = parsed.and_then(|url| self.other_server(&url).map(|server| (url, server)));
-            if let Some((parsed, server)) = moved {
-                request.url = format!("{}://{server}{}", parsed.scheme().name(), parsed.path());
+            let moved = parsed.and_then(|url| self.moved(&url).map(|moved| (url, moved)));
+            if let Some((parsed, (url, name))) = moved {
+                request.url = url;
                 if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
                     request.headers.push(("Host".to_owned(), parsed.host().to_owned()));
                 }
-                if let (true, Endpoint::Tcp { host, .. }) = (parsed.is_secure(), parsed.endpoint())
-                {
-                    all.leave_out(format!("option --connect-to: give knee run --sni {host}"));
+                if let Some(name) = name {
+                    all.leave_out(format!("option --connect-to: give knee run --sni {name}"));
                 }
             }
             for what in request.unsupported {
@@ -404,15 +403,11 @@ impl Transfer {
     /// connection goes to another host.
     fn connection(&self, url: &str, names_host: bool) -> Result<Vec<String>, ParseError> {
         let parsed = Url::parse(url)?;
-        let mut options = match self.other_server(&parsed) {
-            Some(server) => {
-                let scheme = parsed.scheme().name();
-                let mut options = vec![format!("--url={scheme}://{server}{}", parsed.path())];
+        let mut options = match self.moved(&parsed) {
+            Some((url, name)) => {
+                let mut options = vec![format!("--url={url}")];
                 options.extend(names_host.then(|| format!("--header=Host: {}", parsed.host())));
-                if let (true, Endpoint::Tcp { host, .. }) = (parsed.is_secure(), parsed.endpoint())
-                {
-                    options.push(format!("--sni={host}"));
-                }
+                options.extend(name.map(|name| format!("--sni={name}")));
                 options
             }
             None => vec![format!("--url={url}")],
@@ -453,6 +448,16 @@ impl Transfer {
             ["--cert", "--key", "--tls-max"].iter().for_each(|name| put(name, self.last(name)));
         }
         Ok(options)
+    }
+
+    /// The URL at the other server of `--connect-to`, and the name for TLS, which stays.
+    fn moved(&self, url: &Url) -> Option<(String, Option<String>)> {
+        let server = self.other_server(url)?;
+        let name = match url.endpoint() {
+            Endpoint::Tcp { host, .. } if url.is_secure() => Some(host.clone()),
+            _ => None,
+        };
+        Some((format!("{}://{server}{}", url.scheme().name(), url.path()), name))
     }
 
     /// `HOST:PORT` in place of the URL's own, by `--connect-to`.

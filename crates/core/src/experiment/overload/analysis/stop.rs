@@ -107,17 +107,22 @@ impl ServerStop {
         is_affected && (outcome == self.how || self.has_crashed() && is_of_crash)
     }
 
-    /// What a server may still do that seems to have stopped, in words: work on requests of before
-    /// for at least a second.
+    /// What a server may still do that seems to have stopped, in words: work on earlier
+    /// requests that takes at least a second.
     pub fn works_on(&self) -> Option<String> {
         let is_silent = self.how == Outcome::ResponseTimeout && self.left_behind_s >= 1.0;
         is_silent.then(|| {
             format!(
-                "it may still work on the {} requests of before that timed out: {} of work",
+                "it may still work on the {} earlier requests that timed out: {} of work",
                 exact(self.left_behind as f64),
                 time(self.left_behind_s * 1e9)
             )
         })
+    }
+
+    /// What it did, in words: a server that may still work has not stopped.
+    pub fn verb(&self) -> &'static str {
+        if self.works_on().is_some() { "stopped answering" } else { "stopped" }
     }
 
     /// When it stopped and until when, in words.

@@ -77,7 +77,7 @@ fn stop(stop: &ServerStop) -> Finding {
         n => format!(", after {} responses,", exact(n as f64)),
     };
     let works_on = stop.works_on();
-    let stopped = if works_on.is_some() { "stopped answering" } else { "stopped" };
+    let stopped = stop.verb();
     let or_works = works_on.as_ref().map_or(String::new(), |work| format!("; {work}"));
     code.error(
         format!(
