@@ -11,12 +11,14 @@ use knee_engine::sys::clock::thread_cpu_ns;
 use knee_load::session::{
     Instruction, RequestStep, SCRIPT_ROWS, ScriptGroup, ScriptPlan, SessionKind, SessionPlan,
 };
-use knee_load::spec::{Endpoint, HttpRequest, Rate, Url, UserStage};
+use knee_load::spec::{ClientCertificate, Endpoint, HttpRequest, Pem, Rate, Url, UserStage};
 use knee_load::time::Nanos;
-use knee_scenario::{ConnectionSettings, LoadStages, RateStage, Scenario, ScenarioLoad};
+use knee_scenario::{
+    ConnectionSettings, DomainCertificate, LoadStages, RateStage, Scenario, ScenarioLoad,
+};
 use knee_script::{
     HANDLE_SUMMARY, Inspection, ScriptLoad, ScriptScenario, ScriptSettings, ScriptSource,
-    ScriptStage, inspect,
+    ScriptStage, TlsAuth, inspect,
 };
 pub use options::ScriptArgs;
 use std::cell::RefCell;
@@ -93,6 +95,7 @@ impl ScriptArgs {
             no_reuse: settings.no_connection_reuse,
             any_certificate: settings.insecure_skip_tls_verify,
             resolve: resolve_rules(settings, &servers).map_err(wrong)?,
+            certificates: settings.tls_auth.iter().map(certificate).collect(),
         };
         Ok(Scenario {
             requests: vec![request; SCRIPT_ROWS],
@@ -361,6 +364,21 @@ fn load(chosen: &[&ScriptScenario]) -> Result<(ScenarioLoad, Vec<ScriptGroup>), 
         _ => return grouped(chosen),
     };
     Ok((load, Vec::new()))
+}
+
+/// A certificate of `tlsAuth`.
+fn certificate(own: &TlsAuth) -> DomainCertificate {
+    let pem = |field: &str, pem: &str| Pem::Text {
+        name: format!("options.tlsAuth: {field}"),
+        pem: pem.to_owned(),
+    };
+    DomainCertificate {
+        domains: own.domains.clone(),
+        certificate: ClientCertificate {
+            certificate: pem("cert", &own.cert),
+            key: pem("key", &own.key),
+        },
+    }
 }
 
 /// Whether each user has as many iterations as all others.

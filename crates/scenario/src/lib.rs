@@ -57,7 +57,7 @@ use fault::Read;
 use fields::{Fields, duration, named};
 use knee_core::threshold::Threshold;
 use knee_load::session::SessionPlan;
-use knee_load::spec::{HttpRequest, ParseError, Url};
+use knee_load::spec::{ClientCertificate, HttpRequest, ParseError, Url};
 use knee_load::time::Nanos;
 
 use target::TargetOrigins;
@@ -109,6 +109,29 @@ pub struct ConnectionSettings {
     pub any_certificate: bool,
     /// Addresses of names, as `--resolve` takes them.
     pub resolve: Vec<String>,
+    /// Certificates that a server may ask for.
+    pub certificates: Vec<DomainCertificate>,
+}
+
+/// A certificate for the servers of some domains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainCertificate {
+    /// Names of hosts, `*.` for any below; empty: of all servers.
+    pub domains: Vec<String>,
+    /// The certificate.
+    pub certificate: ClientCertificate,
+}
+
+impl DomainCertificate {
+    /// Whether it is for this host.
+    pub fn fits(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let fits = |domain: &String| match domain.to_ascii_lowercase().strip_prefix('*') {
+            Some(above) => above.starts_with('.') && host.ends_with(above),
+            None => domain.eq_ignore_ascii_case(&host),
+        };
+        self.domains.is_empty() || self.domains.iter().any(fits)
+    }
 }
 
 /// Reads a scenario; `file` is what errors call it.

@@ -17,6 +17,9 @@ pub struct ScriptRequest {
     pub row: u32,
     /// When the script called it, by the user's time; [`Nanos::MAX`] where it follows a redirection.
     pub called_at: Nanos,
+    /// What the script took to make it, where its response time counts from the begin of the
+    /// iteration.
+    pub made_within: Nanos,
     /// Its time limit; `None`: that of the run.
     pub timeout: Option<Nanos>,
     /// Statuses that are no failure, both ends included; `None`: those below 400.

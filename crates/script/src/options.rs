@@ -47,6 +47,8 @@ pub struct ScriptSettings {
     /// Certificates are not verified.
     #[serde(rename = "insecureSkipTLSVerify")]
     pub insecure_skip_tls_verify: bool,
+    /// Certificates that a server may ask for.
+    pub tls_auth: Vec<TlsAuth>,
     /// Most requests of a batch under way at once.
     pub batch: Option<u32>,
     /// Most requests of a batch to one host under way at once.
@@ -69,6 +71,22 @@ pub struct ScriptSettings {
     /// A request without a response throws.
     #[serde(rename = "throw")]
     pub throws: bool,
+}
+
+/// A certificate of the client, in PEM form.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsAuth {
+    /// Hosts that are shown it; all without one.
+    #[serde(default)]
+    pub domains: Vec<String>,
+    /// The certificate and those between it and its root.
+    pub cert: String,
+    /// Its private key.
+    pub key: String,
+    /// What the key is encrypted by.
+    #[serde(default)]
+    password: Option<String>,
 }
 
 impl ScriptSettings {
@@ -170,6 +188,11 @@ impl ScriptOptions {
             if settings.batch == Some(0) || settings.batch_per_host == Some(0) {
                 return Err(wrong(format!("{name}: expected at least 1")));
             }
+            if settings.tls_auth.iter().any(|own| own.password.is_some()) {
+                let why = "tlsAuth: keys with a password are not supported: decrypt it, by \
+                           openssl pkey, and leave 'password' out";
+                return Err(wrong(why.to_owned()));
+            }
             if name == "stages" && !value.is_array() {
                 return Err(wrong("stages: expected a list".to_owned()));
             }
@@ -200,7 +223,7 @@ impl ScriptOptions {
 }
 
 /// Options that knee follows.
-const KNOWN: [&str; 24] = [
+const KNOWN: [&str; 25] = [
     "vus",
     "duration",
     "iterations",
@@ -214,6 +237,7 @@ const KNOWN: [&str; 24] = [
     "userAgent",
     "hosts",
     "insecureSkipTLSVerify",
+    "tlsAuth",
     "discardResponseBodies",
     "batch",
     "batchPerHost",
@@ -228,9 +252,8 @@ const KNOWN: [&str; 24] = [
 ];
 
 /// Options that are refused unless they are off, and what to do instead.
-const REFUSED: [(&str, &str); 3] = [
+const REFUSED: [(&str, &str); 2] = [
     ("noVUConnectionReuse", "users keep their connections; give noConnectionReuse for none"),
-    ("tlsAuth", "certificates of clients are files: give --cert and --key instead"),
     ("paused", "a load begins at once: leave it out"),
 ];
 

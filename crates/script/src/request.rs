@@ -180,6 +180,7 @@ fn operation(shared: &Shared, asked: Asked, mut parts: UrlParts) -> Result<Opera
         },
         row,
         called_at: shared.now(),
+        made_within: Nanos::ZERO,
         timeout: asked.timeout,
         expects: asked.expects,
     };

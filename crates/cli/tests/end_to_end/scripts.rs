@@ -1,6 +1,7 @@
 //! Users written in JavaScript, from the command line.
 
-use crate::support::{Ended, KneeServer, TempPath, knee, measured, run};
+use crate::support::http2_servers::Nginx;
+use crate::support::{Certificates, Ended, KneeServer, TempPath, knee, measured, run};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -202,6 +203,54 @@ fn options_of_connections_and_users_are_followed() {
 }
 
 #[test]
+fn what_a_script_computes_is_a_stage_of_the_response_time() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http';\n\
+         export default () => {{\n\
+           const end = Date.now() + 20; while (Date.now() < end);\n\
+           http.get('{0}'); http.get('{0}');\n\
+         }}",
+        server.url()
+    );
+    let script = Script::new("stage", &text);
+    let report = measured(&["run", script.str(), "-R", "10", "-n", "5", "--warmup", "0"]);
+    let trial = &report["trials"][0];
+    // Half of the requests begin an iteration.
+    let mean_ns = trial["anatomy"][0]["mean_ns"]["script"].as_u64().expect("a stage");
+    assert!(mean_ns >= 9_500_000, "{trial:#}");
+}
+
+#[test]
+fn servers_are_shown_the_certificates_of_tls_auth() {
+    let certificates = Certificates::new();
+    let nginx = Nginx { more: "ssl_verify_client on;", ..Nginx::PLAIN };
+    let Some(nginx) = nginx.start(&certificates) else { return };
+    let url = nginx.secure_url("small").replace("localhost", "127.0.0.1");
+    let [cert, key] = [&certificates.client, &certificates.client_key]
+        .map(|file| std::fs::read_to_string(file.str()).unwrap());
+    // the domains of the certificate, whether the server is shown it
+    for (domains, is_shown) in [
+        ("", true),
+        ("domains: ['127.0.0.1'],", true),
+        ("domains: ['a.test', '*.0.0.1'],", true),
+        ("domains: ['a.test'],", false),
+    ] {
+        let text = format!(
+            "import http from 'k6/http';\n\
+             export const options = {{ insecureSkipTLSVerify: true, iterations: 3,\n\
+               tlsAuth: [{{ {domains} cert: open('cert.pem'), key: open('key.pem') }}] }};\n\
+             export default () => {{ http.get('{url}'); }}"
+        );
+        let script = Script::new("tls-auth", &text).with("cert.pem", &cert).with("key.pem", &key);
+        let trial = &measured(&["run", script.str()])["trials"][0];
+        let outcome = if is_shown { "ok" } else { "http_4xx" };
+        assert_eq!(trial["outcomes"][outcome], 3, "{domains} {trial:#}");
+        assert!(!trial.to_string().contains("PRIVATE KEY"));
+    }
+}
+
+#[test]
 fn wrong_scripts_are_one_line() {
     for (text, want) in [
         ("let x = ;", "main.js:1:9: SyntaxError"),
@@ -213,7 +262,17 @@ fn wrong_scripts_are_one_line() {
         ("export default () => {}", "it sends no request"),
         ("export const x = 1;", "it exports no default function"),
         ("export const options = { dns: {} }; export default () => {}", "options: 'dns'"),
-        ("export const options = { tlsAuth: [{}] }; export default () => {}", "options: tlsAuth"),
+        ("export const options = { tlsAuth: [{}] }; export default () => {}", "missing field `cert`"),
+        (
+            "import http from 'k6/http'; export const options = { tlsAuth: [{ cert: 'x', key: 'y' }] };\n\
+             export default () => { http.get('https://127.0.0.1:9/'); }",
+            "options.tlsAuth: cert: holds no certificate in PEM form",
+        ),
+        (
+            "export const options = { tlsAuth: [{ cert: '', key: '', password: 'p' }] };\n\
+             export default () => {}",
+            "keys with a password",
+        ),
         ("while (true);", "--script-time"),
     ] {
         let script = Script::new("wrong", text);

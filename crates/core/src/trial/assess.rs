@@ -20,7 +20,8 @@ use crate::trial::silence::SilenceReport;
 use crate::trial::traffic::protocol_report;
 use knee_load::measure::{GeneratorUse, Histogram, Measurement, Trial, error_share};
 use knee_load::spec::Load;
-use knee_load::stats::sample::{BATCHES_MIN, Z975, batch_means_ci95, design_effect};
+use knee_load::stats::correlation::Correlation;
+use knee_load::stats::sample::{BATCHES_MIN, Z975, batch_means_ci95};
 use knee_load::stats::stationarity::{
     RESPONSE_SHARE, THROUGHPUT_SHARE, has_course, is_stationary, transient_slots,
 };
@@ -39,8 +40,8 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let wait = trial.generator.wait.as_ref();
     let silence = silence(trial);
     let flow = StationaryPart::of(trial, &silence);
-    let effect =
-        flow.response_stationary.then(|| design_effect(&measured.series, &measured.response));
+    let correlation =
+        flow.response_stationary.then(|| Correlation::of(&measured.series, &measured.response));
     let ok_share = good_share(measured, trial);
     let mut report = TrialReport {
         label: trial.spec.label.clone(),
@@ -52,8 +53,8 @@ pub fn assess(trial: &Trial) -> TrialReport {
         throughput_ci95_per_s: flow.throughput_ci95_per_s,
         goodput_per_s: flow.throughput_per_s.map(|per_s| per_s * ok_share),
         outcomes: outcomes.clone(),
-        response_time_ns: operations_report(&measured.response, measured.response_min, effect),
-        service_time_ns: operations_report(&measured.service, measured.service_min, effect),
+        response_time_ns: operations_report(&measured.response, measured.response_min, correlation),
+        service_time_ns: operations_report(&measured.service, measured.service_min, correlation),
         offered: offered_report(trial),
         generator: GeneratorReport {
             wait: wait.map(|used| WaitReport::of(used, measured.window)),
@@ -69,7 +70,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
         invalid_because: Vec::new(),
         invalid_clauses: Vec::new(),
         bytes_received: measured.bytes_received,
-        detail: detail(trial, silence, &flow, effect).into(),
+        detail: detail(trial, silence, &flow, correlation).into(),
         intervals: measured.intervals.clone(),
         kernel: trial.kernel.clone(),
     };
@@ -96,14 +97,14 @@ fn detail(
     trial: &Trial,
     silence: SilenceReport,
     flow: &StationaryPart,
-    effect: Option<f64>,
+    correlation: Option<Correlation>,
 ) -> HttpDetail {
     let measured = &trial.measurement;
     HttpDetail {
         timing: timing_report(trial),
         transient_ns: flow.transient_ns,
         throughput_whole_per_s: flow.whole_per_s,
-        served_time_ns: served(measured, effect).map(Box::new),
+        served_time_ns: served(measured, correlation).map(Box::new),
         silence,
         littles_law: match trial.spec.load {
             // Where a number of operations ends the trial, some users have done before others.
@@ -125,7 +126,7 @@ fn detail(
         traffic: traffic_report(trial),
         protocol: protocol_report(trial),
         sessions: sessions_report(trial),
-        messages: messages_report(trial, effect),
+        messages: messages_report(trial, correlation),
         requests: attempts_report(trial),
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
@@ -345,9 +346,9 @@ fn slots_between(
 }
 
 /// Response times of the operations that succeeded, where others did not.
-fn served(measured: &Measurement, effect: Option<f64>) -> Option<TimesReport> {
+fn served(measured: &Measurement, correlation: Option<Correlation>) -> Option<TimesReport> {
     let served = (!measured.failed.is_empty()).then(|| measured.response.without(&measured.failed));
-    served.filter(|served| !served.is_empty()).map(|served| times_of_part(&served, effect))
+    served.filter(|served| !served.is_empty()).map(|served| times_of_part(&served, correlation))
 }
 
 /// Like [`times_report`], for times that may be censored; `shortest` is the smallest uncensored
@@ -355,9 +356,9 @@ fn served(measured: &Measurement, effect: Option<f64>) -> Option<TimesReport> {
 fn operations_report(
     histogram: &Histogram,
     shortest: Option<Nanos>,
-    effect: Option<f64>,
+    correlation: Option<Correlation>,
 ) -> TimesReport {
-    TimesReport { min: shortest.map(|t| t.0), ..times_report(histogram, effect) }
+    TimesReport { min: shortest.map(|t| t.0), ..times_report(histogram, correlation) }
 }
 
 pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> GeneratorReport {

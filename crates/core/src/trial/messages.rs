@@ -5,6 +5,7 @@ use crate::trial::figure::TimesReport;
 use knee_load::measure::{Histogram, MessagesMeasured, Trial};
 use knee_load::messages::MessageRules;
 use knee_load::spec::Protocol;
+use knee_load::stats::correlation::Correlation;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -193,7 +194,7 @@ const STALL_MIN: Nanos = Nanos::from_millis(100);
 const STALL_MEDIANS: u64 = 10;
 
 /// The messages of a trial, as reported; `None` where no response was split into any.
-pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<MessagesReport> {
+pub(super) fn messages_report(trial: &Trial, correlation: Option<Correlation>) -> Option<MessagesReport> {
     let measured = trial.measurement.messages.as_ref()?;
     let window_s = trial.measurement.window.length().as_secs_f64();
     let per_s = |count: u64| if window_s > 0.0 { count as f64 / window_s } else { 0.0 };
@@ -219,11 +220,11 @@ pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<Mess
         good: trial.spec.target.stream_bounds.map(|_| measured.good),
         good_percent: (trial.spec.target.stream_bounds)
             .map(|_| percent(measured.good, measured.streams)),
-        first_message_ns: times_report(&measured.first_message, effect),
+        first_message_ns: times_report(&measured.first_message, correlation),
         gap_ns: times_report(&measured.gap, None),
-        per_message_ns: times_report(&measured.per_message, effect),
-        per_token_ns: (per_token.count() > 0).then(|| times_report(per_token, effect)),
-        stream_ns: times_report(&measured.stream, effect),
+        per_message_ns: times_report(&measured.per_message, correlation),
+        per_token_ns: (per_token.count() > 0).then(|| times_report(per_token, correlation)),
+        stream_ns: times_report(&measured.stream, correlation),
         answer_ns: (measured.answer.count() > 0 && measured.unpaired == 0)
             .then(|| times_report(&measured.answer, None)),
         sent: (measured.sent > 0).then(|| SentReport {

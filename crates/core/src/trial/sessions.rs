@@ -3,13 +3,14 @@
 use super::step_names::{name_in_session, step_name};
 use super::times::times_of_part;
 use crate::trial::figure::TimesReport;
-use crate::trial::traffic::{rate_ci95, step_effect};
+use crate::trial::traffic::{rate_ci95, step_correlation};
 use knee_load::measure::{
     Outcome, ProgramsMeasured, ScriptMeasured, ScriptMetric, SessionAttempts, SessionMeasured,
     Trial,
 };
 use knee_load::session::{SessionPlan, Unexpected, UnfitReason};
 use knee_load::spec::Part;
+use knee_load::stats::correlation::Correlation;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -223,8 +224,8 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let window_s = window.as_secs_f64();
     let kinds = plan.kinds_of_load().filter_map(|(number, kind)| {
         let measured = measured.kinds.get(usize::from(number))?;
-        let effect = effect_of_steps(trial, plan, usize::from(number));
-        Some(session_report(kind.name.clone(), measured, effect, plan))
+        let correlation = correlation_of_steps(trial, plan, usize::from(number));
+        Some(session_report(kind.name.clone(), measured, correlation, plan))
     });
     let kinds: Vec<_> = kinds.collect();
     let per_s = |count: u64| (count > 0 && window_s > 0.0).then(|| count as f64 / window_s);
@@ -238,7 +239,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
         .map(|(group, times)| GroupReport {
             group: name_in_session(plan, group.kind, &group.name),
             completed: times.count(),
-            time_ns: times_of_part(times, effect_of_steps(trial, plan, usize::from(group.kind))),
+            time_ns: times_of_part(times, correlation_of_steps(trial, plan, usize::from(group.kind))),
         });
     let script_groups = measured.script.iter().flat_map(|script| &script.groups);
     let script_groups = script_groups.map(|(path, times)| GroupReport {
@@ -271,26 +272,26 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     })
 }
 
-/// The design effect of correlation on the times of sessions of a kind. It is at most the largest
-/// of its steps. A slow change of several steps moves a session's time no more than each of them.
-/// `None` where one is unknown.
-fn effect_of_steps(trial: &Trial, plan: &SessionPlan, kind: usize) -> Option<f64> {
+/// The correlation of the times of sessions of a kind, which is at most the largest of its steps. A
+/// slow change of several steps moves a session's time no more than each of them. `None` where one
+/// is unknown.
+fn correlation_of_steps(trial: &Trial, plan: &SessionPlan, kind: usize) -> Option<Correlation> {
     let measured = &trial.measurement;
     let window: Nanos = measured.window.length();
     if measured.targets.is_empty() {
         return None;
     }
     let steps = plan.requests.iter().zip(&measured.targets);
-    let mut effects = steps
+    let mut correlations = steps
         .filter(|(step, target)| usize::from(step.kind) == kind && !target.response.is_empty())
-        .map(|(_, target)| step_effect(target, window));
-    effects.try_fold(1.0, |largest: f64, effect| Some(largest.max(effect?)))
+        .map(|(_, target)| step_correlation(target, window));
+    correlations.try_fold(Correlation::NONE, |largest, of_step| Some(largest.or_larger(of_step?)))
 }
 
 fn session_report(
     name: String,
     measured: &SessionMeasured,
-    effect: Option<f64>,
+    correlation: Option<Correlation>,
     plan: &SessionPlan,
 ) -> SessionReport {
     let ended = measured.completed + measured.failed;
@@ -306,7 +307,7 @@ fn session_report(
         failed: measured.failed,
         unfinished: measured.unfinished,
         completed_percent: (ended > 0).then(|| measured.completed as f64 * 100.0 / ended as f64),
-        session_time_ns: times_of_part(&measured.time, effect),
+        session_time_ns: times_of_part(&measured.time, correlation),
         failed_at,
     }
 }

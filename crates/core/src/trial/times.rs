@@ -2,7 +2,8 @@
 
 use super::figure::{FigureKind, TimesReport, spectrum};
 use knee_load::measure::Histogram;
-use knee_load::stats::sample::{Z975, quantile_ci95};
+use knee_load::stats::correlation::Correlation;
+use knee_load::stats::sample::quantile_ci95;
 use serde::{Deserialize, Serialize};
 
 /// A few percentiles in nanoseconds, `None` where the observations do not tell them, as in
@@ -31,13 +32,15 @@ pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
 }
 
 /// The times of a part of a trial, without their spectrum. See [`times_report`].
-pub(super) fn times_of_part(histogram: &Histogram, effect: Option<f64>) -> TimesReport {
-    TimesReport { spectrum: Vec::new(), ..times_report(histogram, effect) }
+pub(super) fn times_of_part(histogram: &Histogram, correlation: Option<Correlation>) -> TimesReport {
+    TimesReport { spectrum: Vec::new(), ..times_report(histogram, correlation) }
 }
 
-/// The figures of times. `effect` is the design effect of correlation; `None` where percentiles may
-/// not be bounded.
-pub(crate) fn times_report(histogram: &Histogram, effect: Option<f64>) -> TimesReport {
+/// The figures of times. Without a `correlation` they may not be bounded.
+pub(crate) fn times_report(
+    histogram: &Histogram,
+    correlation: Option<Correlation>,
+) -> TimesReport {
     let mut report = TimesReport {
         count: histogram.count(),
         spectrum: spectrum(histogram),
@@ -52,25 +55,14 @@ pub(crate) fn times_report(histogram: &Histogram, effect: Option<f64>) -> TimesR
             FigureKind::Quantile(q) => histogram.percentile(q).map(|t| t.0),
             FigureKind::Max => any(histogram.max().0),
         };
-        if let Some((ci95, effect)) = ci95.zip(effect) {
+        if let Some((ci95, correlation)) = ci95.zip(correlation) {
             *ci95 = match figure.kind {
-                FigureKind::Quantile(q) => quantile_ci95(histogram, q, effect),
-                _ => histogram_mean_ci95(histogram, effect),
+                FigureKind::Quantile(q) => quantile_ci95(histogram, q, correlation.effect),
+                _ => correlation.mean_ci95(histogram),
             };
         }
     }
     report
-}
-
-/// Independent observations from which on the mean is nearly normal, whatever their law.
-const MEAN_OBSERVATIONS_MIN: f64 = 30.0;
-
-/// 95 % confidence interval of the mean; `None` of too few observations.
-fn histogram_mean_ci95(histogram: &Histogram, effect: f64) -> Option<[u64; 2]> {
-    let n = histogram.count() as f64 / effect;
-    let half = Z975 * histogram.std_dev_ns() / n.sqrt();
-    let ends = [-half, half].map(|d| (histogram.mean_ns() + d).max(0.0).round() as u64);
-    (n >= MEAN_OBSERVATIONS_MIN).then_some(ends)
 }
 
 pub(super) fn is_zero<N: Default + PartialEq>(n: &N) -> bool {

@@ -8,7 +8,8 @@ use knee_load::measure::{
     StatusCodes, TargetMeasured, Trial, known_keys,
 };
 use knee_load::spec::{HttpVersion, Load, Protocol, Target, TlsResume, TlsSpec};
-use knee_load::stats::sample::{batch_means_ci95, design_effect};
+use knee_load::stats::correlation::Correlation;
+use knee_load::stats::sample::batch_means_ci95;
 use knee_load::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -133,7 +134,7 @@ fn targets(measured: &[TargetMeasured], target: &Target, window: Nanos) -> Vec<T
             completed: target.outcomes.responses(),
             outcomes: target.outcomes.clone(),
             status_codes: target.status_codes.clone(),
-            response_time_ns: times_of_part(&target.response, step_effect(target, window)),
+            response_time_ns: times_of_part(&target.response, step_correlation(target, window)),
             step: step_report(target, window),
         }
     });
@@ -189,13 +190,13 @@ pub(super) fn rate_ci95(series: &Series, window: Nanos, rate_per_s: f64) -> Opti
     is_steady.then(|| ends.map(|end| (end / mean * rate_per_s).max(0.0)))
 }
 
-/// The design effect of correlation on the response times of a step; `None` of other targets.
+/// The correlation of the response times of a step; `None` of other targets.
 /// `None` too where the response times of the step drift or jump, so that its percentiles may not
 /// be bounded.
-pub(super) fn step_effect(measured: &TargetMeasured, window: Nanos) -> Option<f64> {
+pub(super) fn step_correlation(measured: &TargetMeasured, window: Nanos) -> Option<Correlation> {
     let series = &measured.step.as_ref()?.series;
     let means = series.means_ns(0..series.whole_slots(window));
-    is_stationary(&means, RESPONSE_SHARE).then(|| design_effect(series, &measured.response))
+    is_stationary(&means, RESPONSE_SHARE).then(|| Correlation::of(series, &measured.response))
 }
 
 /// The protocol of connections, unless that was HTTP/1.1 in cleartext.

@@ -6,7 +6,7 @@ use super::verify::Verifier;
 use crate::error::RunError;
 use crate::input;
 use knee_load::spec::{
-    Endpoint, HttpVersion, Target, TlsGroup, TlsResume, TlsSpec, TlsVersion, without_zone,
+    Endpoint, HttpVersion, Pem, Target, TlsGroup, TlsResume, TlsSpec, TlsVersion, without_zone,
 };
 use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
@@ -83,11 +83,11 @@ fn client_certificate(
 ) -> Result<Arc<CertificateResolver>, RunError> {
     let key = match &spec.certificate {
         None => None,
-        Some(files) => {
-            let chain = certificates("--cert", &files.certificate)?;
-            let of_key = |why: String| wrong(format!("--key {}: {why}", files.key));
-            let pem = input::read(&files.key, input::SECRETS_MAX).map_err(|e| of_key(e.into()))?;
-            let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|e| of_key(pem_words(&e)))?;
+        Some(own) => {
+            let chain = certificates("--cert", &own.certificate)?;
+            let (name, pem) = read_pem("--key", &own.key)?;
+            let key = PrivateKeyDer::from_pem_slice(&pem);
+            let key = key.map_err(|e| wrong(format!("{name}: {}", pem_words(&e))))?;
             let pair = CertifiedKey::from_der(chain, key, provider);
             Some(Arc::new(pair.map_err(|error| wrong(misfit(&error)))?))
         }
@@ -165,7 +165,7 @@ fn roots(spec: &TlsSpec) -> Result<(Arc<RootCertStore>, Vec<CertificateDer<'stat
     static SYSTEM: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(file) = &spec.roots {
         let mut roots = RootCertStore::empty();
-        let given = certificates("--cacert", file)?;
+        let given = certificates("--cacert", &Pem::File(file.clone()))?;
         for certificate in &given {
             roots
                 .add(certificate.clone())
@@ -203,15 +203,25 @@ pub(crate) fn check_system_file() -> Result<(), RunError> {
     input::check_kind(&file).map_err(of_file)
 }
 
-fn certificates(option: &str, file: &str) -> Result<Vec<CertificateDer<'static>>, RunError> {
-    let of_file = |why: String| wrong(format!("{option} {file}: {why}"));
-    let pem = input::read(file, input::SECRETS_MAX).map_err(|e| of_file(e.into()))?;
+fn certificates(option: &str, source: &Pem) -> Result<Vec<CertificateDer<'static>>, RunError> {
+    let (name, pem) = read_pem(option, source)?;
     let all = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let all = all.map_err(|e| of_file(pem_words(&e)))?;
+    let all = all.map_err(|e| wrong(format!("{name}: {}", pem_words(&e))))?;
     if all.is_empty() {
-        Err(of_file("holds no certificate in PEM form".to_owned()))
+        Err(wrong(format!("{name}: holds no certificate in PEM form")))
     } else {
         Ok(all)
+    }
+}
+
+/// What messages call a source, and its bytes.
+fn read_pem(option: &str, source: &Pem) -> Result<(String, Vec<u8>), RunError> {
+    match source {
+        Pem::Text { name, pem } => Ok((name.clone(), pem.clone().into_bytes())),
+        Pem::File(file) => match input::read(file, input::SECRETS_MAX) {
+            Ok(pem) => Ok((format!("{option} {file}"), pem)),
+            Err(why) => Err(wrong(format!("{option} {file}: {}", String::from(why)))),
+        },
     }
 }
 

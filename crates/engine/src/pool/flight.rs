@@ -136,6 +136,7 @@ impl Flight {
         Completion {
             intended: self.intended,
             started: self.started,
+            scripted: self.started,
             placed: reached(self.placed),
             connected,
             secured,

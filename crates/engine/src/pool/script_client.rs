@@ -116,6 +116,8 @@ struct ScriptSeat {
     turn: u64,
     /// Time up to which it has come.
     due: Nanos,
+    /// When its iteration began to run.
+    began: Nanos,
     /// The row of its last request.
     row: u32,
     /// Requests under way, by lane from the first of the seat on.
@@ -139,6 +141,7 @@ impl ScriptSeat {
             has_waited: false,
             turn: 0,
             due: Nanos::ZERO,
+            began: Nanos::ZERO,
             row: 0,
             lanes: vec![None; width],
             held: VecDeque::new(),
@@ -300,6 +303,7 @@ impl ScriptClient {
         };
         seat.iterations += 1;
         let began = clock::monotonic_ns();
+        seat.began = Nanos(began.saturating_sub(self.origin.get()));
         let next = user.begin(iteration, op.intended);
         self.note_computed(began, now);
         self.follow(io, number, next, (started, now));
@@ -410,6 +414,7 @@ impl ScriptClient {
                 // It follows a redirection, which belongs to its request.
                 request.called_at = seat.due;
             } else if seat.is_new && !seat.has_waited {
+                request.made_within = request.called_at - seat.began;
                 request.called_at = seat.op.intended;
             }
             if request.called_at >= self.setup.last {
@@ -485,6 +490,7 @@ impl ScriptClient {
                 outcome => outcome,
             };
         }
+        completion.scripted = completion.started + request.made_within;
         self.completed.push(completion);
         if seat.is_cut {
             self.cut_operations -= 1;

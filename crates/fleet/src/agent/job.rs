@@ -15,7 +15,7 @@ use async_nats::header::NATS_MESSAGE_ID;
 use bytes::Bytes;
 use knee_engine::StartBarrier;
 use knee_load::measure::IntervalPart;
-use knee_load::spec::{TrialSpec, WorkerRange};
+use knee_load::spec::{Pem, TrialSpec, WorkerRange};
 use knee_load::time::Nanos;
 use std::fs;
 use std::io::Write as _;
@@ -409,6 +409,10 @@ impl Drop for OrderFiles {
 pub(crate) fn files_of(spec: &mut TrialSpec) -> Vec<&mut String> {
     let files = spec.target.tls_of_servers().flat_map(|tls| {
         let shown = tls.certificate.iter_mut().flat_map(|c| [&mut c.certificate, &mut c.key]);
+        let shown = shown.filter_map(|pem| match pem {
+            Pem::File(name) => Some(name),
+            Pem::Text { .. } => None,
+        });
         tls.roots.iter_mut().chain(shown)
     });
     files.collect()

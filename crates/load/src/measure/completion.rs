@@ -3,7 +3,7 @@
 //! To add a stage: a variant, its row and its time here, where it is set in `pool` of the crate
 //! `knee-engine`, and its title in `document/timing.rs` of `knee-render`.
 //!
-//! The stages are pacing, waiting for a connection, connecting, the TLS handshake, waiting for a
+//! The stages are pacing, the script, waiting for a connection, connecting, the TLS handshake, waiting for a
 //! stream, writing, waiting for the receive window, for the first byte, streaming (to the last
 //! message) and receiving. Waits for a connection or stream are told apart by whose limit was
 //! reached, the configured one or the target's. With an observer, the time from the request to the
@@ -24,6 +24,8 @@ pub struct Completion {
     pub intended: Nanos,
     /// When the generator began it; `started − intended` is the pacing error.
     pub started: Nanos,
+    /// When the script that makes its request had made it.
+    pub scripted: Nanos,
     /// When a connection was free for it: an open one, or room for a new one.
     pub placed: Nanos,
     /// When that connection was established.
@@ -83,6 +85,7 @@ impl Completion {
         Completion {
             intended: op.intended,
             started: now,
+            scripted: now,
             placed: now,
             connected: now,
             secured: now,
@@ -112,6 +115,7 @@ impl Completion {
     pub fn exchanged(self, started: Nanos, sent: Nanos) -> Completion {
         Completion {
             started,
+            scripted: started,
             placed: sent,
             connected: sent,
             secured: sent,
@@ -155,7 +159,7 @@ impl Completion {
     /// The generator's own delay: the sum of its stages.
     #[inline]
     pub fn own_delay(&self) -> Nanos {
-        self.pacing_error() + (self.sent - self.granted)
+        self.pacing_error() + (self.scripted - self.started) + (self.sent - self.granted)
     }
 
     /// What the response time is made of. Sums to it exactly: a time that seems to be before its
@@ -169,6 +173,7 @@ impl Completion {
         };
         let ends: [Nanos; Stage::COUNT] = [
             self.started,
+            self.scripted,
             self.placed,
             self.connected,
             self.secured,
@@ -220,6 +225,8 @@ impl Op {
 pub enum Stage {
     /// From the intended time until the generator began the operation: its pacing error.
     Pacing,
+    /// Until a script had made its request, where that begins an iteration.
+    Script,
     /// Until a connection was free for it.
     ConnectionWait,
     /// Until its new connection was established.
@@ -269,6 +276,7 @@ macro_rules! stages {
 
 stages! {
     Pacing Generator "pacing" "the generator's late start";
+    Script Generator "script" "the script that makes the request";
     ConnectionWait Limit "connection_wait" "waiting for a free connection";
     Connect Target "connect" "connecting";
     Tls Target "tls" "the TLS handshake";
@@ -337,7 +345,7 @@ mod tests {
     proptest! {
         #[test]
         fn stages_sum_to_the_response_time_whatever_the_times(
-            times in proptest::array::uniform10(0_u64..1_000),
+            times in proptest::array::uniform11(0_u64..1_000),
             response in 0_u64..1_000,
         ) {
             let intended = Nanos(times[0]);
@@ -345,6 +353,7 @@ mod tests {
             let completed = intended + Nanos(response);
             let completion = Completion {
                 started: Nanos(times[1]),
+                scripted: Nanos(times[10]),
                 placed: Nanos(times[2]),
                 connected: Nanos(times[3]),
                 secured: Nanos(times[8]),
@@ -366,23 +375,24 @@ mod tests {
         let op = Op { intended: Nanos(100), lane: 0 };
         let completion = Completion {
             started: Nanos(101),
-            placed: Nanos(103),
-            connected: Nanos(107),
-            secured: Nanos(115),
-            granted: Nanos(131),
-            sent: Nanos(163),
-            written: Nanos(227),
-            first_byte: Nanos(355),
-            ..Completion::at_once(op, Nanos(611), Outcome::Ok)
+            scripted: Nanos(103),
+            placed: Nanos(107),
+            connected: Nanos(115),
+            secured: Nanos(131),
+            granted: Nanos(163),
+            sent: Nanos(227),
+            written: Nanos(355),
+            first_byte: Nanos(611),
+            ..Completion::at_once(op, Nanos(1_123), Outcome::Ok)
         };
         assert_eq!(
             completion.stages().map(|stage| stage.0),
-            [1, 2, 4, 8, 16, 0, 32, 64, 128, 0, 256]
+            [1, 2, 4, 8, 16, 32, 0, 64, 128, 256, 0, 512]
         );
-        let streamed = Completion { last_message: Nanos(600), ..completion };
-        assert_eq!(streamed.stages()[9..], [Nanos(245), Nanos(11)]);
+        let streamed = Completion { last_message: Nanos(1_112), ..completion };
+        assert_eq!(streamed.stages()[10..], [Nanos(501), Nanos(11)]);
         let targets = Completion { is_targets_limit: true, ..completion };
-        assert_eq!(targets.stages()[4..6], [Nanos(0), Nanos(16)]);
+        assert_eq!(targets.stages()[5..7], [Nanos(0), Nanos(32)]);
         let is_own = |stage: &Stage| stage.owner() == Owner::Generator;
         let own = Stage::all().filter(is_own);
         let own_ns: u64 = own.map(|s| completion.stages()[s as usize].0).sum();

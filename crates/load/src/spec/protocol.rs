@@ -319,13 +319,28 @@ pub struct TlsSpec {
     pub resume: TlsResume,
 }
 
-/// A certificate and its key, in PEM files.
+/// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientCertificate {
-    /// The file of the certificate and of those between it and its root.
-    pub certificate: String,
-    /// The file of its private key.
-    pub key: String,
+    /// The certificate and those between it and its root.
+    pub certificate: Pem,
+    /// Its private key.
+    pub key: Pem,
+}
+
+/// Where something in PEM form is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Pem {
+    /// In a file of this name.
+    File(String),
+    /// Here.
+    Text {
+        /// What messages call it.
+        name: String,
+        /// The PEM form itself.
+        pem: String,
+    },
 }
 
 /// A version of TLS.

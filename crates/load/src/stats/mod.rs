@@ -19,6 +19,7 @@
 
 pub mod buffer;
 pub mod change_points;
+pub mod correlation;
 pub mod course;
 pub mod gaps;
 pub mod rounds;

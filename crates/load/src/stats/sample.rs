@@ -1,7 +1,7 @@
 //! Mean and variance of samples, quantiles of Student's law, and confidence: in a mean by batch
 //! means, in percentiles by order statistics.
 
-use crate::measure::{Histogram, Series};
+use crate::measure::Histogram;
 
 /// The arithmetic mean; 0 where empty.
 pub fn mean(x: &[f64]) -> f64 {
@@ -53,7 +53,7 @@ pub const Z975: f64 = 1.959_963_984_540_054;
 const Z9995: f64 = 3.290_526_731_491_926;
 
 /// The 97.5 % quantile of Student's t law with `df` ≥ 3 degrees of freedom, within 0.2 %.
-fn t975(df: usize) -> f64 {
+pub(super) fn t975(df: usize) -> f64 {
     cornish_fisher(Z975, df.max(3) as f64)
 }
 
@@ -165,22 +165,27 @@ pub const BATCHES_MIN: usize = 5;
 /// Largest autocorrelation of nearly independent batches, in its standard errors 1/√n.
 const CORRELATION_Z: f64 = 1.5;
 
+/// The means of the largest number of batches with an insignificant autocorrelation at lag 1;
+/// `None` if even the longest are correlated.
+pub(super) fn independent_batches(series: &[f64]) -> Option<Vec<f64>> {
+    BATCHES.iter().find_map(|&batches| {
+        let means = batch_means(series, batches);
+        let insignificant = CORRELATION_Z / (means.len() as f64).sqrt();
+        (autocorrelation(&means) < insignificant).then_some(means)
+    })
+}
+
 /// 95 % confidence interval of the mean of a stationary series, by batch means (Law and Kelton,
 /// Simulation Modeling and Analysis, ch. 9). The means of long enough batches are nearly
 /// independent and normal, so Student's t holds for them.
 ///
-/// Takes the largest number of batches with an insignificant autocorrelation at lag 1, and widens
-/// the interval by the correlation that is left. `None` for fewer than five values, or if even the
+/// The interval is widened by the correlation that is left between the batches. `None` for fewer than five values, or if even the
 /// longest batches are correlated: the series then moves as slowly as it is long.
 pub fn batch_means_ci95(series: &[f64]) -> Option<[f64; 2]> {
     if series.len() < BATCHES_MIN {
         return None;
     }
-    let means = BATCHES.iter().find_map(|&batches| {
-        let means = batch_means(series, batches);
-        let insignificant = CORRELATION_Z / (means.len() as f64).sqrt();
-        (autocorrelation(&means) < insignificant).then_some(means)
-    })?;
+    let means = independent_batches(series)?;
     let widening = inflation(autocorrelation(&means), means.len());
     let error = (variance(&means) * widening / means.len() as f64).sqrt();
     let half = t975(means.len() - 1) * error;
@@ -193,15 +198,13 @@ pub fn batch_means_ci95(series: &[f64]) -> Option<[f64; 2]> {
 const BEYOND_MIN: f64 = 5.0;
 /// Most observations for which the binomial law is summed exactly. Beyond it is nearly normal.
 const EXACT_MAX: f64 = 1_000.0;
-/// Least slots for an estimate of correlation.
-const SLOTS_MIN: usize = 10;
 
 /// 95 % confidence interval of the percentile `q` (0 to 1) of a histogram, in nanoseconds, by order
 /// statistics (Hahn and Meeker, Statistical Intervals, 5.2). The number of observations below the
 /// true percentile is binomial, whatever their law. That bounds its rank.
 ///
 /// Correlated observations count as a sample smaller by `design_effect` (at least 1, see
-/// [`design_effect`]). `None` if that leaves fewer than five on either side.
+/// [`super::correlation::Correlation`]). `None` if that leaves fewer than five on either side.
 pub fn quantile_ci95(histogram: &Histogram, q: f64, design_effect: f64) -> Option<[u64; 2]> {
     let n = (histogram.count() as f64 / design_effect.max(1.0)).floor();
     if n * q.min(1.0 - q) < BEYOND_MIN {
@@ -212,25 +215,6 @@ pub fn quantile_ci95(histogram: &Histogram, q: f64, design_effect: f64) -> Optio
         return None;
     }
     Some([low, high].map(|rank| histogram.quantile(rank / n).0))
-}
-
-/// Ratio of the variance of the mean response time to that of independent observations (Kish's
-/// design effect), at least 1. It is the spread of the means of slots against the spread within,
-/// times the correlation between slots. It is estimated for the mean and used for percentiles too.
-pub fn design_effect(series: &Series, responses: &Histogram) -> f64 {
-    let slots = series.response_count.iter().zip(&series.response_sum_ns);
-    let (counts, means): (Vec<f64>, Vec<f64>) = slots
-        .filter(|&(&count, _)| count > 0)
-        .map(|(&count, sum)| (count as f64, sum / count as f64))
-        .unzip();
-    let within = responses.std_dev_ns().powi(2);
-    if means.len() < SLOTS_MIN || within <= 0.0 {
-        return 1.0;
-    }
-    // The mean of a slot of independent observations has the variance within / count.
-    let per_mean = within * mean(&counts.iter().map(|n| 1.0 / n).collect::<Vec<_>>());
-    let spread = variance(&means) / per_mean;
-    (spread * inflation(autocorrelation(&means), means.len())).max(1.0)
 }
 
 /// The ranks l and u, from 1. At least l − 1 and at most u observations lie below the percentile,
@@ -264,7 +248,7 @@ fn normal_ranks(n: f64, q: f64) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::rng;
-    use crate::series::{autoregression, mm1};
+    use crate::series::autoregression;
     use crate::time::Nanos;
 
     #[test]
@@ -412,41 +396,6 @@ mod tests {
             (1..=n).for_each(|k| histogram.record(Nanos(k)));
             let interval = quantile_ci95(&histogram, q, effect);
             assert_eq!(interval.is_some(), there, "{what}: {interval:?}");
-        }
-    }
-
-    /// Independent exponential observations, then those of a queue, which are correlated.
-    #[test]
-    fn intervals_hold_the_true_percentile() {
-        let seconds = 20.0;
-        for (lambda, q, least) in [(10.0, 0.9, 0.92), (500.0, 0.9, 0.90), (800.0, 0.9, 0.88)] {
-            let (mu, runs) = (1_000.0, 150);
-            let exact_ns = -(1.0f64 - q).ln() / (mu - lambda) * 1e9;
-            let mut held = 0.0;
-            for seed in 0..runs {
-                let served = mm1(&mut rng::stream(seed, 6), lambda, mu, seconds);
-                let mut series = Series {
-                    slot: Nanos::from_millis(50),
-                    completed: vec![0.0; 400],
-                    response_sum_ns: vec![0.0; 400],
-                    response_count: vec![0; 400],
-                    ..Series::default()
-                };
-                let mut histogram = Histogram::default();
-                for (at, response) in served {
-                    histogram.record(Nanos::from_secs_f64(response));
-                    let slot = ((at / seconds * 400.0) as usize).min(399);
-                    series.response_sum_ns[slot] += response * 1e9;
-                    series.response_count[slot] += 1;
-                }
-                let effect = design_effect(&series, &histogram);
-                let Some([lo, hi]) = quantile_ci95(&histogram, q, effect) else {
-                    continue;
-                };
-                held += f64::from(u8::from(lo as f64 <= exact_ns && exact_ns <= hi as f64));
-            }
-            let share = held / f64::from(runs as u32);
-            assert!(share >= least, "{lambda}/s: {share}");
         }
     }
 }

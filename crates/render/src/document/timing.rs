@@ -194,6 +194,7 @@ fn sentence(a: &AnatomyReport) -> String {
 fn title_of(stage: Stage) -> &'static str {
     match stage {
         Stage::Pacing => "late start",
+        Stage::Script => "script",
         Stage::ConnectionWait => "conn. wait",
         Stage::Connect => "connect",
         Stage::Tls => "TLS",

@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::spec::{
-    ClientCertificate, Endpoint, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme, Target,
-    TlsGroup, TlsResume, TlsSpec, TlsVersion,
+    ClientCertificate, Endpoint, Http2Limits, HttpSettings, HttpVersion, Pem, Protocol, Scheme,
+    Target, TlsGroup, TlsResume, TlsSpec, TlsVersion,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -183,8 +183,10 @@ impl SecureArgs {
             server_name: self.sni.clone(),
             roots: self.cacert.clone(),
             is_insecure: self.insecure,
-            certificate: certificate
-                .map(|(certificate, key)| ClientCertificate { certificate, key }),
+            certificate: certificate.map(|(certificate, key)| ClientCertificate {
+                certificate: Pem::File(certificate),
+                key: Pem::File(key),
+            }),
             version_min: self.tls_min,
             version_max: self.tls_max,
             groups: self.tls_groups.clone(),

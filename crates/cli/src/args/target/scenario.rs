@@ -119,7 +119,17 @@ impl TargetArgs {
         let (sessions, further) = (Some(Arc::new(scenario.plan.clone())), further.collect());
         let target = Target { sessions, further, ..target };
         let target = self.route.apply(target, schemes)?;
-        self.speak(self.messages.apply_bounds(target), first.scheme())
+        let mut target = self.speak(self.messages.apply_bounds(target), first.scheme())?;
+        let secure = scenario.servers.iter().filter(|url| url.is_secure());
+        for (tls, url) in target.tls_of_servers().zip(secure) {
+            let host = match url.endpoint() {
+                Endpoint::Tcp { host, .. } => host,
+                Endpoint::Unix { .. } => url.host(),
+            };
+            let own = scenario.connections.certificates.iter().find(|own| own.fits(host));
+            tls.certificate = tls.certificate.take().or(own.map(|own| own.certificate.clone()));
+        }
+        Ok(target)
     }
 
     /// Refuses options on single requests, as `wrong` says.
