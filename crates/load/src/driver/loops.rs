@@ -15,13 +15,15 @@ use std::sync::Arc;
 /// User k begins at k times this, so that 10,000 users do not connect at the same time.
 pub const RAMP_UP_STEP: Nanos = Nanos::from_micros(20);
 
-/// Least wait of a user after an operation without a response, so that a refusing server does not
-/// get a hundred thousand operations per second. Doubles with each further failure in a row, up to
-/// [`BACKOFF_LONGEST`].
+/// First wait of a user after an operation without a response, so that a refusing server does not
+/// get a hundred thousand operations per second. It doubles with each further failure in a row, up
+/// to [`BACKOFF_LONGEST`]. Users wait for half of it to all of it, spread evenly: some user is soon
+/// there when the server comes back.
 pub const BACKOFF_FIRST: Nanos = Nanos::from_millis(10);
 
-/// The longest wait after failures.
-pub const BACKOFF_LONGEST: Nanos = Nanos::from_secs(1);
+/// The longest wait after failures of up to a thousand users. More users wait longer, up to 1 s, so
+/// that all together fail about as often.
+pub const BACKOFF_LONGEST: Nanos = Nanos::from_millis(100);
 
 /// Virtual users who each have one operation in flight at the most.
 ///
@@ -179,15 +181,20 @@ impl ClosedLoop {
             PauseKind::Think => completion.picked_up + pause,
             PauseKind::Cycle => completion.picked_up.max(completion.intended + pause),
         };
+        let users = u64::from(self.lanes) * u64::from(self.share.of);
+        // Multiples of the golden ratio fall evenly.
+        let spread = f64::from(self.user(completion.lane) + 1) * 0.618_033_988_7;
         let failures = &mut self.failures[completion.lane as usize];
         // A script that failed is a failure of the user, not of the target.
         if completion.outcome.is_response() || completion.outcome == Outcome::ScriptFailed {
             *failures = 0;
             return next;
         }
-        let backoff = Nanos(BACKOFF_FIRST.0 << *failures).min(BACKOFF_LONGEST);
+        let longest = Nanos(BACKOFF_LONGEST.0 * users.div_ceil(1_000).min(10));
+        let backoff = Nanos(BACKOFF_FIRST.0 << *failures).min(longest);
         *failures = (*failures + 1).min(7);
-        next.max(completion.picked_up + backoff)
+        let part = 1.0 - 0.5 * spread.fract();
+        next.max(completion.picked_up + Nanos((backoff.0 as f64 * part) as u64))
     }
 }
 

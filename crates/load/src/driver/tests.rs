@@ -185,21 +185,48 @@ fn cycle_counts_from_begin_to_begin() {
 }
 
 #[test]
-fn failures_back_off_from_10_ms_to_1_s_until_a_response_comes() {
+fn failures_back_off_from_10_ms_to_100_ms_until_a_response_comes() {
     let spec = spec(closed(1, Pause::NONE), Nanos::from_secs(100));
     let mut driver = AnyDriver::new(&spec, Share::WHOLE);
     let mut now = Nanos::ZERO;
-    let outcomes = [Outcome::Refused; 9].into_iter().chain([Outcome::Ok, Outcome::Reset]);
-    for (outcome, wait) in outcomes.zip([10, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 0, 10]) {
+    let outcomes = [Outcome::Refused; 6].into_iter().chain([Outcome::Ok, Outcome::Reset]);
+    for (outcome, longest) in outcomes.zip([10, 20, 40, 80, 100, 100, 0, 10]) {
         let Start(op) = driver.poll(now) else {
             panic!("the user is due at {now}");
         };
         assert_eq!(op.intended, now);
         driver.on_completion(&ended(op, now, outcome), now);
-        if wait > 0 {
-            assert_eq!(driver.poll(now), WaitUntil(now + ms(wait)));
+        if longest > 0 {
+            let WaitUntil(next) = driver.poll(now) else { panic!("the user waits") };
+            assert!(ms(longest / 2) <= next - now && next - now <= ms(longest), "{next}");
+            now = next;
         }
-        now += ms(wait);
+    }
+}
+
+/// A server that comes back at any time meets a user soon, and does not meet all at once.
+#[test]
+fn users_who_failed_together_come_again_one_by_one() {
+    for (users, longest) in [(64, ms(100)), (3_000, ms(300)), (50_000, Nanos::from_secs(1))] {
+        let spec = spec(closed(users, Pause::NONE), Nanos::from_secs(100));
+        let mut driver = AnyDriver::new(&spec, Share::WHOLE);
+        let (mut now, mut starts) = (Nanos::ZERO, Vec::new());
+        while now < Nanos::from_secs(12) {
+            match driver.poll(now) {
+                Start(op) => {
+                    starts.push(now);
+                    driver.on_completion(&ended(op, now, Outcome::Refused), now);
+                }
+                WaitUntil(next) => now = next,
+                _ => panic!("users wait"),
+            }
+        }
+        starts.retain(|at| *at > Nanos::from_secs(6));
+        let gap = starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        assert!(gap < ms(10), "{users} users: {gap}");
+        let per_s = starts.len() as f64 / 6.0;
+        let even = f64::from(users) / longest.as_secs_f64();
+        assert!(per_s <= 2.0 * even, "{users} users: {per_s}/s");
     }
 }
 
