@@ -325,6 +325,17 @@ mod tests {
         in_step_from(MS(0), vusers, outcome, takes)
     }
 
+    fn config(start: Nanos) -> RecorderConfig {
+        RecorderConfig {
+            window: Window { start, end: MS(10_000) },
+            interval: MS(1_000),
+            open_loop: false,
+            of_sessions: false,
+            starts_max: 0,
+            targets: 1,
+        }
+    }
+
     /// The same with a window that begins later than the users.
     fn in_step_from(
         start: Nanos,
@@ -332,14 +343,7 @@ mod tests {
         outcome: Outcome,
         takes: impl Fn(Nanos) -> (Nanos, Nanos),
     ) -> Measurement {
-        let mut recorder = Recorder::new(RecorderConfig {
-            window: Window { start, end: MS(10_000) },
-            interval: MS(1_000),
-            open_loop: false,
-            of_sessions: false,
-            starts_max: 0,
-            targets: 1,
-        });
+        let mut recorder = Recorder::new(config(start));
         let mut begin = Nanos::ZERO;
         while begin < MS(10_000) {
             let (response, cycle) = takes(begin);
@@ -405,6 +409,25 @@ mod tests {
         assert!(law.ok && law.deviation_percent < -5.0, "{law:?}");
         let law = littles_law(&trial, 5, Pause::NONE).expect("operations ended");
         assert!(!law.ok, "a user that there is not: {law:?}");
+    }
+
+    /// One of five users waits from before the window on until it gives up.
+    #[test]
+    fn an_operation_from_before_the_window_that_times_out_in_it_is_no_violation() {
+        let mut recorder = Recorder::new(config(MS(1_000)));
+        let op = |intended| Op { intended, lane: 0 };
+        recorder.on_completion(&Completion::at_once(op(MS(500)), MS(5_500), Outcome::Timeout));
+        for begin in (0..10_000).step_by(10) {
+            for user in 0..5 {
+                if user > 0 || begin >= 5_500 {
+                    let ended = Completion::at_once(op(MS(begin)), MS(begin + 10), Outcome::Ok);
+                    recorder.on_completion(&ended.exchanged(MS(begin), MS(begin)));
+                }
+            }
+        }
+        let trial = recorder.finish(MS(10_000));
+        let law = littles_law(&trial, 5, Pause::NONE).expect("operations ended");
+        assert!(law.ok && law.deviation_percent < -9.0, "{law:?}");
     }
 
     #[test]

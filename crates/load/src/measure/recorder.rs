@@ -293,7 +293,7 @@ impl Recorder {
         }
         let Window { start, end } = self.config.window;
         let began_before = completion.intended < start && completion.completed > start;
-        if began_before && completion.outcome.is_response() {
+        if began_before {
             self.totals.begun_before += completion.completed.min(end) - start;
         }
     }

@@ -145,8 +145,8 @@ pub struct Measurement {
     /// Operations counted here that were intended before the window: they were under way all
     /// through it. See [`super::Recorder`].
     pub carried: u64 => add,
-    /// Time within the window of responses to operations that were intended before it, all
-    /// together. Their response times are not of the window.
+    /// Time within the window of operations that were intended before it, all together, however
+    /// they ended. Their response times are not of the window.
     pub begun_before: Nanos => add,
     /// When operations were started, ascending within the window (open loop; the first million or
     /// so per worker, and never beyond `starts_until`).
