@@ -415,15 +415,17 @@ mod tests {
     #[test]
     fn an_operation_from_before_the_window_that_times_out_in_it_is_no_violation() {
         let mut recorder = Recorder::new(config(MS(1_000)));
-        let op = |intended| Op { intended, lane: 0 };
-        recorder.on_completion(&Completion::at_once(op(MS(500)), MS(5_500), Outcome::Timeout));
+        let mut ends = |begin, end, outcome| {
+            let op = Op { intended: MS(begin), lane: 0 };
+            let ended = Completion::at_once(op, MS(end), outcome);
+            recorder.on_completion(&ended.exchanged(MS(begin), MS(begin)));
+        };
         for begin in (0..10_000).step_by(10) {
-            for user in 0..5 {
-                if user > 0 || begin >= 5_500 {
-                    let ended = Completion::at_once(op(MS(begin)), MS(begin + 10), Outcome::Ok);
-                    recorder.on_completion(&ended.exchanged(MS(begin), MS(begin)));
-                }
+            if begin == 5_500 {
+                ends(500, begin, Outcome::Timeout);
             }
+            let users = if begin < 5_500 { 4 } else { 5 };
+            (0..users).for_each(|_| ends(begin, begin + 10, Outcome::Ok));
         }
         let trial = recorder.finish(MS(10_000));
         let law = littles_law(&trial, 5, Pause::NONE).expect("operations ended");
