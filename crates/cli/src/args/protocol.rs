@@ -26,7 +26,7 @@ use serde::Serialize;
 use websocket::WebSocketArgs;
 
 pub const URL_HELP: &str =
-    "URL: http://HOST/path, ws://HOST/, dns://HOST/NAME; or a scenario file (.yaml, .json)";
+    "URL: http://HOST/path, ws://HOST/, dns://HOST/NAME; or a scenario (.yaml, .json, .js)";
 
 pub const TARGETS_HELP: &str = "Several requests from a file, to one server";
 
