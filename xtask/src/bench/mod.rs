@@ -51,6 +51,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("bulk", bulk::run),
     ("tls", protocols::run_tls),
     ("http2", protocols::run_http2),
+    ("http3", protocols::run_http3),
     ("grpc", protocols::run_grpc),
     ("dns", datagrams::run_dns),
     ("streams", sessions::run_streams),
@@ -107,8 +108,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     let release = !options.debug;
     let knee = build(release)?;
     let bare = build_bare_loops()?;
-    let rustls = knee.with_file_name("examples").join(BARE_RUSTLS);
-    copy(&rustls, &bare.join(BARE_RUSTLS))?;
+    for example in BARE_EXAMPLES {
+        copy(&knee.with_file_name("examples").join(example), &bare.join(example))?;
+    }
     let lab = Lab::new(knee, bare, options.small, options.rounds)?;
     let mut report = lab::heading(&lab, release)?;
     println!("{report}");
@@ -137,15 +139,16 @@ pub fn run_small() -> Result<(), String> {
     run(&Options { install: false, small: true, debug: true, rounds: 1, only: Vec::new() })
 }
 
-/// The bare loop over rustls, an example of the engine.
-const BARE_RUSTLS: &str = "closed_rustls";
+/// The bare loops over rustls and quinn-proto, examples of the engine.
+const BARE_EXAMPLES: [&str; 2] = ["closed_rustls", "closed_quinn"];
 
 /// Builds knee and the bare loop over rustls; the path of knee. The debug build is that of the
 /// tests.
 fn build(release: bool) -> Result<PathBuf, String> {
     if release {
         let packages = ["--package", "knee", "--package", "knee-engine"];
-        let targets = ["--bin", "knee", "--example", BARE_RUSTLS];
+        let [rustls, quinn] = BARE_EXAMPLES;
+        let targets = ["--bin", "knee", "--example", rustls, "--example", quinn];
         cargo(&[&["build", "--release", "--all-features"][..], &packages, &targets].concat(), &[])?;
     } else {
         cargo(&["test", "--workspace", "--all-features", "--no-run", "--quiet"], LINTED)?;

@@ -1,4 +1,4 @@
-//! TLS, HTTP/2 and gRPC against other people's servers, and the schedule over one connection.
+//! TLS, HTTP/2, HTTP/3 and gRPC against other people's servers, and the schedule over one connection.
 
 use super::contender::{Contender, LineValues, OfferedRate, bare, knee_on_both, peer, split};
 use super::lab::Lab;
@@ -19,20 +19,26 @@ const STREAMS: usize = 32;
 const BODY_BYTES: usize = 1_294;
 const RATE_PER_S: f64 = 10_000.0;
 
-/// What nginx speaks.
+/// A server, and what it speaks.
 #[derive(Clone, Copy)]
-enum NginxSite {
-    /// TLS 1.3, HTTP/1.1 and HTTP/2.
+enum Host {
+    /// nginx: TLS 1.3, HTTP/1.1 and HTTP/2.
     Tls,
     /// The same, with nothing to resume.
     NoTickets,
     /// HTTP/2 in cleartext.
     Clear,
+    /// Caddy: HTTP/3.
+    Caddy,
 }
 
-impl NginxSite {
+impl Host {
     fn is_tls(self) -> bool {
-        matches!(self, NginxSite::Tls | NginxSite::NoTickets)
+        !matches!(self, Host::Clear)
+    }
+
+    fn program(self) -> &'static str {
+        if matches!(self, Host::Caddy) { "caddy" } else { "nginx" }
     }
 }
 
@@ -52,7 +58,9 @@ const WRK_CLOSING: Contender = peer(
 /// A table: contenders against a server.
 struct Comparison {
     title: String,
-    host: NginxSite,
+    host: Host,
+    /// What is asked for.
+    path: &'static str,
     peers: Vec<Contender>,
     /// The options of `knee run`.
     knee: String,
@@ -72,6 +80,7 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
     let comparison = |title: &str, host, options: &str, peers: &[Contender]| Comparison {
         title: title.into(),
         host,
+        path: "/",
         peers: peers.to_vec(),
         knee: format!("{{target}} --vusers {CONNECTIONS} --http1.1 --insecure{options}"),
         connections: CONNECTIONS,
@@ -81,7 +90,7 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
     let comparisons = [
         comparison(
             "HTTP/1.1 over TLS 1.3 (goal: CPU ≤ 0.85 of wrk)",
-            NginxSite::Tls,
+            Host::Tls,
             "",
             &[
                 bare("bare rustls loop", "closed_rustls", "{port} {connections} {seconds}"),
@@ -95,13 +104,13 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
         ),
         comparison(
             "Full handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
-            NginxSite::NoTickets,
+            Host::NoTickets,
             " --no-keepalive --tls-resume off",
             &[WRK_CLOSING],
         ),
         comparison(
             "Resumed handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
-            NginxSite::Tls,
+            Host::Tls,
             " --no-keepalive --tls-resume ticket",
             &[WRK_CLOSING],
         ),
@@ -137,13 +146,14 @@ pub fn run_http2(lab: &Lab) -> Result<String, String> {
     let clear = ("http", "--http2-prior-knowledge", "0.60");
     let tls = ("https", "--http2 --insecure", "0.75");
     for (host, name, (scheme, options, goal)) in
-        [(NginxSite::Clear, "cleartext", clear), (NginxSite::Tls, "TLS 1.3", tls)]
+        [(Host::Clear, "cleartext", clear), (Host::Tls, "TLS 1.3", tls)]
     {
         for connections in [1, 16] {
             let users = connections * STREAMS;
             let comparison = Comparison {
                 title: format!("{connections} × {STREAMS}, {name} (goal: CPU ≤ {goal} of h2load)"),
                 host,
+                path: "/",
                 peers: match scheme {
                     "http" => vec![bare_streams, H2LOAD],
                     _ => vec![H2LOAD],
@@ -159,10 +169,55 @@ pub fn run_http2(lab: &Lab) -> Result<String, String> {
     Ok(text + &open(lab)?)
 }
 
-fn values(lab: &Lab, knee: &str, connections: usize, scheme: &str) -> LineValues {
+/// The size of a longer response in bytes.
+const LONG_BYTES: usize = 32 << 10;
+
+/// HTTP/3, closed loop.
+///
+/// # Errors
+/// A contender or the server fails.
+pub fn run_http3(lab: &Lab) -> Result<String, String> {
+    let mut text = format!(
+        "## HTTP/3: what a request costs\n\n\
+         {STREAMS} streams per connection; Caddy on the server's core, whose own cost is the limit: \
+         compare the processor time. The bare loop is quinn-proto over epoll, one datagram per \
+         call, and nothing else.\n\n"
+    );
+    let bare_quinn = bare(
+        "bare quinn-proto loop",
+        "closed_quinn",
+        "{port} {connections} {streams} {seconds} {path}",
+    );
+    for (path, size) in [("/index.html", "1,294 bytes"), ("/long", "32 KiB")] {
+        for connections in [1, 16] {
+            let users = connections * STREAMS;
+            let comparison = Comparison {
+                title: format!("{connections} × {STREAMS}, {size} (goal: CPU ≤ 1.3 of bare)"),
+                host: Host::Caddy,
+                path,
+                peers: vec![bare_quinn],
+                knee: format!("{{target}} --http3 --insecure --vusers {users} -c {connections}"),
+                connections,
+                against: bare_quinn.name,
+                is_handshakes: false,
+            };
+            text += &compare_on(lab, &comparison, "https")?;
+        }
+    }
+    Ok(text)
+}
+
+fn values(
+    lab: &Lab,
+    knee: &str,
+    connections: usize,
+    scheme: &str,
+    path: &str,
+) -> LineValues {
     LineValues::of(lab.seconds(TURN_S))
         .with("knee", knee)
-        .with("target", format!("{scheme}://127.0.0.1:{{port}}/"))
+        .with("target", format!("{scheme}://127.0.0.1:{{port}}{path}"))
+        .with("path", path)
         .with("connections", connections)
         .with("streams", STREAMS)
 }
@@ -171,14 +226,14 @@ fn values(lab: &Lab, knee: &str, connections: usize, scheme: &str) -> LineValues
 fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String, String> {
     let Comparison { title, host, peers, against, .. } = comparison;
     let heading = format!("### {title}\n\n");
-    let needed: &[&str] = if host.is_tls() { &["nginx", "openssl"] } else { &["nginx"] };
-    if let Some(missing) = needed.iter().find(|name| tools::find(name).is_none()) {
+    let needed = [Some(host.program()), host.is_tls().then_some("openssl")];
+    if let Some(missing) = needed.iter().flatten().find(|name| tools::find(name).is_none()) {
         return Ok(format!("{heading}Not measured: without {missing}.\n\n"));
     }
     let contest = Contest {
         who: "generator",
         contenders: &[&KNEE[..], &peers[..]].concat(),
-        values: values(lab, &comparison.knee, comparison.connections, scheme),
+        values: values(lab, &comparison.knee, comparison.connections, scheme, comparison.path),
         factor: ROUNDS_FACTOR,
     };
     let (rate_title, cpu_title) =
@@ -206,7 +261,7 @@ fn open(lab: &Lab) -> Result<String, String> {
             KNEE[1],
             peer("h2load", "-t1 -c1 -m{streams} --rps {rate} -D{whole} {target}", reader::h2load),
         ],
-        values: values(lab, knee, 1, "http").with_rate(OfferedRate::Constant(RATE_PER_S)),
+        values: values(lab, knee, 1, "http", "/").with_rate(OfferedRate::Constant(RATE_PER_S)),
         factor: ROUNDS_FACTOR,
     };
     let table = schedule(lab, &contest, RATE_PER_S, |_, file| {
@@ -220,28 +275,33 @@ fn open(lab: &Lab) -> Result<String, String> {
 }
 
 /// Starts a server on its core.
-fn start(lab: &Lab, host: NginxSite) -> Result<BenchServer, String> {
+fn start(lab: &Lab, host: Host) -> Result<BenchServer, String> {
     let site = lab.scratch("site");
     make(&site)?;
     write(&site.join("index.html"), "x".repeat(BODY_BYTES))?;
+    write(&site.join("long"), "x".repeat(LONG_BYTES))?;
     if host.is_tls() {
         certify(&site)?;
     }
     let port = process::free_port()?;
     let folder = site.display();
-    write(&site.join("nginx.conf"), nginx(&site, host, port))?;
-    let arguments = format!("-p {folder} -e error.log -c {folder}/nginx.conf");
-    let program = tools::find("nginx").ok_or("nginx has gone")?;
+    let (config, arguments) = if matches!(host, Host::Caddy) {
+        (caddy(&site, port), format!("run --adapter caddyfile --config {folder}/config"))
+    } else {
+        (nginx(&site, host, port), format!("-p {folder} -e error.log -c {folder}/config"))
+    };
+    write(&site.join("config"), config)?;
+    let program = tools::find(host.program()).ok_or("the server has gone")?;
     let command = process::pinned(lab.server_core, &program, &split(&arguments));
     BenchServer::start_on(port, command)
 }
 
-fn nginx(site: &Path, host: NginxSite, port: u16) -> String {
+fn nginx(site: &Path, host: Host, port: u16) -> String {
     let folder = site.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
         .concat();
-    let tickets = if matches!(host, NginxSite::NoTickets) { "off" } else { "on" };
+    let tickets = if matches!(host, Host::NoTickets) { "off" } else { "on" };
     let (listen, tls) = if host.is_tls() {
         (
             "ssl http2",
@@ -263,10 +323,19 @@ fn nginx(site: &Path, host: NginxSite, port: u16) -> String {
     )
 }
 
+fn caddy(site: &Path, port: u16) -> String {
+    let folder = site.display();
+    format!(
+        "{{\nadmin off\nauto_https off\nservers {{\nprotocols h1 h2 h3\n}}\n}}\n\
+         https://:{port} {{\nbind 127.0.0.1\ntls {folder}/cert.pem {folder}/key.pem\n\
+         root * {folder}\nfile_server\n}}\n"
+    )
+}
+
 /// A certificate for this host that signs itself, and its key.
 fn certify(site: &Path) -> Result<(), String> {
     let line = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 \
-                -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
+                -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1,DNS:localhost \
                 -keyout key.pem -out cert.pem";
     let mut openssl = Command::new("openssl");
     openssl.args(line.split_whitespace()).current_dir(site);
@@ -323,12 +392,12 @@ mod tests {
     #[test]
     fn nginx_is_told_what_to_speak() {
         let site = Path::new("/site");
-        let tls = nginx(site, NginxSite::Tls, 81);
+        let tls = nginx(site, Host::Tls, 81);
         assert!(tls.contains("listen 127.0.0.1:81 ssl http2;") && tls.contains("TLSv1.3"));
         assert!(tls.contains("ssl_session_tickets on;"));
-        let full = nginx(site, NginxSite::NoTickets, 81);
+        let full = nginx(site, Host::NoTickets, 81);
         assert!(full.contains("ssl_session_tickets off;"));
-        let clear = nginx(site, NginxSite::Clear, 81);
+        let clear = nginx(site, Host::Clear, 81);
         assert!(clear.contains("listen 127.0.0.1:81 http2;") && !clear.contains("ssl"));
     }
 }
