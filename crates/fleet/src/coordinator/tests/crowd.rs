@@ -265,8 +265,9 @@ fn coordinate(agents: usize, lost: usize, duration: Nanos) -> Option<Took> {
                 }
             }
         });
-        let trial = fleet.run(&spec, None, &mut watched, &AtomicBool::new(false)).unwrap();
+        let trial = fleet.run(&spec, None, &mut watched, &AtomicBool::new(false));
         has_ended.store(true, Ordering::Relaxed);
+        let trial = trial.unwrap();
         let report = assess(&trial);
         (trial, report)
     });
