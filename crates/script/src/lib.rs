@@ -39,7 +39,9 @@ pub use failure::{Failure, FailureKind};
 pub use inspect::{Inspection, ScriptFunction, ScriptSource, inspect};
 pub use message::{ScriptRequest, ScriptResponse, ScriptTimings};
 pub use metric::{MetricKind, MetricName};
-pub use options::{ScriptLoad, ScriptOptions, ScriptScenario, ScriptSettings, ScriptStage, TlsAuth};
+pub use options::{
+    ScriptLoad, ScriptOptions, ScriptScenario, ScriptSettings, ScriptStage, TlsAuth,
+};
 pub use script::Script;
 pub use shared::{Clock, Iteration, Next, ReadFile, Record, UserSetup};
 pub use summary::{HANDLE_SUMMARY, summarize};

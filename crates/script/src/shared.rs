@@ -140,8 +140,10 @@ pub(crate) struct Shared {
     pub(crate) stops: Cell<bool>,
     /// Time by the user when it was resumed, and by the clock.
     resumed: Cell<(Nanos, Nanos)>,
-    /// Processor time of the thread when the user was resumed.
-    resumed_processor: Cell<Nanos>,
+    /// Processor time of the thread when the engine of JavaScript first said that the user computes,
+    /// after it was resumed; `None` before. Most users never come to that: to read it is a call of
+    /// the system.
+    processor_before: Cell<Option<Nanos>>,
     /// The user's time at which it was suspended while it computed.
     pub(crate) paused: Cell<Option<Nanos>>,
     /// Processor time since its last request, up to the last suspension.
@@ -195,7 +197,7 @@ impl Shared {
             is_running: Cell::new(false),
             stops: Cell::new(false),
             resumed: Cell::new((Nanos::ZERO, (setup.clock)())),
-            resumed_processor: Cell::new((setup.processor)()),
+            processor_before: Cell::new(None),
             paused: Cell::new(None),
             computed: Cell::new(Nanos::ZERO),
             is_out_of_time: Cell::new(false),
@@ -234,25 +236,30 @@ impl Shared {
     }
 
     /// Processor time since the last request.
-    pub(crate) fn computed(&self) -> Nanos {
-        self.computed.get() + ((self.setup.processor)() - self.resumed_processor.get())
+    fn computed(&self) -> Nanos {
+        let now = (self.setup.processor)();
+        let before = self.processor_before.get().unwrap_or(now);
+        self.processor_before.set(Some(before));
+        self.computed.get() + (now - before)
     }
 
     /// Begins to count processor time anew.
     pub(crate) fn reset_computed(&self) {
         self.computed.set(Nanos::ZERO);
-        self.resumed_processor.set((self.setup.processor)());
+        self.processor_before.set(None);
     }
 
     /// The user is resumed for what was due at a time.
     pub(crate) fn resume_at(&self, due: Nanos) {
         self.resumed.set((due, (self.setup.clock)()));
-        self.resumed_processor.set((self.setup.processor)());
+        self.processor_before.set(None);
     }
 
     /// Suspends the user's stack.
     pub(crate) fn suspend(&self, next: Next) {
-        self.computed.set(self.computed());
+        if self.processor_before.get().is_some() {
+            self.computed.set(self.computed());
+        }
         self.paused.set((next == Next::Turn).then(|| self.now()));
         *self.next.borrow_mut() = next;
         // SAFETY: the pointer is set by the user's stack as its first act, and only code on that

@@ -207,13 +207,7 @@ pub fn run_http3(lab: &Lab) -> Result<String, String> {
     Ok(text)
 }
 
-fn values(
-    lab: &Lab,
-    knee: &str,
-    connections: usize,
-    scheme: &str,
-    path: &str,
-) -> LineValues {
+fn values(lab: &Lab, knee: &str, connections: usize, scheme: &str, path: &str) -> LineValues {
     LineValues::of(lab.seconds(TURN_S))
         .with("knee", knee)
         .with("target", format!("{scheme}://127.0.0.1:{{port}}{path}"))

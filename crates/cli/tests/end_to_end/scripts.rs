@@ -262,7 +262,10 @@ fn wrong_scripts_are_one_line() {
         ("export default () => {}", "it sends no request"),
         ("export const x = 1;", "it exports no default function"),
         ("export const options = { dns: {} }; export default () => {}", "options: 'dns'"),
-        ("export const options = { tlsAuth: [{}] }; export default () => {}", "missing field `cert`"),
+        (
+            "export const options = { tlsAuth: [{}] }; export default () => {}",
+            "missing field `cert`",
+        ),
         (
             "import http from 'k6/http'; export const options = { tlsAuth: [{ cert: 'x', key: 'y' }] };\n\
              export default () => { http.get('https://127.0.0.1:9/'); }",

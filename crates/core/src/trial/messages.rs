@@ -194,7 +194,10 @@ const STALL_MIN: Nanos = Nanos::from_millis(100);
 const STALL_MEDIANS: u64 = 10;
 
 /// The messages of a trial, as reported; `None` where no response was split into any.
-pub(super) fn messages_report(trial: &Trial, correlation: Option<Correlation>) -> Option<MessagesReport> {
+pub(super) fn messages_report(
+    trial: &Trial,
+    correlation: Option<Correlation>,
+) -> Option<MessagesReport> {
     let measured = trial.measurement.messages.as_ref()?;
     let window_s = trial.measurement.window.length().as_secs_f64();
     let per_s = |count: u64| if window_s > 0.0 { count as f64 / window_s } else { 0.0 };

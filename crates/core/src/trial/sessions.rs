@@ -239,7 +239,10 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
         .map(|(group, times)| GroupReport {
             group: name_in_session(plan, group.kind, &group.name),
             completed: times.count(),
-            time_ns: times_of_part(times, correlation_of_steps(trial, plan, usize::from(group.kind))),
+            time_ns: times_of_part(
+                times,
+                correlation_of_steps(trial, plan, usize::from(group.kind)),
+            ),
         });
     let script_groups = measured.script.iter().flat_map(|script| &script.groups);
     let script_groups = script_groups.map(|(path, times)| GroupReport {

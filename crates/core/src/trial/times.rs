@@ -32,15 +32,15 @@ pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
 }
 
 /// The times of a part of a trial, without their spectrum. See [`times_report`].
-pub(super) fn times_of_part(histogram: &Histogram, correlation: Option<Correlation>) -> TimesReport {
+pub(super) fn times_of_part(
+    histogram: &Histogram,
+    correlation: Option<Correlation>,
+) -> TimesReport {
     TimesReport { spectrum: Vec::new(), ..times_report(histogram, correlation) }
 }
 
 /// The figures of times. Without a `correlation` they may not be bounded.
-pub(crate) fn times_report(
-    histogram: &Histogram,
-    correlation: Option<Correlation>,
-) -> TimesReport {
+pub(crate) fn times_report(histogram: &Histogram, correlation: Option<Correlation>) -> TimesReport {
     let mut report = TimesReport {
         count: histogram.count(),
         spectrum: spectrum(histogram),

@@ -1,9 +1,7 @@
 //! What correlation takes from the certainty of times: operations that waited in the same queue tell
 //! less than as many independent ones.
 
-use super::sample::{
-    Z975, autocorrelation, independent_batches, inflation, mean, t975, variance,
-};
+use super::sample::{Z975, autocorrelation, independent_batches, inflation, mean, t975, variance};
 use crate::measure::{Histogram, Series};
 
 /// Least slots for an estimate of correlation.
@@ -92,9 +90,12 @@ impl Correlation {
         let error = times.std_dev_ns() * (batches.effect / times.count() as f64).sqrt();
         let t = t975(batches.number - 1);
         let skew = batches.skewness / (6.0 * (batches.number as f64).sqrt());
-        let adjusted = |t: f64| match skew.abs() < 1e-9 {
-            true => t,
-            false => ((1.0 + 6.0 * skew * (t - skew)).cbrt() - 1.0) / (2.0 * skew),
+        let adjusted = |t: f64| {
+            if skew.abs() < 1e-9 {
+                t
+            } else {
+                ((1.0 + 6.0 * skew * (t - skew)).cbrt() - 1.0) / (2.0 * skew)
+            }
         };
         let ends = [adjusted(t), adjusted(-t)].map(|t| times.mean_ns() - t * error);
         Some(ends.map(|end| end.max(0.0).round() as u64))
