@@ -50,6 +50,7 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
         let completed = c.completed + late;
         let mut ends = [
             c.started,
+            c.scripted,
             c.placed,
             c.connected,
             c.secured,
@@ -64,10 +65,11 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
         for end in &mut ends[stage as usize..Stage::Receive as usize] {
             *end += late;
         }
-        let [started, placed, connected, secured, _, granted, ..] = ends;
+        let [started, scripted, placed, connected, secured, _, granted, ..] = ends;
         let [.., sent, written, first, last, completed] = ends;
         Completion {
             started,
+            scripted,
             placed,
             connected,
             secured,
