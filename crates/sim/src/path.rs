@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
         let mut pings = PingsSoFar::default();
         let back = self.pings.iter().filter_map(|ping| ping.back);
         back.for_each(|back| pings.add(back.round_trip));
-        pings.longest = self.longest(now).0;
+        pings.longest = self.longest(now);
         let Some((settling, window)) = &mut self.settling else {
             return false;
         };
@@ -235,17 +235,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Longest time of a ping, finished or pending, and when it was sent.
-    fn longest(&self, now: Nanos) -> (Nanos, Nanos) {
-        let times = self.pings.iter().map(|p| {
-            let time = p.back.map_or(now - p.sent, |back| back.round_trip);
-            (time, p.sent)
-        });
-        times.max_by_key(|(time, _)| *time).unwrap_or_default()
+    /// Longest time of a ping, finished or pending.
+    fn longest(&self, now: Nanos) -> Nanos {
+        let times = self.pings.iter();
+        let times = times.map(|p| p.back.map_or(now - p.sent, |back| back.round_trip));
+        times.max().unwrap_or_default()
     }
 
     fn finish(mut self, ended: ScenarioEnded, elapsed: Nanos) -> LatencyTrial {
-        let (longest, longest_at) = self.longest(elapsed);
+        let longest = self.longest(elapsed);
         for ping in self.pings.iter_mut().filter(|p| p.back.is_none()) {
             ping.waited = elapsed - ping.sent;
         }
@@ -255,7 +253,6 @@ impl<'a> Run<'a> {
             sent: self.pings.len() as u64,
             probes: self.pings,
             longest,
-            longest_at,
             pacing_error,
             held_back: 0,
             stall_max: Nanos::ZERO,
@@ -266,7 +263,6 @@ impl<'a> Run<'a> {
             flows: flows.collect(),
             udp: self.spec.probes.udp.then(|| probes.clone()),
             tcp: probes,
-            intervals: Vec::new(),
             elapsed,
             ended,
             service: LatencyServiceFacts::default(),

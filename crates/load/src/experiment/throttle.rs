@@ -51,12 +51,22 @@ impl WaitMethod {
     /// # Errors
     /// There is none: the line lists those there are.
     pub fn parse(text: &str) -> Result<WaitMethod, ParseError> {
-        let found = WaitMethod::ALL.into_iter().find(|m| m.name() == text);
-        found.ok_or_else(|| {
-            let names = WaitMethod::ALL.map(WaitMethod::name).join(", ");
-            ParseError(format!("'{text}' is no way to wait: there are {names}"))
-        })
+        by_name(text, WaitMethod::ALL, WaitMethod::name, "way to wait")
     }
+}
+
+/// The method of this name; an error that lists those there are.
+fn by_name<M: Copy, const N: usize>(
+    text: &str,
+    all: [M; N],
+    name: fn(M) -> &'static str,
+    what: &str,
+) -> Result<M, ParseError> {
+    let method = all.into_iter().find(|method| name(*method) == text);
+    method.ok_or_else(|| {
+        let names = all.map(name).join(", ");
+        ParseError(format!("'{text}' is no {what}: there are {names}"))
+    })
 }
 
 /// What is done after each wait.
@@ -126,10 +136,8 @@ pub struct WaitStats {
     pub stolen: u64,
     /// Waits that ended before their time.
     pub early: u64,
-    /// Mean length of a wait, in nanoseconds.
-    pub mean_ns: f64,
-    /// Sum of the squared deviations from the mean, in ns² (Welford's method).
-    pub deviations_ns2: f64,
+    /// Lengths of the waits, in nanoseconds.
+    pub lengths: RunningSpread,
     /// By how much they ended late; early ones count as 0.
     pub overshoot: Histogram,
     /// Time that the chore between two waits took, where there is one.
@@ -150,9 +158,7 @@ impl WaitStats {
     pub fn record(&mut self, asked: Nanos, took: Nanos) {
         self.samples += 1;
         self.early += u64::from(took < asked);
-        let deviation = took.0 as f64 - self.mean_ns;
-        self.mean_ns += deviation / self.samples as f64;
-        self.deviations_ns2 += deviation * (took.0 as f64 - self.mean_ns);
+        self.lengths.add(took.0 as f64);
         self.overshoot.record(took - asked);
     }
 }
@@ -234,8 +240,8 @@ mod tests {
             let n = took.len() as f64;
             let mean = took.iter().sum::<u64>() as f64 / n;
             let deviations: f64 = took.iter().map(|&t| (t as f64 - mean).powi(2)).sum();
-            prop_assert!((waits.mean_ns - mean).abs() <= 1e-9 * mean.max(1.0));
-            prop_assert!((waits.deviations_ns2 - deviations).abs() <= 1e-9 * deviations.max(1.0));
+            prop_assert!((waits.lengths.mean - mean).abs() <= 1e-9 * mean.max(1.0));
+            prop_assert!((waits.lengths.deviations - deviations).abs() <= 1e-9 * deviations.max(1.0));
             prop_assert_eq!(waits.samples, took.len() as u64);
             prop_assert_eq!(waits.overshoot.count(), waits.samples);
             let early = took.iter().filter(|&&t| t < asked).count();
@@ -249,7 +255,7 @@ mod tests {
         for i in 0..1_000_000u64 {
             waits.record(Nanos::from_secs(3_600), Nanos(3_600_000_000_000 + i % 2));
         }
-        assert!((waits.mean_ns - 3_600_000_000_000.5).abs() < 1e-3);
-        assert!((waits.deviations_ns2 / 250_000.0 - 1.0).abs() < 1e-3);
+        assert!((waits.lengths.mean - 3_600_000_000_000.5).abs() < 1e-3);
+        assert!((waits.lengths.deviations / 250_000.0 - 1.0).abs() < 1e-3);
     }
 }

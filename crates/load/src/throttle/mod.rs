@@ -111,20 +111,13 @@ pub struct Throttle {
     lead: Nanos,
     /// The lead after the first operation.
     lead_later: Nanos,
-    policy: CatchUpState,
+    catch_up: CatchUp,
+    /// Counts what is due, where a burst has a limit.
+    due: Option<Box<DueCounter>>,
     /// Each operation is made at its time or as soon as it can be: most throttles by far.
     is_plain: bool,
     skipped: u64,
     shifted: Nanos,
-}
-
-/// State of a way to catch up.
-#[derive(Clone, Debug)]
-enum CatchUpState {
-    All,
-    Newest { max: u64, scout: Box<DueCounter> },
-    Spread { times: f64 },
-    Delay,
 }
 
 /// Runs ahead of the operations on the same schedule, so that the due ones can be counted while
@@ -146,51 +139,31 @@ impl Throttle {
     }
 
     /// Operations at the times of `arrivals`. After a stall, `catch_up` is done; waits shorter
-    /// than `wait_min` are not made.
+    /// than `wait_min` are not made. A burst of 0 is taken for one of 1. A spread below the rate is
+    /// taken for one at the rate, which never catches up.
     pub fn new(arrivals: Arrivals, catch_up: CatchUp, wait_min: Nanos) -> Throttle {
         let mut schedule = ArrivalSchedule::new(arrivals);
         let next = schedule.next();
-        let throttle = Throttle {
+        let catch_up = match catch_up {
+            CatchUp::Burst(max) => CatchUp::Burst(max.max(1)),
+            CatchUp::Skip => CatchUp::Burst(1),
+            CatchUp::Spread(times) => CatchUp::Spread(times.max(1.0)),
+            CatchUp::Delay => CatchUp::Delay,
+        };
+        let is_limited = matches!(catch_up, CatchUp::Burst(max) if max < u64::MAX);
+        let lead_later = wait_min - Nanos(1);
+        Throttle {
+            due: is_limited.then(|| Box::new(DueCounter::new(&schedule, next))),
             schedule,
             next,
             release: next,
             lead: Nanos::ZERO,
-            lead_later: Nanos::ZERO,
-            policy: CatchUpState::All,
-            is_plain: true,
+            lead_later,
+            catch_up,
+            is_plain: catch_up == CatchUp::ALL && lead_later == Nanos::ZERO,
             skipped: 0,
             shifted: Nanos::ZERO,
-        };
-        throttle.with_catch_up(catch_up).with_wait_min(wait_min)
-    }
-
-    /// Another way to catch up after a stall; to be set before the first poll. A burst of 0 is
-    /// taken for one of 1. A spread below the rate is taken for one at the rate, which never
-    /// catches up.
-    pub fn with_catch_up(mut self, catch_up: CatchUp) -> Throttle {
-        let newest = |max: u64| CatchUpState::Newest {
-            max: max.max(1),
-            scout: Box::new(DueCounter::new(&self.schedule, self.next)),
-        };
-        self.policy = match catch_up {
-            CatchUp::ALL => CatchUpState::All,
-            CatchUp::Burst(max) => newest(max),
-            CatchUp::Skip => newest(1),
-            CatchUp::Spread(times) => CatchUpState::Spread { times: times.max(1.0) },
-            CatchUp::Delay => CatchUpState::Delay,
-        };
-        self.with_plainness()
-    }
-
-    /// Waits shorter than this are not made; to be set before the first poll.
-    pub fn with_wait_min(mut self, wait_min: Nanos) -> Throttle {
-        self.lead_later = wait_min - Nanos(1);
-        self.with_plainness()
-    }
-
-    fn with_plainness(mut self) -> Throttle {
-        self.is_plain = matches!(self.policy, CatchUpState::All) && self.lead_later == Nanos::ZERO;
-        self
+        }
     }
 
     /// The schedule ends after `n` operations, those that are left out included; to be set before
@@ -201,8 +174,8 @@ impl Throttle {
         if n == 0 {
             (self.next, self.release) = (Nanos::MAX, Nanos::MAX);
         }
-        if let CatchUpState::Newest { scout, .. } = &mut self.policy {
-            **scout = DueCounter::new(&self.schedule, self.next);
+        if let Some(due) = &mut self.due {
+            **due = DueCounter::new(&self.schedule, self.next);
         }
         self
     }
@@ -229,10 +202,10 @@ impl Throttle {
     #[inline(never)]
     fn operate(&mut self, now: Nanos) -> Turn {
         self.lead = self.lead_later;
-        if let CatchUpState::Newest { max, scout } = &mut self.policy {
-            let surplus = scout.due(now).saturating_sub(*max);
+        if let (CatchUp::Burst(max), Some(due)) = (self.catch_up, &mut self.due) {
+            let surplus = due.count(now).saturating_sub(max);
             if surplus > 0 {
-                scout.ahead -= surplus;
+                due.ahead -= surplus;
                 self.skipped += surplus;
                 self.schedule.skip(surplus - 1);
                 self.next = self.schedule.next();
@@ -240,17 +213,16 @@ impl Throttle {
         }
         let moment = self.next;
         self.next = self.schedule.next();
-        self.release = match &mut self.policy {
-            CatchUpState::All => self.next,
-            CatchUpState::Newest { scout, .. } => {
-                scout.follow(self.next);
-                self.next
-            }
-            CatchUpState::Spread { times } => {
-                let gap = ((self.next - moment).0 as f64 / *times).ceil() as u64;
+        if let Some(due) = &mut self.due {
+            due.follow(self.next);
+        }
+        self.release = match self.catch_up {
+            CatchUp::Burst(_) | CatchUp::Skip => self.next,
+            CatchUp::Spread(times) => {
+                let gap = ((self.next - moment).0 as f64 / times).ceil() as u64;
                 self.next.max(self.release.max(now) + Nanos(gap))
             }
-            CatchUpState::Delay => {
+            CatchUp::Delay => {
                 if self.next + self.shifted <= now {
                     self.shifted += now - self.release;
                 }
@@ -279,7 +251,7 @@ impl DueCounter {
     }
 
     /// How many operations are due at `now`.
-    fn due(&mut self, now: Nanos) -> u64 {
+    fn count(&mut self, now: Nanos) -> u64 {
         if self.next <= now && self.next < Nanos::MAX {
             let (passed, next) = self.schedule.pass(now);
             self.ahead += 1 + passed;
@@ -333,7 +305,7 @@ impl CatchUp {
             None => (text.trim(), None),
             Some((name, rest)) => (name, Some(rest.strip_suffix(')').unwrap_or(""))),
         };
-        let wrong = |what: &str| {
+        let error = |what: &str| {
             ParseError(format!(
                 "'{text}' {what}: give burst, burst(N) with N from 1, spread(X) with X above 1, \
                  skip or delay"
@@ -343,16 +315,16 @@ impl CatchUp {
             ("burst", None) => Ok(CatchUp::ALL),
             ("burst", Some(n)) => match n.trim().parse() {
                 Ok(n) if n > 0 => Ok(CatchUp::Burst(n)),
-                _ => Err(wrong("is no burst")),
+                _ => Err(error("is no burst")),
             },
             ("spread", None) => Ok(CatchUp::Spread(2.0)),
             ("spread", Some(x)) => match x.trim().parse::<f64>() {
                 Ok(x) if x.is_finite() && x > 1.0 => Ok(CatchUp::Spread(x)),
-                _ => Err(wrong("never catches up")),
+                _ => Err(error("never catches up")),
             },
             ("skip", None) => Ok(CatchUp::Skip),
             ("delay", None) => Ok(CatchUp::Delay),
-            _ => Err(wrong("is no policy")),
+            _ => Err(error("is no policy")),
         }
     }
 }
@@ -377,18 +349,18 @@ struct ArrivalSchedule {
 }
 
 impl ArrivalSchedule {
-    pub(super) fn new(arrivals: Arrivals) -> ArrivalSchedule {
+    fn new(arrivals: Arrivals) -> ArrivalSchedule {
         ArrivalSchedule { arrivals, remaining: u64::MAX }
     }
 
     /// Ends it after `n` more times.
-    pub(super) fn limit(&mut self, n: u64) {
+    fn limit(&mut self, n: u64) {
         self.remaining = n;
     }
 
     /// The next time; [`Nanos::MAX`], which never comes: there are no more.
     #[inline]
-    pub(super) fn next(&mut self) -> Nanos {
+    fn next(&mut self) -> Nanos {
         if self.remaining == 0 {
             return Nanos::MAX;
         }
@@ -397,7 +369,7 @@ impl ArrivalSchedule {
     }
 
     /// Leaves out `n` times.
-    pub(super) fn skip(&mut self, n: u64) {
+    fn skip(&mut self, n: u64) {
         self.remaining = self.remaining.saturating_sub(n);
         self.arrivals.skip(n);
     }
@@ -406,7 +378,7 @@ impl ArrivalSchedule {
     ///
     /// Leaps ahead in steps that double and halve again. So the millions of a long stall cost some
     /// dozens of draws, except where a leap costs as much as its single steps.
-    pub(super) fn pass(&mut self, now: Nanos) -> (u64, Nanos) {
+    fn pass(&mut self, now: Nanos) -> (u64, Nanos) {
         let step_max = if self.arrivals.is_random() { 1 } else { 1 << 40 };
         let (mut passed, mut step, mut rises) = (0, 1, true);
         loop {

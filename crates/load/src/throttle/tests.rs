@@ -16,6 +16,18 @@ fn per_s(operations: u64) -> Throttle {
     Throttle::constant(Rate::per_second(operations).unwrap())
 }
 
+fn at_rate(rate: Rate, catch_up: CatchUp, wait_min: Nanos) -> Throttle {
+    Throttle::new(Arrivals::Constant(Constant::new(rate, Share::WHOLE)), catch_up, wait_min)
+}
+
+fn catching_up(operations: u64, catch_up: CatchUp) -> Throttle {
+    at_rate(Rate::per_second(operations).unwrap(), catch_up, Nanos::ZERO)
+}
+
+fn waiting(operations: u64, wait_min: Nanos) -> Throttle {
+    at_rate(Rate::per_second(operations).unwrap(), CatchUp::ALL, wait_min)
+}
+
 /// An operation that was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Made {
@@ -85,7 +97,7 @@ fn one_per_hour_and_millions_per_second_stay_on_their_schedules() {
 
 #[test]
 fn short_waits_are_gathered_into_groups_of_25_every_12_5_ms() {
-    let mut throttle = per_s(2_000).with_wait_min(ms(10));
+    let mut throttle = waiting(2_000, ms(10));
     let made = run(&mut throttle, Nanos::from_secs(10), |_, _| us(100), never);
     assert_eq!(made.len(), 20_000);
     for (k, op) in made.iter().enumerate() {
@@ -99,7 +111,7 @@ fn short_waits_are_gathered_into_groups_of_25_every_12_5_ms() {
 fn ten_a_minute_of_2_s_wait_4_s_each() {
     for wait_min in [Nanos::ZERO, ms(10), Nanos::from_secs(4)] {
         let rate = Rate::new(10, Nanos::from_secs(60)).unwrap();
-        let mut throttle = Throttle::constant(rate).with_wait_min(wait_min);
+        let mut throttle = at_rate(rate, CatchUp::ALL, wait_min);
         for k in 0..100 {
             let begun = Nanos::from_secs(6 * k);
             assert_eq!(throttle.poll(begun), Turn::Operate { intended: begun });
@@ -111,7 +123,7 @@ fn ten_a_minute_of_2_s_wait_4_s_each() {
 
 #[test]
 fn wait_is_made_from_exactly_the_least_wait_on() {
-    let mut throttle = per_s(1_000).with_wait_min(us(300));
+    let mut throttle = waiting(1_000, us(300));
     assert_eq!(throttle.poll(ms(0)), Turn::Operate { intended: ms(0) });
     assert_eq!(throttle.poll(us(700)), Turn::WaitUntil(ms(1)));
     let early = us(700) + Nanos(1);
@@ -132,7 +144,7 @@ fn first_operation_is_never_early_in_a_group() {
 
 /// 1,000/s where the operation of 100 ms takes 50 ms: all that is made from then until 250 ms.
 fn after_a_stall(catch_up: CatchUp) -> (Vec<Made>, Throttle) {
-    let mut throttle = per_s(1_000).with_catch_up(catch_up);
+    let mut throttle = catching_up(1_000, catch_up);
     let stalls = |k, _| if k == 100 { ms(50) } else { Nanos::ZERO };
     let mut made = run(&mut throttle, ms(250), stalls, never);
     for (k, op) in made.drain(..101).enumerate() {
@@ -189,7 +201,7 @@ fn delay_moves_the_rest_back_by_49_ms() {
 #[test]
 fn no_policy_skips_or_moves_anything_for_a_lateness_below_a_gap() {
     for catch_up in [CatchUp::Burst(1), CatchUp::Skip, CatchUp::Delay] {
-        let mut throttle = per_s(1_000).with_catch_up(catch_up);
+        let mut throttle = catching_up(1_000, catch_up);
         let made = run(&mut throttle, ms(1_000), |_, _| us(999), |_| us(999));
         assert_eq!(made.len(), 1_000, "{catch_up}");
         assert_eq!((throttle.skipped(), throttle.shifted()), (0, Nanos::ZERO));
@@ -199,7 +211,7 @@ fn no_policy_skips_or_moves_anything_for_a_lateness_below_a_gap() {
 #[test]
 fn a_spread_is_gathered_into_groups_of_its_own_rate() {
     let catch_up = CatchUp::Spread(2.0);
-    let mut throttle = per_s(1_000).with_catch_up(catch_up).with_wait_min(ms(10));
+    let mut throttle = at_rate(Rate::per_second(1_000).unwrap(), catch_up, ms(10));
     // Polled for the first time after 50 ms: 20 operations per 10 ms until the schedule is reached.
     let mut begun = Vec::new();
     for now in [50, 60, 70].map(ms) {
@@ -237,12 +249,9 @@ fn an_hour_at_a_million_per_second_is_skipped_in_no_time() {
 
 #[test]
 fn a_policy_out_of_range_is_taken_for_the_nearest_that_works() {
-    let (mut none, mut one) =
-        (per_s(10).with_catch_up(CatchUp::Burst(0)), per_s(10).with_catch_up(CatchUp::Skip));
-    let (mut slow, mut even) = (
-        per_s(10).with_catch_up(CatchUp::Spread(f64::NAN)),
-        per_s(10).with_catch_up(CatchUp::Spread(1.0)),
-    );
+    let (mut none, mut one) = (catching_up(10, CatchUp::Burst(0)), catching_up(10, CatchUp::Skip));
+    let (mut slow, mut even) =
+        (catching_up(10, CatchUp::Spread(f64::NAN)), catching_up(10, CatchUp::Spread(1.0)));
     for t in 0..100 {
         let now = ms(t * 77);
         assert_eq!(none.poll(now), one.poll(now));
@@ -254,7 +263,7 @@ fn a_policy_out_of_range_is_taken_for_the_nearest_that_works() {
 fn an_operations_limit_counts_those_that_are_left_out() {
     for catch_up in [CatchUp::ALL, CatchUp::Skip, CatchUp::Burst(4), CatchUp::Delay] {
         for n in [0, 1, 2, 7] {
-            let mut throttle = per_s(10).with_catch_up(catch_up).with_operations_max(n);
+            let mut throttle = catching_up(10, catch_up).with_operations_max(n);
             let made = run(&mut throttle, Nanos::MAX, |_, _| ms(330), never);
             assert_eq!(made.len() as u64 + throttle.skipped(), n, "{catch_up}");
         }

@@ -132,18 +132,19 @@ const UNITS: [(&str, u64); 9] = [
 
 /// An amount of data, at least a byte: `500M`, `10GiB`, `1000000`.
 pub fn parse_amount(text: &str) -> Result<u64, ParseError> {
-    let wrong = || {
-        ParseError(format!("'{text}' is no amount of data: give bytes, such as 500M, 10GB or 4GiB"))
-    };
     let stem = text.trim().trim_end_matches('B');
-    let found = UNITS.iter().find_map(|(unit, bytes)| Some((stem.strip_suffix(unit)?, *bytes)));
-    let (number, unit) = found.unwrap_or((stem, 1));
+    let (number, unit) = UNITS
+        .iter()
+        .find_map(|(unit, bytes)| Some((stem.strip_suffix(unit)?, *bytes)))
+        .unwrap_or((stem, 1));
     let number = number.trim_end().replace('_', "");
     let is_plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
     let bytes = number.parse::<f64>().ok().filter(|_| is_plain).map(|n| n * unit as f64);
     match bytes {
         Some(bytes) if (1.0..1e18).contains(&bytes) => Ok(bytes as u64),
-        _ => Err(wrong()),
+        _ => Err(ParseError(format!(
+            "'{text}' is no amount of data: give bytes, such as 500M, 10GB or 4GiB"
+        ))),
     }
 }
 
@@ -190,20 +191,19 @@ impl RawLatency {
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
         if let (Some(option), None) = (self.token.option(), &self.service_address) {
-            let wrong = "the built-in service needs none: give HOST";
-            return Err(Failure::argument(option, wrong));
+            return Err(Failure::argument(option, "the built-in service needs none: give HOST"));
         }
         if self.probe_every < PROBE_EVERY_MIN {
-            let wrong = format!(
+            let error = format!(
                 "'{}' is too often, as probes are no load: at least 1ms",
                 self.probe_every.exactly()
             );
-            return Err(Failure::argument("--probe-every", wrong));
+            return Err(Failure::argument("--probe-every", error));
         }
         let twice = |(i, name): (usize, &String)| self.cc[..i].contains(name);
         if let Some((_, name)) = self.cc.iter().enumerate().find(|each| twice(*each)) {
-            let wrong = format!("'{name}' is there twice: name each once");
-            return Err(Failure::argument("--cc", wrong));
+            let error = format!("'{name}' is there twice: name each once");
+            return Err(Failure::argument("--cc", error));
         }
         Ok(())
     }

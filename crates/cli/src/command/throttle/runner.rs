@@ -33,13 +33,8 @@ pub(super) struct RowRunner<S, T> {
     pub begun: usize,
 }
 
-impl<S, T> RowRunner<S, T> {
-    pub fn total(&self) -> Nanos {
-        total(&self.rows)
-    }
-}
-
-fn total(rows: &[(Nanos, String)]) -> Nanos {
+/// How long rows take together.
+pub(super) fn total(rows: &[(Nanos, String)]) -> Nanos {
     rows.iter().fold(Nanos::ZERO, |sum, (time, _)| sum + *time)
 }
 
@@ -62,7 +57,7 @@ impl<S, T: Clone> TrialRunner for RowRunner<S, T> {
                 number: self.begun,
                 of: self.rows.len(),
                 before,
-                all: self.total(),
+                all: total(&self.rows),
             },
             warmup: Nanos::ZERO,
             total: Some(time),
@@ -148,12 +143,12 @@ impl OperationService {
 
 /// An address to send to.
 pub fn parse_address(text: &str) -> Result<SocketAddr, ParseError> {
-    let wrong = |what: &str| {
+    let error = |what: &str| {
         ParseError(format!("'{text}' {what}: give ADDR:PORT, such as 127.0.0.1:1717 or [::1]:17"))
     };
     match text.trim().parse::<SocketAddr>() {
-        Ok(address) if address.port() == 0 => Err(wrong("has the port 0")),
+        Ok(address) if address.port() == 0 => Err(error("has the port 0")),
         Ok(address) => Ok(address),
-        Err(_) => Err(wrong("is no address to send to")),
+        Err(_) => Err(error("is no address to send to")),
     }
 }

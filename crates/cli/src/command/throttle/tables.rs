@@ -1,7 +1,7 @@
 //! The two tables: each way of waiting asked for each delay, and each way to hold a rate.
 
 use super::RawThrottle;
-use super::runner::RowRunner;
+use super::runner::{RowRunner, total};
 use crate::args::parse_positive;
 use crate::command::laboratory::{self, ReportSetup};
 use crate::failure::{Exit, Failure};
@@ -87,12 +87,12 @@ impl RawThrottle {
         let arrival = match &self.arrival {
             None => ArrivalLaw::Constant,
             Some(asked) if asked.carries_rate() => {
-                let wrong = format!(
+                let error = format!(
                     "'{}' carries its own rate, but --rate is held here: give {}",
                     asked.text(),
                     either(&shapes(Some(false)))
                 );
-                return Err(Failure::argument("--arrival", wrong));
+                return Err(Failure::argument("--arrival", error));
             }
             Some(asked) => {
                 asked.law(duration, None).map_err(|e| Failure::argument("--arrival", e))?
@@ -173,7 +173,7 @@ pub(super) fn measure_waits(
     };
     let (count, duration) = (rows.len(), rows.first().map_or(Nanos::ZERO, |row| row.duration));
     let s = if count == 1 { "" } else { "s" };
-    notes.say(&format!("{count} row{s} of {duration}: about {}", about(runner.total())));
+    notes.say(&format!("{count} row{s} of {duration}: about {}", about(total(&runner.rows))));
     let mut experiment = throttle::WaitTable::new(rows, left_out);
     let exit = laboratory::conduct(setup, &mut experiment, &mut runner)?;
     let is_whole = !runner.trials.iter().any(|trial| trial.waits.interrupted);
@@ -201,7 +201,7 @@ pub(super) fn measure_holds(setup: ReportSetup, mut rows: Vec<HoldSpec>) -> Resu
         begun: 0,
     };
     if let Some(row) = rows.first() {
-        let (count, rate, time) = (rows.len(), row.rate.exactly(), about(runner.total()));
+        let (count, rate, time) = (rows.len(), row.rate.exactly(), about(total(&runner.rows)));
         let s = if count == 1 { "" } else { "s" };
         notes.say(&format!("{count} way{s} to hold {rate} for {}: about {time}", row.duration));
     }
@@ -234,8 +234,8 @@ fn parse_list<T: PartialEq + Clone>(
     for part in text.split(',').map(str::trim) {
         let value = parse_one(part).map_err(|e| Failure::argument(option, e))?;
         if values.contains(&value) {
-            let wrong = format!("'{part}' is there twice: once is enough");
-            return Err(Failure::argument(option, wrong));
+            let error = format!("'{part}' is there twice: once is enough");
+            return Err(Failure::argument(option, error));
         }
         values.push(value);
     }

@@ -302,18 +302,14 @@ pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
             trial.engine.margins = margins;
         }
     }
-    let runner = UdpRunner {
+    let mut runner = UdpRunner {
         service: service.address.clone(),
         token: spec.token,
         program,
         trials: None,
         begun: 0,
     };
-    conduct(spec.setup, plan, runner)
-}
-
-fn conduct(setup: ReportSetup, plan: Plan, mut runner: UdpRunner) -> Result<Exit, Failure> {
-    let notes = setup.output.notes();
+    let setup = spec.setup;
     match plan {
         Plan::Run(spec) => {
             laboratory::conduct(setup, &mut UdpLaws::new(vec![*spec], 1), &mut runner)

@@ -93,7 +93,7 @@ const CPU_MAX: u32 = 65_535;
 
 /// Processors such as `1` or `0,2-3`.
 pub fn parse_cpus(text: &str) -> Result<Cpus, ParseError> {
-    let wrong = || {
+    let error = || {
         ParseError(format!("'{text}' is no list of processors: give numbers such as 1 or 0,2-3"))
     };
     let mut cpus = Vec::new();
@@ -101,10 +101,10 @@ pub fn parse_cpus(text: &str) -> Result<Cpus, ParseError> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (parse_cpu(first), parse_cpu(last));
         let (Ok(first), Ok(last)) = (first, last) else {
-            return Err(wrong());
+            return Err(error());
         };
         if first > last || last > CPU_MAX {
-            return Err(wrong());
+            return Err(error());
         }
         cpus.extend(first..=last);
     }

@@ -7,8 +7,8 @@ use crate::command::laboratory::ReportSetup;
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::resolved_options::ResolvedOptions;
+use knee_core::experiment::udp::ExplainSpec;
 use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
-use knee_core::experiment::udp::{ExplainRequest, ExplainSpec};
 use knee_core::report::Kind;
 use knee_load::experiment::udp::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use knee_load::spec::{
@@ -66,7 +66,7 @@ impl RawUdp {
         };
         let trials: Vec<UdpTrialSpec> = laws
             .into_iter()
-            .map(|law| self.trial(law, &token, [duration, interval], seed, machine))
+            .map(|law| self.trial(law, &token, duration, interval, seed, machine))
             .collect();
         let plan = self.plan(trials, seed)?;
         let options = self.resolved_options(&plan, seed);
@@ -112,9 +112,9 @@ impl RawUdp {
                     left_out: 0,
                     cut: None,
                 };
-                let asked = ExplainRequest { duration: self.duration, repeats: self.repeats };
-                let spec =
-                    spec.fit(asked).map_err(|wrong| Failure::argument("--explain", wrong))?;
+                let spec = spec
+                    .fit(self.duration, self.repeats)
+                    .map_err(|error| Failure::argument("--explain", error))?;
                 Ok(Plan::Explain(Box::new(spec)))
             }
         }
@@ -177,8 +177,8 @@ impl RawUdp {
     ) -> Result<Vec<Clients>, Failure> {
         let listed = |option: &str, texts: &[String]| {
             let one = |text: &String| {
-                let wrong = |e| Failure::argument(option, with_hint(text, e));
-                let (wait, clients) = parse_clients(text, duration).map_err(wrong)?;
+                let (wait, clients) = parse_clients(text, duration)
+                    .map_err(|e| Failure::argument(option, with_hint(text, e)))?;
                 Ok(Clients::new(wait, clients))
             };
             texts.iter().map(one).collect::<Result<Vec<_>, Failure>>()
@@ -203,8 +203,8 @@ impl RawUdp {
         let (option, text) = self.when();
         if let Some(trace) = trace {
             if self.rate.is_some() {
-                let wrong = format!("'{text}' carries its own rate: leave one out");
-                return Err(Failure::argument("--rate", wrong));
+                let error = format!("'{text}' carries its own rate: leave one out");
+                return Err(Failure::argument("--rate", error));
             }
             let arrival = ArrivalLaw::Trace(Arc::clone(&trace.times));
             let Some(rate) = arrival.own_rate() else {
@@ -218,8 +218,8 @@ impl RawUdp {
             let about_rate = e.0.contains(" rate");
             let option = if about_rate && self.rate.is_some() { "--rate" } else { option };
             if about_rate && self.rate.is_none() {
-                let wrong = format!("'{text}' needs a rate: give --rate, such as --rate 1000");
-                Failure::argument(option, wrong)
+                let error = format!("'{text}' needs a rate: give --rate, such as --rate 1000");
+                Failure::argument(option, error)
             } else {
                 Failure::argument(option, e)
             }
@@ -231,13 +231,13 @@ impl RawUdp {
         // Of the explanation's cells some always do.
         let varies = self.kind() == UdpTask::Explain;
         if self.timer_slack.is_some() && !varies && !laws.iter().any(sleeps) {
-            let wrong = "only clients that sleep have it: give --wait sleep(T), exp(T) or tick(T)";
-            return Err(Failure::argument("--timer-slack", wrong));
+            let error = "only clients that sleep have it: give --wait sleep(T), exp(T) or tick(T)";
+            return Err(Failure::argument("--timer-slack", error));
         }
         let is_scheduled = |law: &Clients| matches!(law.wait, ClientWait::Schedule { .. });
         if self.wait_policy.is_some() && !varies && !laws.iter().any(is_scheduled) {
-            let wrong = "only a schedule is waited for: give --rate, or leave it out";
-            return Err(Failure::argument("--wait-policy", wrong));
+            let error = "only a schedule is waited for: give --rate, or leave it out";
+            return Err(Failure::argument("--wait-policy", error));
         }
         Ok(())
     }
@@ -246,7 +246,8 @@ impl RawUdp {
         &self,
         law: Clients,
         token: &str,
-        [duration, interval]: [Nanos; 2],
+        duration: Nanos,
+        interval: Nanos,
         seed: u64,
         machine: &Machine,
     ) -> UdpTrialSpec {

@@ -39,50 +39,49 @@ impl Answer for LatencyConclusion {
     }
 
     fn check(&self, report: CheckedReport<'_>, check: &mut ConsistencyCheck) {
-        check_all(report, self, check);
-    }
-}
-
-fn check_all(report: CheckedReport<'_>, latency: &LatencyConclusion, check: &mut ConsistencyCheck) {
-    let is_valid = report.verdict == Verdict::Valid;
-    check.require(!is_valid || latency.distorted.is_empty(), || {
-        format!("VALID, and distorted are {:?}", latency.distorted)
-    });
-    if let Some(ns) = latency.path.added_latency_ns {
-        check.require(latency.path.grade == grade(Nanos(ns)), || {
-            format!("grade {} of {ns} ns added", latency.path.grade)
+        let is_valid = report.verdict == Verdict::Valid;
+        check.require(!is_valid || self.distorted.is_empty(), || {
+            format!("VALID, and distorted are {:?}", self.distorted)
         });
-    }
-    if let Some(idle) = &latency.idle_ns {
-        consistency::times("idle path", idle, check);
-    }
-    // Overall figures are of the first congestion control, and scenarios of all of them.
-    let first = latency.scenarios.first().map(|s| s.congestion_control.as_str());
-    let rows: Vec<&ScenarioRow> =
-        latency.scenarios.iter().filter(|s| Some(s.congestion_control.as_str()) == first).collect();
-    for figure in &PATH_FIGURES {
-        let known = || rows.iter().filter_map(|row| (figure.of_row)(row));
-        let (least, most) = (known().reduce(f64::min), known().reduce(f64::max));
-        if let (Some(overall), Some(least), Some(most)) =
-            ((figure.of_path)(&latency.path), least, most)
-        {
-            let most = if figure.is_capacity { most } else { least };
-            let is_within = overall >= least.floor() as u64 && overall <= most.floor() as u64;
-            check.require(is_within, || {
-                let (name, unit) = (figure.name, figure.unit);
-                format!("{name} {overall} {unit} of scenarios with {least} to {most}")
+        if let Some(ns) = self.path.added_latency_ns {
+            check.require(self.path.grade == grade(Nanos(ns)), || {
+                format!("grade {} of {ns} ns added", self.path.grade)
             });
         }
-    }
-    check.require(latency.path.grade.is_empty() || latency.path.added_latency_ns.is_some(), || {
-        format!("grade {} of a latency that is not known", latency.path.grade)
-    });
-    for row in &latency.scenarios {
-        check.within(&format!("{}/{}", row.up, row.down), |check| {
-            check_row(report, row, check);
+        if let Some(idle) = &self.idle_ns {
+            consistency::times("idle path", idle, check);
+        }
+        // Overall figures are of the first congestion control, and scenarios of all of them.
+        let first = self.scenarios.first().map(|s| s.congestion_control.as_str());
+        let rows: Vec<&ScenarioRow> = self
+            .scenarios
+            .iter()
+            .filter(|s| Some(s.congestion_control.as_str()) == first)
+            .collect();
+        for figure in &PATH_FIGURES {
+            let known = || rows.iter().filter_map(|row| (figure.of_row)(row));
+            let (least, most) = (known().reduce(f64::min), known().reduce(f64::max));
+            if let (Some(overall), Some(least), Some(most)) =
+                ((figure.of_path)(&self.path), least, most)
+            {
+                let most = if figure.is_capacity { most } else { least };
+                let is_within = overall >= least.floor() as u64 && overall <= most.floor() as u64;
+                check.require(is_within, || {
+                    let (name, unit) = (figure.name, figure.unit);
+                    format!("{name} {overall} {unit} of scenarios with {least} to {most}")
+                });
+            }
+        }
+        check.require(self.path.grade.is_empty() || self.path.added_latency_ns.is_some(), || {
+            format!("grade {} of a latency that is not known", self.path.grade)
         });
+        for row in &self.scenarios {
+            check.within(&format!("{}/{}", row.up, row.down), |check| {
+                check_row(report, row, check);
+            });
+        }
+        statements(report, self, check);
     }
-    statements(report, latency, check);
 }
 
 /// A row is that of its trial, and no figure is absent of a scenario that began.

@@ -40,7 +40,7 @@ pub use knee_load::experiment::latency::{
 };
 
 use super::{Concluded, Experiment, NextTrial};
-use crate::experiment::latency::analysis::{added_latency_ns, overall, path_grade, row};
+use crate::experiment::latency::analysis::{BY_PROBE, added_latency_ns, overall, path_grade, row};
 use crate::experiment::latency::distorted::ScenarioAttempts;
 use crate::experiment::latency::findings::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
@@ -68,6 +68,8 @@ pub struct LatencyPlan {
 #[derive(Clone, Debug)]
 pub struct Latency {
     plan: LatencyPlan,
+    /// The idle path, if it is measured, and the scenarios; each trial sets its seed.
+    steps: Vec<LatencyTrialSpec>,
 }
 
 impl Latency {
@@ -76,74 +78,33 @@ impl Latency {
         if plan.congestion.is_empty() {
             plan.congestion.push(None);
         }
-        Latency { plan }
+        let step = |label: String, up, down, congestion: &Option<String>| {
+            let level = Level::Flows { up, down };
+            let mut spec = LatencyTrialSpec { label, level, up, down, ..plan.base.clone() };
+            spec.sockets.congestion_control.clone_from(congestion);
+            spec
+        };
+        let mut steps = Vec::new();
+        if plan.idle > Nanos::ZERO {
+            let idle = step("idle".to_owned(), 0, 0, &plan.congestion[0]);
+            steps.push(LatencyTrialSpec { end: ScenarioEnd::After(plan.idle), ..idle });
+        }
+        let several = plan.congestion.len() > 1;
+        for congestion in &plan.congestion {
+            let suffix = match congestion {
+                Some(name) if several => format!(", {name}"),
+                _ => String::new(),
+            };
+            for &(up, down) in &plan.scenarios {
+                steps.push(step(format!("{up} up, {down} down{suffix}"), up, down, congestion));
+            }
+        }
+        Latency { plan, steps }
     }
 
     /// How many steps there are in all, the idle path's included: what a progress line counts.
     pub fn steps(&self) -> usize {
-        self.idle_trials() + self.plan.scenarios.len() * self.plan.congestion.len()
-    }
-
-    /// The congestion control that the overall figures are of; empty: the hosts' default.
-    fn first_congestion(&self) -> &str {
-        self.plan.congestion.iter().flatten().next().map_or("", |name| name)
-    }
-
-    fn idle_trials(&self) -> usize {
-        usize::from(self.plan.idle > Nanos::ZERO)
-    }
-
-    /// Flows and congestion control of a step that is a scenario.
-    fn scenario(&self, step: usize) -> Option<((u32, u32), Option<&str>)> {
-        let index = step.checked_sub(self.idle_trials())?;
-        let per_congestion = self.plan.scenarios.len();
-        let congestion = self.plan.congestion.get(index.checked_div(per_congestion)?)?;
-        Some((self.plan.scenarios[index % per_congestion], congestion.as_deref()))
-    }
-
-    fn spec(&self, past: &[TrialReport]) -> Option<LatencyTrialSpec> {
-        let base = &self.plan.base;
-        let attempts = ScenarioAttempts::of(past);
-        let step = attempts.counting.len() - usize::from(attempts.is_to_repeat);
-        let idle = step < self.idle_trials();
-        let ((up, down), congestion) =
-            if idle { ((0, 0), self.plan.congestion[0].as_deref()) } else { self.scenario(step)? };
-        let several = self.plan.congestion.len() > 1;
-        let suffix = match congestion.filter(|_| several) {
-            Some(name) => format!(", {name}"),
-            None => String::new(),
-        };
-        let mut spec = LatencyTrialSpec {
-            label: if idle { "idle".to_owned() } else { format!("{up} up, {down} down{suffix}") },
-            level: Level::Flows { up, down },
-            up,
-            down,
-            seed: base.seed.wrapping_add(past.len() as u64),
-            ..base.clone()
-        };
-        spec.sockets.congestion_control = congestion.map(str::to_owned);
-        if idle {
-            spec.end = ScenarioEnd::After(self.plan.idle);
-        }
-        Some(spec)
-    }
-
-    /// The scenarios, each with the trial that counts.
-    fn scenarios<'a>(
-        &self,
-        past: &'a [TrialReport],
-        counting: &[usize],
-        idle: Option<&TrialReport>,
-    ) -> Vec<MeasuredScenario<'a>> {
-        counting
-            .iter()
-            .enumerate()
-            .filter_map(|(step, &number)| {
-                let trial = &past[number];
-                let row = row(trial, idle, self.scenario(step)?.1)?;
-                Some(MeasuredScenario { row: ScenarioRow { trial: Some(number), ..row }, trial })
-            })
-            .collect()
+        self.steps.len()
     }
 }
 
@@ -156,17 +117,25 @@ impl Experiment for Latency {
         if let Some(reason) = past.last().and_then(gone) {
             return NextTrial::Doomed(reason);
         }
-        match self.spec(past) {
-            Some(spec) => NextTrial::Run(Box::new(spec)),
-            None => NextTrial::Converged,
-        }
+        let attempts = ScenarioAttempts::of(past);
+        let step = attempts.counting.len() - usize::from(attempts.is_to_repeat);
+        self.steps.get(step).map_or(NextTrial::Converged, |spec| {
+            let seed = spec.seed.wrapping_add(past.len() as u64);
+            NextTrial::Run(Box::new(LatencyTrialSpec { seed, ..spec.clone() }))
+        })
     }
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<LatencyConclusion> {
         let attempts = ScenarioAttempts::of(past);
         let counting: Vec<&TrialReport> = attempts.counting.iter().map(|&t| &past[t]).collect();
-        let idle = counting.first().copied().filter(|_| self.idle_trials() > 0);
-        let scenarios = self.scenarios(past, &attempts.counting, idle);
+        let idle = counting.first().copied().filter(|_| self.plan.idle > Nanos::ZERO);
+        let steps = attempts.counting.iter().zip(&self.steps);
+        let scenarios = steps.filter_map(|(&number, step)| {
+            let trial = &past[number];
+            let row = row(trial, idle, step.sockets.congestion_control.as_deref())?;
+            Some(MeasuredScenario { row: ScenarioRow { trial: Some(number), ..row }, trial })
+        });
+        let scenarios: Vec<MeasuredScenario<'_>> = scenarios.collect();
         let mut findings = latency_findings(&counting, idle, &scenarios);
         let rows = scenarios.into_iter().map(|scenario| scenario.row).collect();
         let mut conclusion = LatencyConclusion {
@@ -176,7 +145,9 @@ impl Experiment for Latency {
                 .map(|flows| flows.tcp.round_trip_ns.clone()),
             ..conclusion(rows, &self.plan.congestion)
         };
-        distorted::mark_distorted(&mut conclusion, idle, self.first_congestion());
+        // The overall figures are of the first congestion control; empty: the hosts' default.
+        let first = self.plan.congestion.iter().flatten().next().map_or("", String::as_str);
+        distorted::mark_distorted(&mut conclusion, idle, first);
         findings.extend(distorted::rests_on_distorted(&conclusion, &counting));
         findings.extend(attempts.run_again(past));
         conclusion.answer = answer::in_words(&conclusion);
@@ -236,8 +207,8 @@ fn conclusion(rows: Vec<ScenarioRow>, congestion: &[Option<String>]) -> LatencyC
     });
     LatencyConclusion {
         path: overall(&first),
-        udp_grade: path_grade(&first, ScenarioRow::by_probe).to_owned(),
-        udp_added_latency_ns: added_latency_ns(&first, ScenarioRow::by_probe),
+        udp_grade: path_grade(&first, BY_PROBE).to_owned(),
+        udp_added_latency_ns: added_latency_ns(&first, BY_PROBE),
         by_congestion_control: compared.collect(),
         scenarios: rows.clone(),
         ..LatencyConclusion::default()

@@ -44,7 +44,7 @@ pub fn wait_row(trial: &WaitTrial) -> Option<WaitRow> {
         return None;
     }
     let n = waits.samples as f64;
-    let std_dev = (waits.deviations_ns2 / (n - 1.0)).sqrt();
+    let std_dev = waits.lengths.std_dev()?;
     let error = t9995(waits.samples - 1) * std_dev / n.sqrt();
     let late = |q| waits.overshoot.quantile(q).0;
     let has_chore = spec.chore != Chore::None && !waits.chore.is_empty();
@@ -52,7 +52,7 @@ pub fn wait_row(trial: &WaitTrial) -> Option<WaitRow> {
         method: spec.method.name().to_owned(),
         op: spec.chore.name().to_owned(),
         delay_ns: spec.delay.0,
-        mean_ns: waits.mean_ns.round() as u64,
+        mean_ns: waits.lengths.mean.round() as u64,
         error_ns: error.round() as u64,
         std_dev_ns: std_dev.round() as u64,
         overshoot_p50_ns: late(0.5),

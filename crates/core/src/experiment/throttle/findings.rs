@@ -224,7 +224,7 @@ const STOLEN: f64 = 0.01;
 fn sleep_overshoots(trials: &[WaitTrial]) -> Option<Finding> {
     let sleep = at_reference_delay(trials.iter().filter(|t| t.spec.method == WaitMethod::Sleep))?;
     let asked_ns = sleep.spec.delay.0 as f64;
-    let mean_ns = sleep.waits.mean_ns;
+    let mean_ns = sleep.waits.lengths.mean;
     (mean_ns > asked_ns * (1.0 + OVERSHOOTS)).then(|| {
         let (asked, mean) = (time(asked_ns), time(mean_ns));
         let (thought, most) = (number(1e9 / asked_ns), number(1e9 / mean_ns));

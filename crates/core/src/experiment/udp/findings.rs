@@ -33,17 +33,9 @@ pub(super) fn code_at(place: DropPlace) -> &'static str {
 
 /// The findings about these trials of datagrams, the gravest first. Where there are
 /// several kinds of clients, each kind has findings of its own, which name it by its label. They
-/// have the figures of all its trials together.
-pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
-    findings(trials, false)
-}
-
-/// As [`datagram_findings`], for a report that has an explanation: no next step leads to it.
-pub fn explained_findings(trials: &[&TrialReport]) -> Vec<Finding> {
-    findings(trials, true)
-}
-
-fn findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
+/// have the figures of all its trials together. `is_explained`: the report has an explanation, so
+/// that no next step leads to one.
+pub fn datagram_findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
     let mut kinds: Vec<(&String, Vec<&TrialReport>)> = Vec::new();
     for trial in trials {
         match kinds.iter_mut().find(|(label, _)| **label == trial.label) {
@@ -91,6 +83,7 @@ fn kind_findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
         return Vec::new();
     };
     let (l, d) = (&laws::ledger(trials), &datagrams);
+    let [reordered, duplicated] = disorder(l, d);
     let single = [
         losses::vanished(l, d),
         losses::receive_buffer(l, d, is_explained),
@@ -101,8 +94,8 @@ fn kind_findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
         losses::limited(trials),
         discarded(l, d),
         unexplained(trials),
-        reordering(l, d),
-        duplicates(l, d),
+        reordered,
+        duplicated,
         losses::host_wide(l),
     ];
     losses::lost(l, d).into_iter().chain(single.into_iter().flatten()).collect()
@@ -205,29 +198,31 @@ fn unexplained(trials: &[&TrialReport]) -> Option<Finding> {
     (count != 0).then(|| UNEXPLAINED.finding(severity, text, evidence, next_step))
 }
 
-fn reordering(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
-    let percent = percentage(d.reordered, l.received);
-    (d.reordered > 0).then(|| {
-        REORDERING.warning(
-            format!(
-                "{} ({}) arrived after others that were sent later",
-                datagrams(d.reordered),
-                share(percent)
-            ),
-            [("count", d.reordered as f64), ("percent", percent)],
+/// Datagrams out of order, and those that came more than once.
+fn disorder(l: &LedgerReport, d: &DatagramReport) -> [Option<Finding>; 2] {
+    [
+        (
+            REORDERING,
+            d.reordered,
+            "arrived after others that were sent later",
             "look for parallel paths or queues (ECMP, bonding, several receive queues)",
-        )
-    })
-}
-
-fn duplicates(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
-    let percent = percentage(d.duplicates, l.received);
-    (d.duplicates > 0).then(|| {
-        DUPLICATES.warning(
-            format!("{} ({}) arrived more than once", datagrams(d.duplicates), share(percent)),
-            [("count", d.duplicates as f64), ("percent", percent)],
+        ),
+        (
+            DUPLICATES,
+            d.duplicates,
+            "arrived more than once",
             "look for loops and mirrored ports on the path; tc -s qdisc shows a netem that \
              duplicates",
-        )
+        ),
+    ]
+    .map(|(code, count, what, next_step)| {
+        let percent = percentage(count, l.received);
+        (count > 0).then(|| {
+            code.warning(
+                format!("{} ({}) {what}", datagrams(count), share(percent)),
+                [("count", count as f64), ("percent", percent)],
+                next_step,
+            )
+        })
     })
 }

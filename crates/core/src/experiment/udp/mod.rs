@@ -41,7 +41,7 @@ use crate::experiment::udp::report::{LawRow, UdpConclusion};
 use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::TrialReport;
 use crate::words::ratio;
-pub use explain::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
+pub use explain::{EXPLAIN_LIMIT, ExplainSpec, UdpExplain};
 use knee_load::experiment::udp::{UdpTrial, UdpTrialSpec};
 use knee_load::rng;
 use knee_load::time::Nanos;
@@ -93,10 +93,6 @@ impl UdpLaws {
     pub fn new(laws: Vec<UdpTrialSpec>, repeats: u32) -> UdpLaws {
         UdpLaws { laws, repeats: repeats.max(1) }
     }
-
-    fn law_trials<'a>(&self, law: usize, past: &'a [AssessedUdpTrial]) -> Vec<&'a TrialReport> {
-        past.iter().skip(law).step_by(self.laws.len().max(1)).map(|t| &t.report).collect()
-    }
 }
 
 impl Experiment for UdpLaws {
@@ -117,14 +113,16 @@ impl Experiment for UdpLaws {
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
-        let by_law: Vec<Vec<&TrialReport>> =
-            (0..self.laws.len()).map(|law| self.law_trials(law, past)).collect();
+        let count = self.laws.len();
+        let trials_of =
+            |law| past.iter().skip(law).step_by(count).map(|trial| &trial.report).collect();
+        let by_law: Vec<Vec<&TrialReport>> = (0..count).map(trials_of).collect();
         let laws: Vec<LawRow> =
             self.laws.iter().zip(&by_law).map(|(spec, trials)| law_row(spec, trials)).collect();
         let reports: Vec<&TrialReport> = past.iter().map(|t| &t.report).collect();
         Concluded {
             verdict: law_verdict(&by_law),
-            findings: datagram_findings(&reports),
+            findings: datagram_findings(&reports, false),
             conclusion: UdpConclusion {
                 answer: answer(&laws, &reports),
                 laws,

@@ -39,7 +39,6 @@ pub(super) type UploadProgress = (Nanos, Vec<u64>);
 /// Result of a run.
 #[derive(Debug)]
 pub(super) struct ConductedRun {
-    pub(super) intervals: Vec<Interval>,
     pub(super) ended: ScenarioEnded,
     pub(super) elapsed: Nanos,
     pub(super) interrupted: bool,
@@ -61,7 +60,8 @@ pub(super) struct Conductor<'a> {
     current: (Interval, Histogram),
     /// Intervals that have ended and are not yet shown.
     ended_intervals: VecDeque<(Interval, Histogram)>,
-    shown: Vec<Interval>,
+    /// Pings sent so far.
+    sent: u64,
     /// Bytes of downloads at the beginning of the current interval.
     down_before: u64,
     progress: Vec<UploadProgress>,
@@ -96,7 +96,7 @@ impl<'a> Conductor<'a> {
             window_end,
             pings: PingsSoFar::default(),
             ended_intervals: VecDeque::new(),
-            shown: Vec::new(),
+            sent: 0,
             down_before: 0,
             progress: Vec::new(),
             end: None,
@@ -140,7 +140,6 @@ impl<'a> Conductor<'a> {
         self.cut_last_interval(elapsed);
         self.show_intervals(observer, true);
         ConductedRun {
-            intervals: self.shown,
             ended,
             elapsed,
             interrupted: self.interrupted,
@@ -151,7 +150,10 @@ impl<'a> Conductor<'a> {
 
     fn handle(&mut self, news: PingerEvent) {
         match news {
-            PingerEvent::Sent => self.current.0.attempted += 1,
+            PingerEvent::Sent => {
+                self.sent += 1;
+                self.current.0.attempted += 1;
+            }
             PingerEvent::Back(round_trip) => {
                 self.current.0.completed += 1;
                 self.pings.add(round_trip);
@@ -168,7 +170,9 @@ impl<'a> Conductor<'a> {
                 };
                 // A run that was to end well is aborted without the service's record.
                 match &mut self.end {
-                    Some((_, how)) if self.record.is_none() && !is_aborted(how) => {
+                    Some((_, how))
+                        if self.record.is_none() && !matches!(how, ScenarioEnded::Aborted(_)) =>
+                    {
                         *how = ScenarioEnded::Aborted(why);
                     }
                     _ => self.finish(Nanos::ZERO, ScenarioEnded::Aborted(why)),
@@ -226,10 +230,10 @@ impl<'a> Conductor<'a> {
         while let Some((at, down, pings)) = self.windows.front() {
             let mut bytes = Vec::new();
             if self.spec.up > 0 {
-                let Ok(found) = self.progress.binary_search_by_key(at, |p| p.0) else {
+                let Ok(index) = self.progress.binary_search_by_key(at, |p| p.0) else {
                     return false;
                 };
-                bytes.extend(&self.progress[found].1);
+                bytes.extend(&self.progress[index].1);
             }
             bytes.extend(down);
             for (index, lost) in self.flow_run.lost.iter().enumerate() {
@@ -298,12 +302,7 @@ impl<'a> Conductor<'a> {
 
     /// Cuts the last interval at the end.
     fn cut_last_interval(&mut self, end: Nanos) {
-        let sum = |f: fn(&Interval) -> u64, all: &Self| {
-            let ended = all.ended_intervals.iter().map(|i| &i.0);
-            all.shown.iter().chain(ended).chain([&all.current.0]).map(f).sum::<u64>()
-        };
-        let sent = sum(|i| i.attempted, self);
-        self.current.0.errors = sent.saturating_sub(sum(|i| i.completed, self));
+        self.current.0.errors = self.sent.saturating_sub(self.pings.answered);
         if self.current.0.start_ns < end.0 {
             self.current.0.end_ns = self.current.0.end_ns.min(end.0);
             self.close_interval();
@@ -321,7 +320,6 @@ impl<'a> Conductor<'a> {
             if let Some((mut interval, response)) = self.ended_intervals.pop_front() {
                 interval.up_bytes = up;
                 observer.on_interval(&interval, &response);
-                self.shown.push(interval);
             }
         }
     }
@@ -332,16 +330,12 @@ impl<'a> Conductor<'a> {
             if ns == 0 {
                 return Some(0);
             }
-            let found = self.progress.binary_search_by_key(&Nanos(ns), |p| p.0);
-            found.ok().map(|n| self.progress[n].1.iter().sum::<u64>())
+            let index = self.progress.binary_search_by_key(&Nanos(ns), |p| p.0).ok()?;
+            Some(self.progress[index].1.iter().sum::<u64>())
         };
         let (before, after) = (at(interval.start_ns)?, at(interval.end_ns)?);
         Some(after.saturating_sub(before))
     }
-}
-
-fn is_aborted(how: &ScenarioEnded) -> bool {
-    matches!(how, ScenarioEnded::Aborted(_))
 }
 
 fn first(length: Nanos) -> Interval {

@@ -25,7 +25,8 @@ impl FlowRun {
     /// A run of `flows` flows that have carried nothing yet.
     pub(crate) fn new(
         flows: usize,
-        (origin_ns, end_ns): (u64, u64),
+        origin_ns: u64,
+        end_ns: u64,
         ahead_ns: u64,
         interval: Nanos,
     ) -> Arc<FlowRun> {

@@ -27,19 +27,17 @@ pub(crate) struct FlowEnd {
     /// Whether this end sends.
     pub(crate) sends: bool,
     /// Deliberate faults and their run times.
-    pub(crate) acts: Vec<(Nanos, FlowAction)>,
+    pub(crate) faults: Vec<(Nanos, FlowFaultKind)>,
 }
 
-/// A deliberate fault of a flow.
+/// Kinds of deliberate faults of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FlowAction {
+pub enum FlowFaultKind {
     /// The flow is reset.
     Reset,
-    /// Nothing is sent or received for this time, counted from when the pause begins. On a stalled
-    /// host it begins late, and is no shorter.
-    Pause(Nanos),
-    /// The flow goes on after a pause.
-    Resume,
+    /// Nothing is sent or received over the flow for this time, counted from when the stall begins.
+    /// On a stalled host it begins late, and is no shorter.
+    Stall(Nanos),
 }
 
 /// A flow that has ended.
@@ -177,8 +175,8 @@ struct FlowThread {
     epoll: Epoll,
     /// By token; `None`: the flow has ended.
     halves: Vec<Option<(usize, FlowHalf)>>,
-    /// Faults still to come with their tokens, the earliest last.
-    acts: Vec<(Nanos, usize, FlowAction)>,
+    /// Faults still to come with their tokens, the earliest last; `None`: the end of a stall.
+    faults: Vec<(Nanos, usize, Option<FlowFaultKind>)>,
     payload: Vec<u8>,
     /// Bytes received by this thread.
     received: u64,
@@ -188,7 +186,7 @@ struct FlowThread {
 impl FlowThread {
     fn new(flow_run: Arc<FlowRun>, flows: Vec<FlowEnd>) -> io::Result<FlowThread> {
         let epoll = Epoll::new()?;
-        let mut acts = Vec::new();
+        let mut faults = Vec::new();
         let mut halves = Vec::new();
         for (token, flow) in flows.into_iter().enumerate() {
             let half = if flow.sends {
@@ -198,14 +196,14 @@ impl FlowThread {
             };
             epoll.add(half.stream(), token as u64, half.waits_for())?;
             halves.push(Some((flow.index, half)));
-            acts.extend(flow.acts.iter().map(|&(at, act)| (at, token, act)));
+            faults.extend(flow.faults.iter().map(|&(at, fault)| (at, token, Some(fault))));
         }
-        acts.sort_by_key(|&(at, ..)| std::cmp::Reverse(at));
+        faults.sort_by_key(|&(at, ..)| std::cmp::Reverse(at));
         Ok(FlowThread {
             flow_run,
             epoll,
             halves,
-            acts,
+            faults,
             payload: vec![0x6b; CHUNK_BYTES],
             received: 0,
             ended: Vec::new(),
@@ -235,9 +233,9 @@ impl FlowThread {
                 self.sample(now);
                 sample_at = now + self.flow_run.interval;
             }
-            self.act(now);
-            let next_act = self.acts.last().map_or(Nanos::MAX, |a| a.0);
-            let next = sample_at.min(next_act) - now;
+            self.make_faults(now);
+            let next_fault = self.faults.last().map_or(Nanos::MAX, |fault| fault.0);
+            let next = sample_at.min(next_fault) - now;
             let patience = next.min(Nanos(GLANCE_NS.min(end_ns - now_ns)));
             for event in self.epoll.wait(&mut events, Some(patience))? {
                 self.pass(event.token() as usize);
@@ -303,26 +301,28 @@ impl FlowThread {
         }
     }
 
-    fn act(&mut self, now: Nanos) {
-        while let Some((_, token, act)) = self.acts.pop_if(|a| a.0 <= now) {
+    /// Makes the faults that are due.
+    fn make_faults(&mut self, now: Nanos) {
+        while let Some((_, token, fault)) = self.faults.pop_if(|fault| fault.0 <= now) {
             let Some((_, half)) = &self.halves[token] else {
                 continue;
             };
-            let wanted = match act {
-                FlowAction::Reset => {
+            let stream = half.stream();
+            match fault {
+                Some(FlowFaultKind::Reset) => {
                     // Closing it is what resets it.
-                    let _ = stream::set_reset_on_close(half.stream());
+                    let _ = stream::set_reset_on_close(stream);
                     self.finish(token, now, Some("reset on purpose".to_owned()));
-                    continue;
                 }
-                FlowAction::Pause(_) => 0,
-                FlowAction::Resume => half.waits_for(),
-            };
-            let _ = self.epoll.modify(half.stream(), token as u64, wanted);
-            if let FlowAction::Pause(length) = act {
-                let until = self.flow_run.since(clock::monotonic_ns()) + length;
-                let later = self.acts.partition_point(|a| a.0 > until);
-                self.acts.insert(later, (until, token, FlowAction::Resume));
+                Some(FlowFaultKind::Stall(length)) => {
+                    let _ = self.epoll.modify(stream, token as u64, 0);
+                    let until = self.flow_run.since(clock::monotonic_ns()) + length;
+                    let later = self.faults.partition_point(|fault| fault.0 > until);
+                    self.faults.insert(later, (until, token, None));
+                }
+                None => {
+                    let _ = self.epoll.modify(stream, token as u64, half.waits_for());
+                }
             }
         }
     }
@@ -387,9 +387,9 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let begin_ns = clock::monotonic_ns() + 3_600_000_000_000;
-        let times = (begin_ns, begin_ns + 1_000_000_000);
-        let flow_run = FlowRun::new(1, times, 0, Nanos::from_millis(10));
-        let flow = FlowEnd { index: 0, stream, sends: false, acts: Vec::new() };
+        let end_ns = begin_ns + 1_000_000_000;
+        let flow_run = FlowRun::new(1, begin_ns, end_ns, 0, Nanos::from_millis(10));
+        let flow = FlowEnd { index: 0, stream, sends: false, faults: Vec::new() };
         let threads = FlowThreads::start(flow_run, vec![flow], 1).unwrap();
         threads.end_at(0);
         assert_eq!(threads.join().unwrap().flows.len(), 1);

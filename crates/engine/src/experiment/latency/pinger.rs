@@ -243,24 +243,21 @@ impl PingerState {
     fn read_replies(&mut self) {
         let mut buffer = [0; 64 << 10];
         loop {
-            match self.pinger.client.stream.read(&mut buffer) {
-                Ok(0) => {
-                    self.lost(ServiceLost::closed());
-                    break;
-                }
+            let lost = match self.pinger.client.stream.read(&mut buffer) {
+                Ok(0) => ServiceLost::closed(),
                 Ok(count) => {
                     let now_ns = clock::monotonic_ns();
                     self.heard_ns = now_ns;
                     self.pinger.client.lines.push(&buffer[..count]);
                     self.handle_replies(now_ns);
+                    continue;
                 }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) => {
-                    self.lost(ServiceLost::gone(&e));
-                    break;
-                }
-            }
+                Err(e) => ServiceLost::gone(&e),
+            };
+            self.lost(lost);
+            break;
         }
         self.read_probes();
     }
@@ -360,9 +357,8 @@ impl Pinger {
         let held = Nanos(left_ns.saturating_sub(reached_ns));
         let round_trip = elapsed - held;
         probe.back = Some(ProbeBack { round_trip, up: forward(there_ns), down: forward(back_ns) });
-        let sent = probe.sent;
         probes.back += 1;
-        probes.lengthen(round_trip, sent);
+        probes.measured.longest = probes.measured.longest.max(round_trip);
         Some(round_trip)
     }
 }
@@ -412,20 +408,10 @@ impl ProbeLog {
         probes.get(self.oldest).map_or(Nanos::ZERO, |p| now - p.sent)
     }
 
-    pub(super) fn lengthen(&mut self, wait: Nanos, sent: Nanos) {
-        if wait > self.measured.longest {
-            (self.measured.longest, self.measured.longest_at) = (wait, sent);
-        }
-    }
-
     pub(super) fn finish(mut self, now: Nanos) -> ProbesMeasured {
-        for n in 0..self.measured.probes.len() {
-            let probe = &mut self.measured.probes[n];
-            if probe.back.is_none() {
-                probe.waited = (now - probe.sent).min(self.timeout.unwrap_or(Nanos::MAX));
-                let (waited, sent) = (probe.waited, probe.sent);
-                self.lengthen(waited, sent);
-            }
+        for probe in self.measured.probes.iter_mut().filter(|probe| probe.back.is_none()) {
+            probe.waited = (now - probe.sent).min(self.timeout.unwrap_or(Nanos::MAX));
+            self.measured.longest = self.measured.longest.max(probe.waited);
         }
         self.measured
     }
@@ -446,7 +432,7 @@ fn add_held(tcp: &mut ProbesMeasured, every: Nanos, [since, until]: [Nanos; 2]) 
     tcp.held_back -= 1;
     tcp.sent += 1;
     tcp.probes.push(Probe { intended: since, sent: since, back: None, waited });
-    (tcp.longest, tcp.longest_at) = (waited, since);
+    tcp.longest = waited;
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 
 use super::control::LatencyControl;
 use super::flow_run::FlowRun;
-use super::flow_threads::{CarriedFlows, FlowEnd, FlowThreads};
-use super::pinger::{Pinger, PingerControl, PingerResult};
+use super::flow_threads::{FlowEnd, FlowThreads};
+use super::pinger::{Pinger, PingerControl};
 use super::sockets;
 use super::wire::{FlowSide, LatencyServiceRecord, LatencySessionSpec, ReceivedSide, SentSide};
-use crate::control::{ControlClient, ServiceClock, random};
+use crate::control::random;
 use crate::error::RunError;
-use crate::experiment::latency::conductor::{ConductedRun, Conductor, UploadProgress};
+use crate::experiment::latency::conductor::{Conductor, UploadProgress};
 use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::{self, HostTime};
@@ -18,9 +18,9 @@ use crate::threads;
 use knee_load::experiment::latency::{
     FlowLost, FlowMeasured, LatencyServiceFacts, LatencyTrial, LatencyTrialSpec, ScenarioEnd,
 };
-use knee_load::measure::{Direction, Interval, IntervalWatcher};
+use knee_load::measure::{Direction, IntervalWatcher};
 use knee_load::time::Nanos;
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
@@ -62,27 +62,73 @@ pub fn run(
     host::ensure_files(u64::from(spec.flows()) + OTHER_FILES)?;
     let mut control = LatencyControl::open(&spec.service, &spec.token, stop)?;
     let (ahead, round_trip_ns) = control.clock().map_err(|lost| control.client.lost(lost))?;
-    let begin = begin(spec);
+    let (limit, window) = match spec.end {
+        ScenarioEnd::After(length) => (length, Nanos::ZERO),
+        ScenarioEnd::Settled { settle, limit } => (limit, settle.window),
+    };
+    let begin = LatencySessionSpec {
+        session: random(),
+        up: spec.up,
+        down: spec.down,
+        sockets: spec.sockets.clone(),
+        interval: spec.interval,
+        window,
+        limit,
+        bytes_max: spec.bytes_max,
+    };
     let flows = control.begin(&begin, stop)?;
     let mut facts = control.facts.clone();
     let counters = Counters::now();
     let time = HostTime::now();
     let origin_ns = clock::monotonic_ns() + LEAD_NS + 2 * round_trip_ns;
+    let end_ns = origin_ns.saturating_add(limit.0);
     let service_ns = origin_ns.wrapping_add(ahead.ahead_ns);
-    control.start(service_ns, service_ns.saturating_add(begin.limit.0), stop)?;
-    let stage = PreparedRun {
-        spec,
+    control.start(service_ns, service_ns.saturating_add(limit.0), stop)?;
+
+    let failed =
+        |e: io::Error| RunError::NotPermitted(format!("the flows could not be carried: {e}"));
+    let flow_run = FlowRun::new(flows.len(), origin_ns, end_ns, ahead.ahead_ns, spec.interval);
+    let pinger_control = PingerControl::new(end_ns).map_err(failed)?;
+    let udp = spec.probes.udp.then(|| probe_socket(spec, control.client.address));
+    let (events, heard) = mpsc::channel();
+    let pinger = Pinger {
+        pinger_control: pinger_control.clone(),
+        events,
+        client: control.client,
+        udp: udp.transpose().map_err(failed)?,
         session: begin.session,
         origin_ns,
-        end_ns: origin_ns.saturating_add(begin.limit.0),
-        ahead,
+        ahead_ns: ahead.ahead_ns,
+        probes: spec.probes,
     };
-    let played = stage.play(control, flows, observer, stop);
-    let (mut conducted, pinged, carried) = played
-        .map_err(|e| RunError::NotPermitted(format!("the flows could not be carried: {e}")))?;
+    let ends = flows.into_iter().enumerate().map(|(index, stream)| FlowEnd {
+        index,
+        stream,
+        sends: index < spec.up as usize,
+        faults: Vec::new(),
+    });
+    let carriers = FlowThreads::start(flow_run.clone(), ends.collect(), spec.engine.workers)
+        .map_err(failed)?;
+    let conductor = Conductor::new(spec, flow_run, pinger_control);
+    let (mut conducted, pinged, carried) = thread::scope(|scope| -> io::Result<_> {
+        let pinger = threads::spawn(scope, "pinger", || pinger.run());
+        let pinger = pinger.inspect_err(|_| carriers.end_at(0)).map_err(io::Error::other)?;
+        let conducted = conductor.conduct(&heard, observer, stop);
+        // No earlier: a thread that has not run since then would end its flows before their time.
+        carriers.end_at(origin_ns + conducted.elapsed.0);
+        let carried = carriers.join()?;
+        let pinged = pinger.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        Ok((conducted, pinged, carried))
+    })
+    .map_err(failed)?;
+
     let kernel = Counters::now().moved_since(&counters);
     let steal_percent = HostTime::now().steal_percent_since(time);
-    let generator = used(&pinged, &carried, conducted.elapsed, steal_percent);
+    let used = carried.used.iter().copied().chain([pinged.used]);
+    let costs: Vec<WorkerUse> =
+        used.map(|used| WorkerUse { used, polled: Nanos::ZERO, over: conducted.elapsed }).collect();
+    let mut generator = generator_use("epoll", &costs, steal_percent);
+    generator.workers = carried.used.len() as u32;
     // Both ends have ended.
     carried.reset();
     let service_cpu = conducted.record.as_ref().map(|r| r.cpu);
@@ -93,14 +139,21 @@ pub fn run(
         &conducted.progress,
         conducted.elapsed,
     );
-    fill(&mut conducted.intervals, spec, &flows);
-    facts.clock_uncertainty_ns = uncertainty(&facts, ahead, pinged.control);
+    // Uncertainty over the whole trial: the clock is read again where it is not ours.
+    facts.clock_uncertainty_ns = if facts.same_host {
+        0
+    } else {
+        let second = pinged.control.and_then(|client| {
+            client.stream.set_nonblocking(false).ok()?;
+            LatencyControl::resumed(client, facts.clone()).clock().ok()
+        });
+        ahead.uncertainty_until(second.map(|(clock, _)| clock))
+    };
     Ok(LatencyTrial {
         spec: spec.clone(),
         flows,
         tcp: pinged.tcp,
         udp: pinged.udp,
-        intervals: conducted.intervals,
         elapsed: conducted.elapsed,
         ended: conducted.ended,
         service: facts,
@@ -111,129 +164,13 @@ pub fn run(
     })
 }
 
-fn begin(spec: &LatencyTrialSpec) -> LatencySessionSpec {
-    let (limit, window) = match spec.end {
-        ScenarioEnd::After(length) => (length, Nanos::ZERO),
-        ScenarioEnd::Settled { settle, limit } => (limit, settle.window),
-    };
-    LatencySessionSpec {
-        session: random(),
-        up: spec.up,
-        down: spec.down,
-        sockets: spec.sockets.clone(),
-        interval: spec.interval,
-        window,
-        limit,
-        bytes_max: spec.bytes_max,
+/// The socket of the UDP probes.
+fn probe_socket(spec: &LatencyTrialSpec, service: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = udp::connected(service)?;
+    if let Some(dscp) = spec.sockets.dscp {
+        stream::set_dscp(&socket, dscp)?;
     }
-}
-
-/// A run whose flows are about to begin.
-struct PreparedRun<'a> {
-    spec: &'a LatencyTrialSpec,
-    session: u64,
-    origin_ns: u64,
-    end_ns: u64,
-    ahead: ServiceClock,
-}
-
-impl PreparedRun<'_> {
-    /// Runs from the beginning of the flows to the service's record.
-    fn play(
-        &self,
-        control: LatencyControl,
-        flows: Vec<TcpStream>,
-        observer: &mut dyn IntervalWatcher,
-        stop: &AtomicBool,
-    ) -> io::Result<(ConductedRun, PingerResult, CarriedFlows)> {
-        let spec = self.spec;
-        let times = (self.origin_ns, self.end_ns);
-        let flow_run = FlowRun::new(flows.len(), times, self.ahead.ahead_ns, spec.interval);
-        let pinger_control = PingerControl::new(self.end_ns)?;
-        let (news, heard) = mpsc::channel();
-        let udp = spec.probes.udp.then(|| self.probe_socket(control.client.address));
-        let pinger = Pinger {
-            pinger_control: pinger_control.clone(),
-            events: news,
-            client: control.client,
-            udp: udp.transpose()?,
-            session: self.session,
-            origin_ns: self.origin_ns,
-            ahead_ns: self.ahead.ahead_ns,
-            probes: spec.probes,
-        };
-        let up = spec.up as usize;
-        let ends = flows.into_iter().enumerate().map(|(index, stream)| FlowEnd {
-            index,
-            stream,
-            sends: index < up,
-            acts: Vec::new(),
-        });
-        let carriers = FlowThreads::start(flow_run.clone(), ends.collect(), spec.engine.workers)?;
-        let conductor = Conductor::new(spec, flow_run, pinger_control);
-        thread::scope(|scope| {
-            let pinger = threads::spawn(scope, "pinger", || pinger.run());
-            let pinger = pinger.inspect_err(|_| carriers.end_at(0)).map_err(io::Error::other)?;
-            let conducted = conductor.conduct(&heard, observer, stop);
-            // No earlier: a thread that has not run since then would end its flows before their
-            // time.
-            carriers.end_at(self.origin_ns + conducted.elapsed.0);
-            let carried = carriers.join()?;
-            let pinged = pinger.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            Ok((conducted, pinged, carried))
-        })
-    }
-
-    fn probe_socket(&self, service: SocketAddr) -> io::Result<UdpSocket> {
-        let socket = udp::connected(service)?;
-        if let Some(dscp) = self.spec.sockets.dscp {
-            stream::set_dscp(&socket, dscp)?;
-        }
-        Ok(socket)
-    }
-}
-
-/// Fills in what flows carried in each interval, as their receivers counted it.
-fn fill(intervals: &mut [Interval], spec: &LatencyTrialSpec, flows: &[FlowMeasured]) {
-    let (up, down) = flows.split_at(spec.up as usize);
-    let sum = |flows: &[FlowMeasured], n: usize| {
-        let bytes = |f: &FlowMeasured| f.by_interval.get(n).copied().unwrap_or(0);
-        (!flows.is_empty()).then(|| flows.iter().map(bytes).sum())
-    };
-    for (n, interval) in intervals.iter_mut().enumerate() {
-        interval.up_bytes = sum(up, n);
-        interval.down_bytes = sum(down, n);
-    }
-}
-
-fn used(
-    pinged: &PingerResult,
-    carried: &CarriedFlows,
-    elapsed: Nanos,
-    steal_percent: Option<f64>,
-) -> knee_load::measure::GeneratorUse {
-    let of = |used| WorkerUse { used, polled: Nanos::ZERO, over: elapsed };
-    let threads = carried.used.iter().copied().chain([pinged.used]);
-    let threads: Vec<WorkerUse> = threads.map(of).collect();
-    let mut all = generator_use("epoll", &threads, steal_percent);
-    all.workers = carried.used.len() as u32;
-    all
-}
-
-/// Uncertainty of the service's clock over the whole trial, in nanoseconds.
-fn uncertainty(
-    facts: &LatencyServiceFacts,
-    first: ServiceClock,
-    control: Option<ControlClient>,
-) -> u64 {
-    if facts.same_host {
-        return 0;
-    }
-    let again = control.and_then(|client| {
-        client.stream.set_nonblocking(false).ok()?;
-        LatencyControl::resumed(client, facts.clone()).clock().ok()
-    });
-    first.uncertainty_until(again.map(|(second, _)| second))
+    Ok(socket)
 }
 
 /// Merges both ends of all flows, the uploads first. `ours`: this end, in that order. `record`: the

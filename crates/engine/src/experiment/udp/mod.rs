@@ -63,7 +63,17 @@ pub fn run(
     let sharing = control.sharing;
     let ahead = control.clock().map_err(|lost| control.client.lost(lost))?;
     let session = random();
-    let mut service = control.begin(&begin(spec, session, sharing), stop)?;
+    let begin = UdpSessionSpec {
+        session,
+        setup: spec.setup.clone(),
+        clients: spec.clients,
+        interval: spec.interval,
+        duration: spec.duration,
+        size: spec.size,
+        gso: spec.gso,
+        sharing,
+    };
+    let mut service = control.begin(begin, stop)?;
     // On one machine the service reports the kernel's reasons.
     let watch = || FreedPackets::watch().ok();
     let freed = sharing.is_none().then(watch).flatten();
@@ -146,19 +156,6 @@ fn take(drops: &mut [DropCounter], count: u64, is_such: impl Fn(&DropCounter) ->
     }
 }
 
-fn begin(spec: &UdpTrialSpec, session: u64, sharing: Option<Sharing>) -> UdpSessionSpec {
-    UdpSessionSpec {
-        session,
-        setup: spec.setup.clone(),
-        clients: spec.clients,
-        interval: spec.interval,
-        duration: spec.duration,
-        size: spec.size,
-        gso: spec.gso,
-        sharing,
-    }
-}
-
 /// Sends on this thread while another listens to the service.
 fn send_watched(
     plan: &SendPlan,
@@ -169,7 +166,7 @@ fn send_watched(
     let (over, halt) = (AtomicBool::new(false), AtomicBool::new(false));
     let interval = plan.spec.interval.0;
     let duration = plan.spec.duration.0;
-    let mut tell = |index: u64, sent: u64| {
+    let mut report = |index: u64, sent: u64| {
         let start_ns = index.saturating_mul(interval);
         let interval = Interval {
             start_ns,
@@ -186,7 +183,7 @@ fn send_watched(
             Ok(watcher) => watcher,
             Err(refused) => return (Err(refused), Ok(())),
         };
-        let sent = send::send(plan, &halt, &mut tell);
+        let sent = send::send(plan, &halt, &mut report);
         over.store(true, Ordering::Release);
         let watched = watcher.join().unwrap_or_else(|panic| resume_unwind(panic));
         (sent, watched)
@@ -345,13 +342,11 @@ impl UdpControl {
     /// [`RunError`]: the service refuses, or is lost.
     fn begin(
         &mut self,
-        begin: &UdpSessionSpec,
+        begin: UdpSessionSpec,
         stop: &AtomicBool,
     ) -> Result<ServiceFacts, RunError> {
-        let answer = self
-            .client
-            .send(&UdpRequest::Begin(begin.clone()))
-            .and_then(|()| self.next_reply(Some(stop)));
+        let answer =
+            self.client.send(&UdpRequest::Begin(begin)).and_then(|()| self.next_reply(Some(stop)));
         match answer {
             Ok(UdpReply::Ready { facts }) => Ok(ServiceFacts {
                 same_host: self.sharing.is_some(),

@@ -3,7 +3,7 @@
 
 pub mod settling;
 
-use crate::measure::{Direction, GeneratorUse, Histogram, Interval};
+use crate::measure::{Direction, GeneratorUse, Histogram};
 use crate::spec::{EngineOptions, Level, ParseError};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -162,7 +162,7 @@ pub fn parse_scenarios(text: &str) -> Result<Vec<(u32, u32)>, ParseError> {
 
 fn scenario(text: &str) -> Result<(u32, u32), ParseError> {
     let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-    let wrong = |what: &str| {
+    let error = |what: &str| {
         ParseError(format!(
             "`{}` {what}: give uploads/downloads, such as 1/1 or 0/32",
             shown.trim()
@@ -175,10 +175,10 @@ fn scenario(text: &str) -> Result<(u32, u32), ParseError> {
         is_plain.then(|| digits.parse::<u32>().unwrap_or(u32::MAX))
     };
     let flows = text.split_once('/').and_then(|(up, down)| Some((count(up)?, count(down)?)));
-    match flows.ok_or_else(|| wrong("is not a scenario"))? {
-        (0, 0) => Err(wrong("has no flow")),
+    match flows.ok_or_else(|| error("is not a scenario"))? {
+        (0, 0) => Err(error("has no flow")),
         (up, down) if up.saturating_add(down) > FLOWS_MAX => {
-            Err(wrong(&format!("has more than {FLOWS_MAX} flows")))
+            Err(error(&format!("has more than {FLOWS_MAX} flows")))
         }
         flows => Ok(flows),
     }
@@ -196,8 +196,6 @@ pub struct LatencyTrial {
     pub tcp: ProbesMeasured,
     /// The UDP probes, where they were sent.
     pub udp: Option<ProbesMeasured>,
-    /// The time series, with what both directions carried.
-    pub intervals: Vec<Interval>,
     /// From the beginning to the end of the measured time.
     pub elapsed: Nanos,
     /// How it ended.
@@ -303,8 +301,6 @@ pub struct ProbesMeasured {
     /// The longest wait of a probe: its round trip. Of one that had not come back at the end, the
     /// time since it was sent.
     pub longest: Nanos,
-    /// When that one was sent.
-    pub longest_at: Nanos,
     /// sent − intended: the generator's own lateness.
     pub pacing_error: Histogram,
     /// Those that were due and not sent, as this host still held earlier ones.

@@ -189,8 +189,8 @@ pub fn still_changed(trial: &LatencyTrial) -> Option<&'static str> {
     for window in 1..=(trial.elapsed.0 / interval) as usize / per_window {
         let end = Nanos((window * per_window) as u64 * interval);
         for (sum, flow) in received.iter_mut().zip(&trial.flows) {
-            let of = flow.by_interval.iter().skip((window - 1) * per_window);
-            *sum += of.take(per_window).sum::<u64>();
+            let counts = flow.by_interval.iter().skip((window - 1) * per_window);
+            *sum += counts.take(per_window).sum::<u64>();
         }
         while let Some((_, round_trip)) = back.next_if(|(at, _)| *at <= end) {
             pings.add(round_trip);

@@ -1,6 +1,6 @@
 //! Ways to hold a rate of operations, and what was measured of each.
 
-use super::Chore;
+use super::{Chore, by_name};
 use crate::measure::Histogram;
 use crate::names::names;
 use crate::spec::{ArrivalLaw, Margins, ParseError, Rate};
@@ -36,11 +36,7 @@ impl HoldMethod {
     /// # Errors
     /// There is none: the line lists those there are.
     pub fn parse(text: &str) -> Result<HoldMethod, ParseError> {
-        let found = HoldMethod::ALL.into_iter().find(|m| m.name() == text);
-        found.ok_or_else(|| {
-            let names = HoldMethod::ALL.map(HoldMethod::name).join(", ");
-            ParseError(format!("'{text}' is no way to hold a rate: there are {names}"))
-        })
+        by_name(text, HoldMethod::ALL, HoldMethod::name, "way to hold a rate")
     }
 }
 

@@ -381,13 +381,19 @@ pub fn overall(rows: &[&ScenarioRow]) -> PathFigures {
         download_capacity_kib_per_s: down,
         responsiveness_hz: responsiveness,
         smoothness_hz: smoothness,
-        grade: path_grade(rows, ScenarioRow::by_ping).to_owned(),
-        added_latency_ns: added_latency_ns(rows, ScenarioRow::by_ping),
+        grade: path_grade(rows, BY_PING).to_owned(),
+        added_latency_ns: added_latency_ns(rows, BY_PING),
     }
 }
 
 /// What a scenario adds to the idle path's median, by pings over TCP or by probes over UDP.
 pub type Added = fn(&ScenarioRow) -> Option<i64>;
+
+/// By pings over TCP.
+pub const BY_PING: Added = |row| row.added_latency_ns;
+
+/// By probes over UDP.
+pub const BY_PROBE: Added = |row| row.udp_added_latency_ns;
 
 /// What the worst scenario adds to the idle path's median, at least 0; `None` where that is not
 /// known of any.
@@ -410,16 +416,6 @@ impl ScenarioRow {
             n => Some(format!("{n} {noun}s")),
         });
         list(&words.collect::<Vec<String>>())
-    }
-
-    /// By pings over TCP.
-    pub fn by_ping(&self) -> Option<i64> {
-        self.added_latency_ns
-    }
-
-    /// By probes over UDP.
-    pub fn by_probe(&self) -> Option<i64> {
-        self.udp_added_latency_ns
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the flows' queues do to the latency beside them.
 
 use super::{LatencyDiagnosis, MeasuredScenario, evidence};
-use crate::experiment::latency::analysis::{added_latency_ns, median_ping_ns, median_probe_ns};
-use crate::experiment::latency::analysis::{grade, hz};
+use crate::experiment::latency::analysis::{
+    BY_PING, added_latency_ns, grade, hz, median_ping_ns, median_probe_ns,
+};
 use crate::experiment::latency::report::ScenarioRow;
 use crate::finding::{Finding, codes};
 use crate::words::{estimate, exact, time};
@@ -40,7 +41,7 @@ const SHOWN_FACTOR: f64 = 2.0;
 
 impl LatencyDiagnosis<'_> {
     pub(super) fn bloated(&self) -> Option<Finding> {
-        let added = |s: &MeasuredScenario<'_>| added_latency_ns(&[&s.row], ScenarioRow::by_ping);
+        let added = |s: &MeasuredScenario<'_>| added_latency_ns(&[&s.row], BY_PING);
         let known = self.scenarios.iter().filter_map(|s| Some((s, added(s)?)));
         let bloated = || known.clone().filter(|(_, added)| *added >= BLOATED_NS);
         let (worst, added_ns) = bloated().max_by_key(|(_, added)| *added)?;
@@ -141,7 +142,7 @@ impl LatencyDiagnosis<'_> {
         }
         let added = by_name
             .iter()
-            .filter_map(|(name, rows)| Some((*name, added_latency_ns(rows, ScenarioRow::by_ping)?)))
+            .filter_map(|(name, rows)| Some((*name, added_latency_ns(rows, BY_PING)?)))
             .filter(|(name, _)| !name.is_empty());
         let (bbr, other): (Vec<_>, Vec<_>) = added.partition(|(name, _)| is_bbr(name));
         let (hiding, hidden_ns) = bbr.into_iter().min_by_key(|(_, ns)| *ns)?;
@@ -174,7 +175,7 @@ impl LatencyDiagnosis<'_> {
         let mut flows = flows.flat_map(|f| &f.flows).peekable();
         let used = flows.peek()?.congestion_control.clone();
         let all_bbr = flows.all(|f| is_bbr(&f.congestion_control));
-        let added_ns = added_latency_ns(&rows, ScenarioRow::by_ping)?;
+        let added_ns = added_latency_ns(&rows, BY_PING)?;
         (!is_asked && all_bbr && added_ns < BLOATED_NS).then(|| {
             HIDES_BLOAT.info(
                 format!(

@@ -20,7 +20,7 @@ const SLACKS: [Nanos; 2] = [Nanos(1), Nanos::from_micros(50)];
 
 /// The changes on which no explanation rests, in the order in which they are left out where the
 /// time does not suffice.
-pub(super) const DISPENSABLE: [CellChange; 4] =
+const DISPENSABLE: [CellChange; 4] =
     [CellChange::Work, CellChange::SameCore, CellChange::Number, CellChange::Wait];
 
 /// What a cell changes of the clients that the explanation is about.
@@ -57,7 +57,7 @@ pub(super) enum CellChange {
 
 impl CellChange {
     /// Whether it needs a trial of the unchanged clients before it.
-    pub(super) fn is_derived(self) -> bool {
+    fn is_derived(self) -> bool {
         matches!(
             self,
             CellChange::Constant
@@ -113,6 +113,13 @@ pub(super) enum DesignCell {
     Changed(CellChange),
 }
 
+impl DesignCell {
+    /// Whether it needs a trial of the unchanged clients before it.
+    pub(super) fn is_derived(self) -> bool {
+        matches!(self, DesignCell::Changed(change) if change.is_derived())
+    }
+}
+
 /// The changes that make sense for `base`, where the other clients are `other`, and that fit into
 /// the time.
 pub(super) fn changes(
@@ -156,10 +163,8 @@ pub(super) fn block(
     let mut cells = vec![DesignCell::First, DesignCell::Second];
     cells.extend(changes.iter().map(|&change| DesignCell::Changed(change)));
     rng::shuffle(&mut cells, &mut rng::stream(seed, rng::ORDER + number as u64));
-    let is_derived =
-        |cell: &DesignCell| matches!(cell, DesignCell::Changed(change) if change.is_derived());
     let base = cells.iter().position(|cell| *cell == subject);
-    let derived = cells.iter().position(is_derived);
+    let derived = cells.iter().position(|cell| cell.is_derived());
     if let (Some(base), Some(derived)) = (base, derived)
         && derived < base
     {
@@ -293,32 +298,28 @@ codes! {
                 which start sooner.";
 }
 
-/// What the user asks of an explanation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExplainRequest {
-    /// Time of a cell.
-    pub duration: Option<Nanos>,
-    /// Blocks.
-    pub repeats: Option<u32>,
-}
-
 impl ExplainSpec {
     /// The plan with as many blocks and as long cells as fit into [`EXPLAIN_LIMIT`], and with what
-    /// was cut of what the user asked for. Blocks go first, then time, then changes on which no
-    /// explanation rests; what the user asked for goes after what was not asked for.
+    /// was cut of the time of a cell and the blocks that the user asked for. Blocks go first, then
+    /// time, then changes on which no explanation rests; what the user asked for goes after what was
+    /// not asked for.
     ///
     /// # Errors
     /// Even the least does not fit; in words.
-    pub fn fit(mut self, request: ExplainRequest) -> Result<ExplainSpec, String> {
-        let most = request.duration.unwrap_or(CELL);
-        let short = match (request.duration, request.repeats) {
+    pub fn fit(
+        mut self,
+        asked_duration: Option<Nanos>,
+        asked_repeats: Option<u32>,
+    ) -> Result<ExplainSpec, String> {
+        let most = asked_duration.unwrap_or(CELL);
+        let short = match (asked_duration, asked_repeats) {
             (Some(duration), _) => duration,
             (None, Some(_)) => CELL_MIN,
             (None, None) => CELL_SHORT,
         };
-        let repeats_max = request.repeats.unwrap_or(REPEATS).clamp(REPEATS_MIN, REPEATS_MAX);
+        let repeats_max = asked_repeats.unwrap_or(REPEATS).clamp(REPEATS_MIN, REPEATS_MAX);
         let whole = (REPEATS_MIN..=repeats_max).rev().map(|n| (0, n, short));
-        let least = (0..=super::DISPENSABLE.len()).map(|n| (n, REPEATS_MIN, CELL_MIN));
+        let least = (0..=DISPENSABLE.len()).map(|n| (n, REPEATS_MIN, CELL_MIN));
         for (left_out, repeats, least) in whole.chain(least) {
             (self.left_out, self.repeats) = (left_out, repeats);
             let (trials, around) = self.trials_and_around();
@@ -329,7 +330,7 @@ impl ExplainSpec {
                     spec.duration = duration;
                     spec.interval = spec.interval.min(duration);
                 }
-                self.cut = self.cut(request);
+                self.cut = self.cut(asked_duration, asked_repeats);
                 return Ok(self);
             }
         }
@@ -369,9 +370,9 @@ impl ExplainSpec {
     }
 
     /// The part of the request that was cut, in words.
-    fn cut(&self, request: ExplainRequest) -> Option<String> {
-        let duration = request.duration.filter(|&d| d > self.first.duration);
-        let repeats = request.repeats.filter(|&n| n > self.repeats);
+    fn cut(&self, duration: Option<Nanos>, repeats: Option<u32>) -> Option<String> {
+        let duration = duration.filter(|&d| d > self.first.duration);
+        let repeats = repeats.filter(|&n| n > self.repeats);
         let cut = [
             repeats.map(|n| format!("{} repeats instead of {n}", self.repeats)),
             duration.map(|d| format!("trials of {} instead of {d}", self.first.duration)),

@@ -59,15 +59,15 @@ mod rules;
 mod tests;
 
 use super::AssessedUdpTrial;
-use crate::experiment::udp::findings::explained_findings;
+use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::laws::{in_words, law_row, law_verdict, lost_where};
-use crate::experiment::udp::report::{EffectRow, LawRow, UdpConclusion};
+use crate::experiment::udp::report::{LawRow, UdpConclusion};
 use crate::experiment::{Concluded, Experiment, NextTrial};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::list;
 pub(super) use cells::CODES as BUDGET_CODES;
-use cells::{CellChange, DISPENSABLE, DesignCell, block, changed, changes};
-pub use cells::{EXPLAIN_LIMIT, ExplainRequest};
+pub use cells::EXPLAIN_LIMIT;
+use cells::{CellChange, DesignCell, block, changed, changes};
 pub(super) use evidence::Hypothesis;
 use evidence::{Effect, ExplainEvidence, Judgement, Ruling, TrialPair};
 use knee_load::experiment::udp::UdpTrialSpec;
@@ -140,133 +140,86 @@ impl UdpExplain {
         }
     }
 
-    /// The order of the pilot.
-    fn pilot(&self) -> [DesignCell; PILOT] {
-        let mut rng = rng::stream(self.spec.seed, rng::ORDER);
-        if rng::unit(&mut rng) < 0.5 {
-            [DesignCell::First, DesignCell::Second]
-        } else {
-            [DesignCell::Second, DesignCell::First]
+    /// The design as it follows from the pilot, if that was made.
+    fn design<'a>(&self, past: &'a [AssessedUdpTrial]) -> Design<'a> {
+        let mut cells = vec![DesignCell::First, DesignCell::Second];
+        if rng::unit(&mut rng::stream(self.spec.seed, rng::ORDER)) >= 0.5 {
+            cells.reverse();
         }
-    }
-
-    /// The clients that the explanation is about, and the others.
-    fn subject(&self, past: &[AssessedUdpTrial]) -> [DesignCell; 2] {
         let loss = |clients: DesignCell| {
-            let index = self.pilot().iter().position(|cell| *cell == clients);
-            let datagrams = index.and_then(|i| past.get(i)).and_then(|t| t.report.datagrams());
+            let trial = cells.iter().zip(past).find(|(cell, _)| **cell == clients);
+            let datagrams = trial.and_then(|(_, trial)| trial.report.datagrams());
             datagrams.map_or(0.0, |d| d.loss_percent)
         };
         let (first, second) = (loss(DesignCell::First), loss(DesignCell::Second));
-        if first >= LOSS_PERCENT && first > CLEARLY_MORE * second {
-            [DesignCell::First, DesignCell::Second]
+        let (subject, other) = if first >= LOSS_PERCENT && first > CLEARLY_MORE * second {
+            (DesignCell::First, DesignCell::Second)
         } else {
-            [DesignCell::Second, DesignCell::First]
-        }
-    }
-
-    fn changes(&self, past: &[AssessedUdpTrial]) -> Vec<CellChange> {
-        let [subject, other] = self.subject(past).map(|cell| self.base(cell));
-        changes(subject, other, &self.spec)
-    }
-
-    /// The cells of all trials in their order. Known as soon as the pilot was made.
-    fn plan(&self, past: &[AssessedUdpTrial]) -> Vec<DesignCell> {
-        let mut plan = self.pilot().to_vec();
+            (DesignCell::Second, DesignCell::First)
+        };
+        let changes = changes(self.base(subject), self.base(other), &self.spec);
         if past.len() >= PILOT {
-            let [subject, _] = self.subject(past);
-            let changes = self.changes(past);
             for number in 1..=self.repeats() {
-                plan.extend(block(subject, &changes, self.spec.seed, number));
+                cells.extend(block(subject, &changes, self.spec.seed, number));
             }
         }
-        plan
+        Design { subject, other, changes, cells, past }
     }
 
-    /// The trials made of each block, with their cells.
-    fn blocks<'a>(
-        &self,
-        past: &'a [AssessedUdpTrial],
-    ) -> Vec<Vec<(DesignCell, &'a AssessedUdpTrial)>> {
-        let size = 2 + self.changes(past).len();
-        let trials: Vec<(DesignCell, &AssessedUdpTrial)> =
-            self.plan(past).into_iter().zip(past).collect();
-        trials.get(PILOT..).unwrap_or_default().chunks(size).map(<[_]>::to_vec).collect()
-    }
-
-    /// What `cell` did against `against`, over the blocks that have both. A single sender that did
-    /// not keep its schedule is another load and shows nothing.
-    fn effect(
-        &self,
-        past: &[AssessedUdpTrial],
-        cell: DesignCell,
-        against: DesignCell,
-    ) -> Option<Effect> {
-        let position = |block: &[(DesignCell, &'_ AssessedUdpTrial)], cell| {
-            block.iter().position(|(c, _)| *c == cell)
-        };
-        let blocks = self.blocks(past);
-        let pairs: Vec<TrialPair> = blocks
-            .iter()
-            .filter_map(|b| {
-                Some((&b[position(b, cell)?].1.report, &b[position(b, against)?].1.report))
-            })
-            .filter(|pair| [cell, against].iter().zip([pair.0, pair.1]).all(keeps_schedule))
-            .collect();
-        Effect::of(&pairs)
-    }
-
-    /// All trials of a kind of clients as they are, the pilot's included.
-    fn unchanged_trials<'a>(
-        &self,
-        cell: DesignCell,
-        past: &'a [AssessedUdpTrial],
-    ) -> Vec<&'a TrialReport> {
-        let trials = self.plan(past).into_iter().zip(past);
-        trials.filter(|(c, _)| *c == cell).map(|(_, trial)| &trial.report).collect()
-    }
-
-    fn effect_rows(&self, past: &[AssessedUdpTrial], evidence: &ExplainEvidence) -> Vec<EffectRow> {
-        let [subject, other] = self.subject(past);
-        let (base, others) = (evidence.spec, evidence.other_spec);
-        let everything = format!("everything: {} → {}", base.label, others.label);
-        let whole = self
-            .effect(past, other, subject)
-            .map(|effect| effect.row(everything, base.label.clone()));
-        let single = evidence
-            .effects
-            .iter()
-            .map(|(change, effect)| effect.row(change.words(base, others), base.label.clone()));
-        whole.into_iter().chain(single).collect()
-    }
-
-    fn evidence<'a>(&'a self, past: &'a [AssessedUdpTrial]) -> ExplainEvidence<'a> {
-        let [subject, other] = self.subject(past);
+    fn evidence<'a>(&'a self, design: &Design<'a>) -> ExplainEvidence<'a> {
         let changed = DesignCell::Changed;
-        let effects = self
-            .changes(past)
-            .into_iter()
-            .filter_map(|change| Some((change, self.effect(past, changed(change), subject)?)));
+        let effects = design
+            .changes
+            .iter()
+            .filter_map(|&change| Some((change, design.effect(changed(change), design.subject)?)));
         ExplainEvidence {
-            spec: self.base(subject),
-            trials: self.unchanged_trials(subject, past),
-            other_spec: self.base(other),
-            other_trials: self.unchanged_trials(other, past),
+            spec: self.base(design.subject),
+            trials: design.unchanged_trials(design.subject),
+            other_spec: self.base(design.other),
+            other_trials: design.unchanged_trials(design.other),
             effects: effects.collect(),
-            poisson_over_constant: self.effect(
-                past,
-                changed(CellChange::Poisson),
-                changed(CellChange::Constant),
-            ),
+            poisson_over_constant: design
+                .effect(changed(CellChange::Poisson), changed(CellChange::Constant)),
             may_be_realtime: self.spec.realtime,
         }
     }
 }
 
-/// Whether a single sender kept its schedule; true for trials of other cells.
-fn keeps_schedule((cell, report): (&DesignCell, &TrialReport)) -> bool {
-    let is_derived = matches!(cell, DesignCell::Changed(change) if change.is_derived());
-    !is_derived || report.verdict == Verdict::Valid
+/// The design and the trials made so far.
+struct Design<'a> {
+    /// The clients that the explanation is about.
+    subject: DesignCell,
+    /// The other clients.
+    other: DesignCell,
+    changes: Vec<CellChange>,
+    /// The cells of all trials in their order; until the pilot is made, its cells alone.
+    cells: Vec<DesignCell>,
+    past: &'a [AssessedUdpTrial],
+}
+
+impl<'a> Design<'a> {
+    /// What `cell` did against `against`, over the blocks that have both. A single sender that did
+    /// not keep its schedule is another load and shows nothing.
+    fn effect(&self, cell: DesignCell, against: DesignCell) -> Option<Effect> {
+        let in_blocks: Vec<(&DesignCell, &AssessedUdpTrial)> =
+            self.cells.iter().zip(self.past).skip(PILOT).collect();
+        let blocks = in_blocks.chunks(2 + self.changes.len());
+        let pairs = blocks.filter_map(|block| {
+            let report = |wanted: DesignCell| {
+                let (cell, trial) = block.iter().find(|(cell, _)| **cell == wanted)?;
+                let keeps_schedule = trial.report.verdict == Verdict::Valid;
+                (keeps_schedule || !cell.is_derived()).then_some(&trial.report)
+            };
+            Some((report(cell)?, report(against)?))
+        });
+        Effect::of(&pairs.collect::<Vec<TrialPair>>())
+    }
+
+    /// All trials of a kind of clients as they are, the pilot's included.
+    fn unchanged_trials(&self, cell: DesignCell) -> Vec<&'a TrialReport> {
+        let trials = self.cells.iter().zip(self.past);
+        trials.filter(|(c, _)| **c == cell).map(|(_, trial)| &trial.report).collect()
+    }
 }
 
 impl Experiment for UdpExplain {
@@ -275,23 +228,21 @@ impl Experiment for UdpExplain {
     type Conclusion = UdpConclusion;
 
     fn next(&mut self, past: &[AssessedUdpTrial]) -> NextTrial<UdpTrialSpec> {
-        let plan = self.plan(past);
-        let Some(&cell) = plan.get(past.len()) else {
+        let design = self.design(past);
+        let Some(&cell) = design.cells.get(past.len()) else {
             return NextTrial::Converged;
         };
-        let [subject, other] = self.subject(past);
+        let (base, other) = (self.base(design.subject), self.base(design.other));
         let spec = match cell {
             DesignCell::First | DesignCell::Second => Some(self.base(cell).clone()),
             DesignCell::Changed(change) => {
-                let latest = plan[..past.len()].iter().rposition(|c| *c == subject);
-                latest.and_then(|i| {
-                    let [base, other] = [subject, other].map(|cell| self.base(cell));
-                    changed(change, base, other, &self.spec.cpus, &past[i])
-                })
+                let made = &design.cells[..past.len()];
+                let unchanged = made.iter().rposition(|cell| *cell == design.subject);
+                unchanged.and_then(|i| changed(change, base, other, &self.spec.cpus, &past[i]))
             }
         };
         let Some(mut spec) = spec else {
-            let label = &self.base(subject).label;
+            let label = &base.label;
             return NextTrial::Doomed(format!("{label} sent nothing that could be sent again"));
         };
         spec.seed = rng::of_trial(self.spec.seed, past.len());
@@ -299,28 +250,35 @@ impl Experiment for UdpExplain {
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
-        let both = [DesignCell::First, DesignCell::Second];
-        let by_law = both.map(|cell| self.unchanged_trials(cell, past));
-        let laws: Vec<_> = both
+        let design = self.design(past);
+        let by_law =
+            [DesignCell::First, DesignCell::Second].map(|cell| design.unchanged_trials(cell));
+        let laws =
+            vec![law_row(&self.spec.first, &by_law[0]), law_row(&self.spec.second, &by_law[1])];
+        let evidence = self.evidence(&design);
+        let (base, others) = (evidence.spec, evidence.other_spec);
+        let everything = format!("everything: {} → {}", base.label, others.label);
+        let whole = design
+            .effect(design.other, design.subject)
+            .map(|effect| effect.row(everything, base.label.clone()));
+        let single = evidence
+            .effects
             .iter()
-            .zip(&by_law)
-            .map(|(cell, trials)| law_row(self.base(*cell), trials))
-            .collect();
-        let evidence = self.evidence(past);
+            .map(|(change, effect)| effect.row(change.words(base, others), base.label.clone()));
         let judged = judge(&evidence);
         let lines = |ruling| -> Vec<String> {
             judged.iter().filter(|j| j.ruling == ruling).map(Judgement::line).collect()
         };
         // What was changed on purpose is in the effects; findings are about what was asked for.
         let as_asked: Vec<&TrialReport> = by_law.iter().flatten().copied().collect();
-        let mut findings = explained_findings(&as_asked);
+        let mut findings = datagram_findings(&as_asked, true);
         findings.extend(self.spec.shortened());
         Concluded {
             verdict: law_verdict(&by_law),
             findings,
             conclusion: UdpConclusion {
                 answer: answer(&laws, &evidence, &judged),
-                effects: self.effect_rows(past, &evidence),
+                effects: whole.into_iter().chain(single).collect(),
                 supported: lines(Ruling::Supported),
                 ruled_out: lines(Ruling::RuledOut),
                 undecided: lines(Ruling::Undecided),

@@ -50,32 +50,23 @@ fn decide(is_supported: bool, is_ruled_out: bool, because: String) -> (Ruling, S
 }
 
 /// Judges every explanation.
-pub(super) fn judge(evidence: &ExplainEvidence) -> Vec<Judgement> {
+pub(super) fn judge(e: &ExplainEvidence) -> Vec<Judgement> {
     let judged = Hypothesis::ALL.into_iter().map(|hypothesis| {
-        let (ruling, because) = apply(hypothesis, evidence);
+        let (ruling, because) = match hypothesis {
+            Hypothesis::PerSendOverhead => per_send_overhead(e),
+            Hypothesis::SenderDropsOrBlocks => sender(e),
+            _ if !e.has_loss() => rule(Undecided, "nothing was lost that it could explain"),
+            Hypothesis::WokenClientsPreemptService => processor::preempted(e),
+            Hypothesis::ServiceWaitsForProcessor => processor::waits(e),
+            Hypothesis::SynchronisedWakeups => wakeups(e),
+            Hypothesis::ReceiveBuffer => receive_buffer(e),
+            Hypothesis::PoissonVariance => poisson(e),
+            Hypothesis::ReceiverPauses => pauses(e),
+            Hypothesis::OfferedBeyondCapacity => capacity(e),
+        };
         Judgement { hypothesis, ruling, because }
     });
     judged.collect()
-}
-
-/// Judges one explanation.
-fn apply(hypothesis: Hypothesis, e: &ExplainEvidence) -> (Ruling, String) {
-    let judge_loss: fn(&ExplainEvidence) -> (Ruling, String) = match hypothesis {
-        Hypothesis::PerSendOverhead => return per_send_overhead(e),
-        Hypothesis::SenderDropsOrBlocks => return sender(e),
-        Hypothesis::WokenClientsPreemptService => processor::preempted,
-        Hypothesis::ServiceWaitsForProcessor => processor::waits,
-        Hypothesis::SynchronisedWakeups => wakeups,
-        Hypothesis::ReceiveBuffer => receive_buffer,
-        Hypothesis::PoissonVariance => poisson,
-        Hypothesis::ReceiverPauses => pauses,
-        Hypothesis::OfferedBeyondCapacity => capacity,
-    };
-    if e.has_loss() {
-        judge_loss(e)
-    } else {
-        rule(Undecided, "nothing was lost that it could explain")
-    }
 }
 
 /// Supported if clients that sleep by a law send less than 0.90 of what their waits alone would

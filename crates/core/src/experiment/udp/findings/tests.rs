@@ -30,7 +30,7 @@ fn of(change: impl Fn(&mut LedgerReport, &mut DatagramReport)) -> Vec<Finding> {
     let mut t = sound();
     let (ledger, datagrams) = parts(&mut t);
     change(ledger, datagrams);
-    datagram_findings(&[&t])
+    datagram_findings(&[&t], false)
 }
 
 /// The codes found in what `change` makes of a sound trial.
@@ -166,10 +166,10 @@ fn senders_are_limited_by_what_they_never_came_to() {
     t.offered.asked_per_s = Some(10_000.0);
     t.invalid_because = vec!["the generator fell behind: …".into()];
     t.invalid_clauses = vec![Clause::FellBehind];
-    assert_eq!(datagram_findings(&[&t]).len(), 1);
+    assert_eq!(datagram_findings(&[&t], false).len(), 1);
     t.invalid_because.push("gaps between starts vary".into());
     t.invalid_clauses.push(Clause::GapsVary);
-    let found = datagram_findings(&[&t]);
+    let found = datagram_findings(&[&t], false);
     assert_eq!(found[0].code, "generator_distorted");
     assert!(found[0].text.ends_with("the load: gaps between starts vary"));
 }
@@ -212,7 +212,7 @@ fn a_vanished_service_is_an_error() {
     let mut trial = blank(spec(1, ClientWait::Yield, Nanos::from_secs(1)));
     (trial.sent.intended, trial.sent.sent, trial.received) = (50, 50, None);
     trial.service_lost = Some("it closed the connection".into());
-    let found = datagram_findings(&[&assess(&trial)]);
+    let found = datagram_findings(&[&assess(&trial)], false);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].severity, Severity::Error);
     assert!(found[0].text.contains("(it closed the connection); what became of 50 datagrams"));
@@ -229,7 +229,7 @@ fn reordered(label: &str, count: u64) -> TrialReport {
 #[test]
 fn each_kind_of_clients_has_findings_with_its_own_figures() {
     let trials = [("a", 1), ("b", 9), ("a", 2), ("c", 0)].map(|(label, n)| reordered(label, n));
-    let found = datagram_findings(&trials.each_ref());
+    let found = datagram_findings(&trials.each_ref(), false);
     let said: Vec<(&str, f64, f64)> =
         found.iter().map(|f| (&f.text[..18], f.evidence["count"], f.evidence["percent"])).collect();
     // Of the two trials of a together.
@@ -237,7 +237,7 @@ fn each_kind_of_clients_has_findings_with_its_own_figures() {
     assert_eq!(said, expected);
     // Trials of one kind alone need no name.
     let alone = [("a", 1), ("a", 2)].map(|(label, n)| reordered(label, n));
-    let found = datagram_findings(&alone.each_ref());
+    let found = datagram_findings(&alone.each_ref(), false);
     assert!(found[0].text.starts_with("3 datagrams ("));
 }
 
@@ -248,7 +248,7 @@ fn a_wrong_count_is_not_hidden_by_other_trials() {
         parts(&mut t).0.unexplained = unexplained;
         t
     });
-    let found = datagram_findings(&trials.each_ref());
+    let found = datagram_findings(&trials.each_ref(), false);
     assert_eq!(found[0].evidence["unexplained"], -3.0);
     assert_eq!(found[0].severity, Severity::Error);
 }
@@ -262,7 +262,7 @@ fn a_place_that_nobody_counted_is_told_as_inferred() {
     trial.not_read = vec!["rules of nft".into()];
     (trial.service.same_host, trial.service.same_namespace) = (false, false);
     let said = |trial: &knee_load::experiment::udp::UdpTrial| {
-        let found = datagram_findings(&[&assess(trial)]);
+        let found = datagram_findings(&[&assess(trial)], false);
         assert_eq!(found.len(), 1, "{found:?}");
         (found[0].code.clone(), found[0].text.clone())
     };

@@ -15,7 +15,8 @@ mod tests;
 
 use crate::error::RunError;
 use crate::experiment::latency::flow_run::FlowRun;
-use crate::experiment::latency::flow_threads::{CarriedFlows, FlowAction, FlowEnd, FlowThreads};
+pub use crate::experiment::latency::flow_threads::FlowFaultKind;
+use crate::experiment::latency::flow_threads::{CarriedFlows, FlowEnd, FlowThreads};
 use crate::experiment::latency::sockets;
 use crate::experiment::latency::wire::{
     FlowSide, LatencyReply, LatencyServiceRecord, LatencySessionSpec,
@@ -78,15 +79,6 @@ pub struct FlowFault {
     pub at: Nanos,
     /// Kind of the fault.
     pub kind: FlowFaultKind,
-}
-
-/// Kinds of faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlowFaultKind {
-    /// The flow is reset.
-    Reset,
-    /// Nothing is sent or received over the flow for this time.
-    Stall(Nanos),
 }
 
 /// Counts of a latency service from its start to its end.
@@ -233,8 +225,8 @@ impl LatencySession {
         faults: &[FlowFault],
     ) -> io::Result<()> {
         let limit_ns = origin_ns.saturating_add(self.begin.limit.0);
-        let times = (origin_ns, end_ns.min(limit_ns));
-        let flow_run = FlowRun::new(self.flows.len(), times, 0, self.begin.interval);
+        let (count, end_ns) = (self.flows.len(), end_ns.min(limit_ns));
+        let flow_run = FlowRun::new(count, origin_ns, end_ns, 0, self.begin.interval);
         let up = self.begin.up as usize;
         let joined = self.flows.iter_mut().enumerate();
         let mut ends: Vec<FlowEnd> = joined
@@ -243,7 +235,7 @@ impl LatencySession {
                     index,
                     stream: stream.take()?,
                     sends: index >= up,
-                    acts: Vec::new(),
+                    faults: Vec::new(),
                 })
             })
             .collect();
@@ -252,34 +244,18 @@ impl LatencySession {
             let Some(end) = place.and_then(|place| ends.get_mut(place)) else {
                 continue;
             };
-            let act = match fault.kind {
-                FlowFaultKind::Reset => FlowAction::Reset,
-                FlowFaultKind::Stall(length) => FlowAction::Pause(length),
-            };
-            end.acts.push((fault.at, act));
+            end.faults.push((fault.at, fault.kind));
         }
         let carriers = FlowThreads::start(flow_run.clone(), ends, workers)?;
         self.running = Some(RunningFlows {
             carriers: Some(carriers),
             flow_run,
             used: ThreadUse::now(),
-            due: self.next_due(Nanos::ZERO),
+            due: next_due(&self.begin, Nanos::ZERO),
             is_ending: false,
             is_over: false,
         });
         Ok(())
-    }
-
-    /// First end of an interval or a window after `at`.
-    fn next_due(&self, at: Nanos) -> Nanos {
-        let after = |length: Nanos| match length.0 {
-            0 => Nanos::MAX,
-            ns => Nanos(ns.saturating_mul(at.0 / ns + 1)),
-        };
-        match self.begin.up {
-            0 => Nanos::MAX,
-            _ => after(self.begin.interval).min(after(self.begin.window)),
-        }
     }
 
     /// Time until there is something to do.
@@ -316,10 +292,7 @@ impl LatencySession {
             return None;
         }
         let bytes = running.flow_run.carried(0..up);
-        let next = self.next_due(at);
-        if let Some(running) = &mut self.running {
-            running.due = next;
-        }
+        running.due = next_due(&self.begin, at);
         Some(LatencyReply::Progress { at, bytes })
     }
 
@@ -356,6 +329,18 @@ impl LatencySession {
         let carried = carried.unwrap_or_default();
         carried.reset();
         carried
+    }
+}
+
+/// First end of an interval or a window after `at`.
+fn next_due(begin: &LatencySessionSpec, at: Nanos) -> Nanos {
+    let after = |length: Nanos| match length.0 {
+        0 => Nanos::MAX,
+        ns => Nanos(ns.saturating_mul(at.0 / ns + 1)),
+    };
+    match begin.up {
+        0 => Nanos::MAX,
+        _ => after(begin.interval).min(after(begin.window)),
     }
 }
 

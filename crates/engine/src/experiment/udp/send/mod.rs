@@ -29,15 +29,16 @@ pub use processes::client_process;
 use send_period::SendPeriod;
 use sender::{DatagramSender, SenderResult};
 use serde::{Deserialize, Serialize};
-use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 use tally::SentIntervals;
+
+/// Interval of looking after senders.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What to send, where, and from when on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,69 +135,85 @@ fn wait(over: &Receiver<()>, until_ns: u64) {
     let _ = over.recv_timeout(Duration::from_nanos(left));
 }
 
-/// Events of a sender.
-enum SenderEvent {
-    /// Sender, interval, datagrams sent in it.
-    Passed(usize, u64, u64),
-    /// A sender has ended.
-    Ended(usize),
+/// What a sender says: a thread over a channel, a process in a line of its output.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SenderMessage {
+    /// An interval has passed: its index, and the datagrams sent in it.
+    Passed { index: u64, sent: u64 },
+    /// The sender has ended.
+    Done(Box<SenderResult>),
+    /// The sender could not send, for this reason.
+    Failed(String),
 }
 
-/// Runs a thread for each sender and returns their results. `report` is called on this thread for
-/// intervals that all senders have passed.
+/// Follows `senders` senders until all have ended, and calls `look` after each message, at least
+/// every [`LOOK`]. `report` is called for intervals that all senders have passed. The result of a
+/// sender is `None` where it ended without one.
+///
+/// # Errors
+/// The first reason why a sender could not send.
+fn follow(
+    senders: usize,
+    messages: &Receiver<(usize, SenderMessage)>,
+    report: &mut dyn FnMut(u64, u64),
+    mut look: impl FnMut(),
+) -> Result<(Vec<Option<SenderResult>>, SentIntervals), RunError> {
+    let mut intervals = SentIntervals::new(senders);
+    let mut results: Vec<Option<SenderResult>> = (0..senders).map(|_| None).collect();
+    loop {
+        match messages.recv_timeout(LOOK) {
+            Ok((sender, SenderMessage::Passed { index, sent })) => {
+                intervals.passed(sender, index, sent, report);
+            }
+            Ok((sender, SenderMessage::Done(result))) => {
+                results[sender] = Some(*result);
+                intervals.ended(sender, report);
+            }
+            Ok((_, SenderMessage::Failed(why))) => return Err(RunError::NotPermitted(why)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok((results, intervals)),
+        }
+        look();
+    }
+}
+
+/// Runs a thread for each sender and returns their results.
 fn run(
     plan: &SendPlan,
     stop: &AtomicBool,
     report: &mut dyn FnMut(u64, u64),
 ) -> Result<(Vec<SenderResult>, SentIntervals), RunError> {
     let spec = &plan.spec;
-    let of = match spec.carried_as {
+    let count = match spec.carried_as {
         ClientsAs::Multiplexed => spec.engine.workers.clamp(1, spec.clients.max(1)),
         ClientsAs::Threads | ClientsAs::Processes => spec.clients.max(1),
     };
     let sockets: Vec<UdpSocket> =
-        (0..of).map(|_| connect(plan.target)).collect::<Result<_, _>>()?;
+        (0..count).map(|_| connect(plan.target)).collect::<Result<_, _>>()?;
     let failed = AtomicBool::new(false);
-    let term = term(plan, stop, &failed);
-    let mut intervals = SentIntervals::new(of as usize);
+    let period = period(plan, stop, &failed);
     let (messages, heard) = mpsc::channel();
     thread::scope(|scope| {
         let works = sockets.into_iter().enumerate().map(|(index, socket)| {
             let messages = messages.clone();
-            let share = Share { index: index as u32, of };
+            let share = Share { index: index as u32, of: count };
             move || {
-                // The receiver outlives the senders; where it is gone its thread has panicked.
-                let mut emit = |interval, sent| {
-                    let _ = messages.send(SenderEvent::Passed(index, interval, sent));
-                };
-                let done = send_share(plan, term, share, socket, &mut emit);
-                if done.is_err() {
-                    term.failed.store(true, Ordering::Relaxed);
-                }
-                let _ = messages.send(SenderEvent::Ended(index));
-                done.map_err(io::Error::other)
+                // Nobody listens any more where another sender has failed.
+                let mut say = |message| drop(messages.send((index, message)));
+                send_share(plan, period, share, socket, &mut say);
+                Ok(())
             }
         });
-        let threads = threads::spawn_all(scope, "udp-sender", works)?;
+        threads::spawn_all(scope, "udp-sender", works)?;
         drop(messages);
-        for heard in heard {
-            match heard {
-                SenderEvent::Passed(sender, index, sent) => {
-                    intervals.passed(sender, index, sent, report)
-                }
-                SenderEvent::Ended(sender) => intervals.ended(sender, report),
-            }
-        }
-        let done = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        let done = done.collect::<io::Result<Vec<SenderResult>>>();
-        Ok((done.map_err(|e| RunError::NotPermitted(e.to_string()))?, intervals))
+        let (results, intervals) = follow(count as usize, &heard, report, || {})?;
+        Ok((results.into_iter().flatten().collect(), intervals))
     })
 }
 
 /// Period in which the plan's senders may send.
-fn term<'a>(plan: &SendPlan, stop: &'a AtomicBool, failed: &'a AtomicBool) -> SendPeriod<'a> {
+fn period<'a>(plan: &SendPlan, stop: &'a AtomicBool, failed: &'a AtomicBool) -> SendPeriod<'a> {
     SendPeriod {
         clock: MonotonicClock { origin: plan.origin },
         end: plan.spec.duration,
@@ -205,17 +222,28 @@ fn term<'a>(plan: &SendPlan, stop: &'a AtomicBool, failed: &'a AtomicBool) -> Se
     }
 }
 
-/// Sends one share, on this thread.
+/// Sends one share, on this thread. `say` gets a message for each interval, and one at the end.
+/// Where the share cannot be sent, the period ends for all senders.
 fn send_share(
     plan: &SendPlan,
-    term: SendPeriod<'_>,
+    period: SendPeriod<'_>,
     share: Share,
     socket: UdpSocket,
-    emit: &mut dyn FnMut(u64, u64),
-) -> Result<SenderResult, String> {
+    say: &mut dyn FnMut(SenderMessage),
+) {
     let starts_max = STARTS_MAX / share.of as usize;
-    let sender = DatagramSender::new(&plan.spec, plan.session, share, term, socket, starts_max)?;
-    sender.run(emit).map_err(|e| format!("a sender could not wait: {e}"))
+    let sender = DatagramSender::new(&plan.spec, plan.session, share, period, socket, starts_max);
+    let result = sender.and_then(|sender| {
+        let mut emit = |index, sent| say(SenderMessage::Passed { index, sent });
+        sender.run(&mut emit).map_err(|e| format!("a sender could not wait: {e}"))
+    });
+    say(match result {
+        Ok(result) => SenderMessage::Done(Box::new(result)),
+        Err(why) => {
+            period.failed.store(true, Ordering::Relaxed);
+            SenderMessage::Failed(why)
+        }
+    });
 }
 
 /// A socket connected to `target`, so that the network's answers come back to it (udp(7)).

@@ -10,7 +10,7 @@ use crate::sys::clock::{self, ThreadUse};
 use crate::sys::thread;
 use knee_load::arrival::Arrivals;
 use knee_load::experiment::udp::{ClientWait, ClientsAs, UdpSent, UdpTrialSpec};
-use knee_load::spec::{ArrivalLaw, Rate, Share};
+use knee_load::spec::Share;
 use knee_load::throttle::{CatchUp, Throttle};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -100,28 +100,28 @@ impl<'a> DatagramSender<'a> {
         let max = self.spec.datagrams_max.map_or(u64::MAX, |n| self.share.part(n));
         let spec = self.spec;
         let pause = ClientPause::of(spec, self.share, self.term.clock.origin);
-        let schedule = match &spec.wait {
-            ClientWait::Schedule { rate, arrival } => Some((*rate, arrival)),
-            _ => None,
-        };
-        self.term.await_origin(schedule.is_some());
+        self.term.await_origin(matches!(spec.wait, ClientWait::Schedule { .. }));
         let used = ThreadUse::now();
         self.cost.begin(clock::thread_cpu_ns());
         let mut intended = None;
-        match (schedule, pause) {
-            (Some((rate, arrival)), _) => {
-                let source = self.schedule(rate, arrival, max);
+        match (&spec.wait, pause) {
+            (ClientWait::Schedule { rate, arrival }, _) => {
+                let arrivals = Arrivals::of(*rate, arrival, self.share, spec.seed);
+                let mut throttle = Throttle::new(arrivals, CatchUp::ALL, Nanos::ZERO);
+                if spec.datagrams_max.is_some() {
+                    throttle = throttle.with_operations_max(max);
+                }
+                let clients = self.outlet.clients();
+                let source = SendSource::Schedule { throttle, clients, next: 0 };
                 intended = Some(self.paced(source, emit)?);
             }
-            (None, Some(pause)) if is_emulated(spec) => {
+            (_, Some(pause)) if is_emulated(spec) => {
                 let first = first_sends(spec, self.share);
                 let source = SendSource::Clients(PausingClients::new(&first, pause, max));
                 self.paced(source, emit)?;
             }
-            (None, pause) if pause.is_some() || spec.wait != ClientWait::None => {
-                self.waiting(pause, max, emit);
-            }
-            _ => self.unpaced(max, emit),
+            (ClientWait::None, _) => self.unpaced(max, emit),
+            (_, pause) => self.waiting(pause, max, emit),
         }
         let end = self.term.now();
         let cost = WorkerUse { used: ThreadUse::now().since(used), polled: self.polled, over: end };
@@ -135,19 +135,6 @@ impl<'a> DatagramSender<'a> {
             cost,
             interrupted,
         })
-    }
-
-    fn schedule(&self, rate: Rate, arrival: &ArrivalLaw, max: u64) -> SendSource {
-        let arrivals = Arrivals::of(rate, arrival, self.share, self.spec.seed);
-        let throttle = Throttle::new(arrivals, CatchUp::ALL, Nanos::ZERO);
-        SendSource::Schedule {
-            throttle: match self.spec.datagrams_max {
-                Some(_) => throttle.with_operations_max(max),
-                None => throttle,
-            },
-            clients: self.outlet.clients(),
-            next: 0,
-        }
     }
 
     /// Sends at the times of the source: sleeps until a margin before each, then polls. Returns how

@@ -3,7 +3,7 @@
 
 use super::session::{MALFORMED, NOT_OF_THIS_RUN, RealtimeOffset, UdpSession};
 use super::{UdpServerSpec, UdpServerStats};
-use crate::experiment::udp::wire::{DatagramHeader, UdpServiceRecord, UdpSessionSpec};
+use crate::experiment::udp::wire::{DatagramHeader, UdpReply, UdpSessionSpec};
 use crate::sys::datagrams::{DatagramBatch, DatagramSocket};
 use crate::sys::epoll::{Epoll, EpollEvent, EventFd, flags};
 use crate::sys::{clock, thread};
@@ -43,18 +43,11 @@ pub(super) enum DataCommand {
     Abandon,
 }
 
-/// Replies to the control thread.
-pub(super) enum DataReply {
-    Ready(Box<ServiceFacts>),
-    Refused(String),
-    Started,
-    Record(Box<UdpServiceRecord>),
-}
-
 /// Channels between the two threads.
 pub(super) struct ThreadLink {
     pub(super) commands: mpsc::Receiver<DataCommand>,
-    pub(super) replies: mpsc::Sender<(u64, DataReply)>,
+    /// Replies to the client, each with the number of its session.
+    pub(super) replies: mpsc::Sender<(u64, UdpReply)>,
     /// Wakes this thread.
     pub(super) wake: Arc<EventFd>,
     /// Wakes the control thread.
@@ -261,17 +254,18 @@ impl DataThread {
         match command {
             DataCommand::Begin(serial, begin, peer) => {
                 self.serial = serial;
-                let reply = self.begin(*begin, peer);
-                self.reply(
-                    reply.map_or_else(DataReply::Refused, |facts| DataReply::Ready(facts.into())),
-                );
+                let reply = match self.begin(*begin, peer) {
+                    Ok(facts) => UdpReply::Ready { facts: facts.into() },
+                    Err(reason) => UdpReply::Refused { reason },
+                };
+                self.reply(reply);
             }
             DataCommand::Start(origin_ns) => {
                 self.read_drops(clock::monotonic_ns());
                 if let Some(session) = &mut self.session {
                     session.start(origin_ns, self.socket_drops);
                 }
-                self.reply(DataReply::Started);
+                self.reply(UdpReply::Started);
             }
             DataCommand::End(sent) => {
                 if let Some(session) = &mut self.session {
@@ -308,15 +302,16 @@ impl DataThread {
         let local = self.socket.local_address().map_err(|e| e.to_string())?;
         let ip = if local.ip().is_unspecified() { peer } else { local.ip() };
         let is_measurable = begin.sharing.is_some() && !begin.gso;
-        let measured = is_measurable.then(|| buffer_capacity(ip, memory.limit, begin.size));
+        let buffer_datagrams = if is_measurable {
+            buffer_capacity(ip, memory.limit, begin.size).ok().flatten()
+        } else {
+            None
+        };
         let mode = setup.mode.unwrap_or(self.spec.mode);
         let work = setup.work.unwrap_or(self.spec.work);
         let rng = rng::stream(self.spec.seed, rng::SERVICE + self.stats.sessions);
         self.stats.sessions += 1;
-        let facts = ServiceFacts {
-            buffer_datagrams: measured.flatten(),
-            ..facts(mode, work, memory.limit)
-        };
+        let facts = ServiceFacts { buffer_datagrams, ..facts(mode, work, memory.limit) };
         self.session = Some(UdpSession::new(begin, peer, mode, work, rng));
         Ok(facts)
     }
@@ -338,11 +333,11 @@ impl DataThread {
     fn finish(&mut self) {
         if let Some(session) = self.session.take() {
             let record = session.finish(self.socket_drops);
-            self.reply(DataReply::Record(record.into()));
+            self.reply(UdpReply::Record(record.into()));
         }
     }
 
-    fn reply(&self, reply: DataReply) {
+    fn reply(&self, reply: UdpReply) {
         // The control thread is gone only where the service ends.
         let _ = self.link.replies.send((self.serial, reply));
         self.link.control.notify();
@@ -386,8 +381,7 @@ const DATAGRAMS_MAX: u64 = 200_000;
 const PATIENCE_NS: u64 = 300_000_000;
 
 /// Fills a twin of the service's socket, which nobody reads, with datagrams of `size` bytes, and
-/// returns how many it took. `None`: it took more than could be sent in the time given to this, or
-/// the kernel does not permit it.
+/// returns how many it took. `None`: it took more than could be sent in the time given to this.
 ///
 /// Each datagram that the kernel does not take it counts for the whole network namespace
 /// (RcvbufErrors). So the first that would be dropped is not sent: whoever compares that counter
@@ -398,11 +392,10 @@ const PATIENCE_NS: u64 = 300_000_000;
 /// [`super`]). The room that a datagram takes depends on how its memory was allocated. The sender
 /// allocates it where both are on one machine, otherwise the network driver. So this holds for
 /// senders on this machine alone.
-fn buffer_capacity(ip: IpAddr, limit_bytes: u32, size: u32) -> Option<u64> {
-    fill(ip, limit_bytes, size).ok().flatten()
-}
-
-fn fill(ip: IpAddr, limit_bytes: u32, size: u32) -> io::Result<Option<u64>> {
+///
+/// # Errors
+/// The kernel does not permit it.
+fn buffer_capacity(ip: IpAddr, limit_bytes: u32, size: u32) -> io::Result<Option<u64>> {
     let twin = DatagramSocket::bind(SocketAddr::new(ip, 0))?;
     twin.set_receive_buffer(limit_bytes / 2)?;
     let before = twin.memory()?;
@@ -469,9 +462,9 @@ mod tests {
     #[test]
     fn capacity_grows_with_the_buffer_and_falls_with_the_size() {
         let ip = "127.0.0.1".parse().unwrap();
-        let small = buffer_capacity(ip, 8_192, 64).expect("it can be filled");
-        let large = buffer_capacity(ip, 65_536, 64).expect("it can be filled");
-        let long = buffer_capacity(ip, 65_536, 1_400).expect("it can be filled");
+        let small = buffer_capacity(ip, 8_192, 64).unwrap().expect("it can be filled");
+        let large = buffer_capacity(ip, 65_536, 64).unwrap().expect("it can be filled");
+        let long = buffer_capacity(ip, 65_536, 1_400).unwrap().expect("it can be filled");
         assert!(0 < small && small < long && long < large, "{small} {long} {large}");
     }
 }

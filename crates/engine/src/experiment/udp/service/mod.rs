@@ -31,7 +31,7 @@ use crate::sys::datagrams::DatagramSocket;
 use crate::sys::epoll::EventFd;
 use crate::sys::{clock, thread as sys_thread};
 use crate::threads::{self, StoppableThread};
-use data_thread::{DataCommand, DataReply, DataThread, ThreadLink};
+use data_thread::{DataCommand, DataThread, ThreadLink};
 use knee_load::experiment::udp::{ServiceFacts, ServiceMode};
 use knee_load::law::Law;
 use knee_load::time::Nanos;
@@ -254,7 +254,7 @@ enum SessionStage {
 struct UdpService {
     clients: ServiceClients<ServiceFacts>,
     commands: mpsc::Sender<DataCommand>,
-    replies: mpsc::Receiver<(u64, DataReply)>,
+    replies: mpsc::Receiver<(u64, UdpReply)>,
     /// Wakes the thread of datagrams.
     data: Arc<EventFd>,
     /// Makes that thread leave its work.
@@ -349,23 +349,14 @@ impl UdpService {
             if serial != self.serial {
                 continue;
             }
-            let (stage, say) = match (reply, self.stage) {
-                (DataReply::Ready(facts), SessionStage::Preparing) => {
-                    (SessionStage::Ready, UdpReply::Ready { facts })
-                }
-                (DataReply::Refused(reason), SessionStage::Preparing) => {
-                    (SessionStage::Idle, UdpReply::Refused { reason })
-                }
-                (DataReply::Started, SessionStage::Running) => {
-                    (SessionStage::Running, UdpReply::Started)
-                }
-                (DataReply::Record(record), SessionStage::Draining) => {
-                    (SessionStage::Idle, UdpReply::Record(record))
-                }
+            self.stage = match (&reply, self.stage) {
+                (UdpReply::Ready { .. }, SessionStage::Preparing) => SessionStage::Ready,
+                (UdpReply::Refused { .. }, SessionStage::Preparing) => SessionStage::Idle,
+                (UdpReply::Started, SessionStage::Running) => SessionStage::Running,
+                (UdpReply::Record(_), SessionStage::Draining) => SessionStage::Idle,
                 _ => continue,
             };
-            self.stage = stage;
-            self.clients.send_to_holder(&say);
+            self.clients.send_to_holder(&reply);
         }
     }
 }

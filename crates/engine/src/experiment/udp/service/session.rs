@@ -123,39 +123,30 @@ impl UdpSession {
         now_ns: u64,
     ) -> Result<u64, &'static str> {
         let bytes = batch.bytes(index);
-        let header = DatagramHeader::read(bytes);
-        let fits = bytes.len() == self.begin.size as usize && !batch.is_cut(index);
-        let outcome = match (header, &self.running) {
-            (Some(h), Some(running))
-                if h.session == self.begin.session && batch.source(index) == Some(self.peer) =>
+        let why = match (DatagramHeader::read(bytes), &self.running) {
+            (Some(header), Some(running))
+                if header.session == self.begin.session
+                    && batch.source(index) == Some(self.peer) =>
             {
-                if fits && h.client < self.begin.clients {
-                    Ok((h, running.origin_ns))
-                } else {
-                    Err(MALFORMED)
+                let is_whole = bytes.len() == self.begin.size as usize && !batch.is_cut(index);
+                if is_whole && header.client < self.begin.clients {
+                    let arrived_ns = batch
+                        .received_realtime_ns(index)
+                        .map_or(now_ns, |real| clocks.to_monotonic(real, now_ns));
+                    let arrived = Nanos(arrived_ns.saturating_sub(running.origin_ns));
+                    self.recorder.record(header.client, header.number, header.sent, arrived);
+                    if let Some(ending) = &mut self.ending {
+                        ending.last_ns = now_ns;
+                    }
+                    return Ok(arrived_ns);
                 }
+                MALFORMED
             }
-            (Some(_), _) => Err(NOT_OF_THIS_RUN),
-            (None, _) => Err(MALFORMED),
+            (Some(_), _) => NOT_OF_THIS_RUN,
+            (None, _) => MALFORMED,
         };
-        match outcome {
-            Ok((header, origin_ns)) => {
-                let arrived_ns = batch
-                    .received_realtime_ns(index)
-                    .map_or(now_ns, |real| clocks.to_monotonic(real, now_ns));
-                let arrived = Nanos(arrived_ns.saturating_sub(origin_ns));
-                let (client, number) = (header.client, header.number);
-                self.recorder.record(client, number, header.sent, arrived);
-                if let Some(ending) = &mut self.ending {
-                    ending.last_ns = now_ns;
-                }
-                Ok(arrived_ns)
-            }
-            Err(why) => {
-                self.recorder.discard(why);
-                Err(why)
-            }
-        }
+        self.recorder.discard(why);
+        Err(why)
     }
 
     /// Time at which the work on a datagram that arrived at `arrived_ns` is done, in ideal time.

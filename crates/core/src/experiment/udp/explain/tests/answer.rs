@@ -43,7 +43,7 @@ fn findings_beside_an_explanation_lead_to_no_other() {
     };
     assert_eq!(full(&conducted.findings), Some(false));
     let reports: Vec<&TrialReport> = conducted.trials.iter().map(|t| &t.report).collect();
-    assert_eq!(full(&datagram_findings(&reports)), Some(true));
+    assert_eq!(full(&datagram_findings(&reports, false)), Some(true));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How long an explanation takes.
 
-use super::super::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
+use super::super::{EXPLAIN_LIMIT, ExplainSpec, UdpExplain};
 use super::{asked, losers, who};
 use crate::experiment::conduct;
 use crate::experiment::udp::AssessedUdpTrial;
@@ -44,13 +44,13 @@ fn an_explanation_takes_a_minute_at_most() {
             for work in [Nanos::ZERO, Nanos::from_micros(100), ms(1), ms(50)] {
                 for duration in [None, Some(ms(1)), Some(ms(300)), Some(Nanos::from_secs(3_600))] {
                     for repeats in [None, Some(3), Some(7), Some(4_000_000)] {
-                        let request = ExplainRequest { duration, repeats };
-                        let Ok(spec) = with(clients, carried_as, work).fit(request) else {
+                        let spec = with(clients, carried_as, work);
+                        let Ok(spec) = spec.fit(duration, repeats) else {
                             refused += 1;
                             continue;
                         };
                         fitting += 1;
-                        assert!(spec.length() <= EXPLAIN_LIMIT, "{request:?}");
+                        assert!(spec.length() <= EXPLAIN_LIMIT, "{duration:?}, {repeats:?}");
                         if fitting % 16 == 1 {
                             let total = takes(spec.clone());
                             assert!(total <= spec.length(), "{total}, not {}", spec.length());
@@ -68,7 +68,7 @@ fn an_explanation_takes_a_minute_at_most() {
 fn what_was_cut_is_said_and_only_that() {
     let fit = |duration, repeats| {
         let spec = with(128, ClientsAs::Processes, Nanos::ZERO);
-        spec.fit(ExplainRequest { duration, repeats }).expect("fits")
+        spec.fit(duration, repeats).expect("fits")
     };
     let usual = fit(None, None);
     assert_eq!((usual.cut.as_deref(), usual.left_out), (None, 0));
