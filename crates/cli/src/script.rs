@@ -18,7 +18,7 @@ use knee_scenario::{
 };
 use knee_script::{
     HANDLE_SUMMARY, Inspection, ScriptLoad, ScriptScenario, ScriptSettings, ScriptSource,
-    ScriptStage, TlsAuth, inspect,
+    ScriptStage, TlsAuth, inspect, metrics_in_reports,
 };
 pub use options::ScriptArgs;
 use std::cell::RefCell;
@@ -103,6 +103,7 @@ impl ScriptArgs {
             plan,
             load: Some(load),
             fail_if,
+            metrics: metrics_in_reports(&found.metrics),
             timeout: Some(Nanos::from_secs(60)),
             connections,
         })
@@ -290,7 +291,7 @@ fn plan(
             matches!(scenario.load, ScriptLoad::Users { .. } | ScriptLoad::Iterations { .. })
         }),
         groups,
-        graceful_stop: Nanos::ZERO,
+        graceful_stop: None,
         servers_asked: asked as u16,
         functions,
         scenarios,

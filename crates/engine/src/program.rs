@@ -8,7 +8,7 @@
 //! goes.
 
 use crate::error::reason;
-use crate::sys::guard::{self, Lifeline};
+use crate::sys::guard::{self, Leftovers, Lifeline};
 use crate::sys::process;
 use knee_load::session::{Program, ProgramAnswer};
 use knee_load::shown::shown;
@@ -72,7 +72,7 @@ impl ChildProgram {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let lifeline = guard::put_before(&mut command)?;
+        let lifeline = guard::put_before(&mut command, Leftovers::End)?;
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {

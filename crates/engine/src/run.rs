@@ -541,6 +541,11 @@ impl<'a> RunPlan<'a> {
         } else {
             spec.timeout + spec.connect_timeout
         };
+        let script = spec.target.script();
+        let give_up = match script.and_then(|script| script.graceful_stop) {
+            Some(graceful_stop) => spec.window_end() + graceful_stop,
+            None => spec.last_start() + patience,
+        };
         let mut worker = Worker {
             driver: AnyDriver::new(spec, share).limited(limit.cloned(), spec),
             client,
@@ -551,7 +556,7 @@ impl<'a> RunPlan<'a> {
             waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins)
                 .of_worker(share.index - self.crew.first, self.spare),
             window,
-            give_up: spec.last_start() + patience,
+            give_up,
             reading_delays: self.reading_delays(),
         };
         // All that takes time is done before the barrier; a worker that failed still has to come

@@ -94,6 +94,9 @@ pub struct Scenario {
     pub load: Option<ScenarioLoad>,
     /// The thresholds of the file.
     pub fail_if: Vec<Threshold>,
+    /// The metrics that a script makes, or k6 has, and the figures of each that thresholds may ask
+    /// for.
+    pub metrics: Vec<(String, &'static [&'static str])>,
     /// The time limit of operations that have none of their own.
     pub timeout: Option<Nanos>,
     /// What holds for all connections.
@@ -177,6 +180,7 @@ fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
         requests,
         load: fields.read_key("load", load::read)?,
         fail_if: fail_if.unwrap_or_default(),
+        metrics: Vec::new(),
         timeout: default("timeout").map(duration).transpose()?,
         plan,
         connections: ConnectionSettings::default(),

@@ -45,5 +45,5 @@ pub use options::{
 pub use script::Script;
 pub use shared::{Clock, Iteration, Next, ReadFile, Record, UserSetup};
 pub use summary::{HANDLE_SUMMARY, summarize};
-pub use thresholds::threshold_texts;
+pub use thresholds::{metrics_in_reports, threshold_texts};
 pub use user::User;

@@ -125,6 +125,9 @@ fn requests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Res
         Ok(())
     });
     let own = Rc::clone(shared);
+    // Whether what k6 warns of is thrown.
+    native!(ctx, knee, "throws", move || own.setup.script.settings().throws);
+    let own = Rc::clone(shared);
     // The user's time, in nanoseconds.
     native!(ctx, knee, "now", move || own.now().0 as f64);
     Ok(())
@@ -264,7 +267,7 @@ fn request_of<'js>(
             }
             ("jar", Some(jar)) => asked.jar = jar.get::<_, u32>("id")? as usize,
             ("auth", _) if text_of(&value)? != "basic" => {
-                let how = "use 'basic' with a URL such as http://user:password@host/";
+                let how = "use 'basic', with user and password in the URL";
                 return Err(throw(ctx, &format!("auth: '{}': {how}", text_of(&value)?)));
             }
             ("compression", _) => compression = text_of(&value)?,

@@ -27,19 +27,29 @@ pub(crate) fn fail_if(
     let percentile = figure.strip_prefix("p(").and_then(|rest| rest.strip_suffix(')'));
     let percentile = percentile.and_then(|of| of.parse::<f64>().ok());
     let is_percentile = percentile.is_some_and(|of| (0.0..=100.0).contains(&of));
-    let (is_known, figures) = match kind {
-        MetricKind::Counter => (["count", "rate"].contains(&&*figure), "count and rate"),
-        MetricKind::Gauge => (figure == "value", "value"),
-        MetricKind::Rate => (figure == "rate", "rate"),
-        MetricKind::Trend => (
-            is_percentile || ["avg", "min", "max", "med"].contains(&&*figure),
-            "avg, min, max, med and p(N)",
-        ),
-    };
-    if !is_known {
-        return Err(format!("this metric has {figures}"));
+    let figures = figures_of(kind);
+    if !figures.contains(&if is_percentile { "p(N)" } else { &*figure }) {
+        return Err(format!("this metric has {}", figures.join(", ")));
     }
     Ok(format!("metric {metric} {figure}{}{value}", inverse(sign)))
+}
+
+/// The figures that metrics of a kind have.
+fn figures_of(kind: MetricKind) -> &'static [&'static str] {
+    match kind {
+        MetricKind::Counter => &["count", "rate"],
+        MetricKind::Gauge => &["value"],
+        MetricKind::Rate => &["rate"],
+        MetricKind::Trend => &["avg", "min", "max", "med", "p(N)"],
+    }
+}
+
+/// The metrics that reports of a script have figures of, and these: its own and k6's.
+pub fn metrics_in_reports(own: &[MetricName]) -> Vec<(String, &'static [&'static str])> {
+    let own = own.iter().map(|metric| (metric.name.clone(), figures_of(metric.kind)));
+    let of_k6 =
+        OF_REPORT.iter().filter_map(|&name| Some((name.to_owned(), figures_of(kind_of(name)?))));
+    own.chain(of_k6).collect()
 }
 
 /// Each threshold of a script's options, which are JSON: its metric, its expression, and what

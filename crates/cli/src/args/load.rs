@@ -224,9 +224,9 @@ pub struct HttpArgs {
 
 impl HttpArgs {
     /// Takes what a scenario says where nothing was given.
-    pub fn fill(&mut self, scenario: &Scenario) {
+    pub fn fill(&mut self, scenario: &Scenario) -> Result<(), Failure> {
         self.limits.fill(scenario);
-        self.thresholds.fill(scenario);
+        self.thresholds.fill(scenario)
     }
 
     /// The fleet that is to load this target, ready for trials; `None` where none was asked for.

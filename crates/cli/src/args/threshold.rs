@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::resolved_options::typed;
+use crate::stdio;
 use clap::Args;
 use knee_core::report::{Report, ThresholdReport, judge_thresholds};
 use knee_core::threshold::Threshold;
@@ -36,11 +37,29 @@ fn long_help() -> String {
 }
 
 impl ThresholdArgs {
-    /// Takes the thresholds of a scenario where none was given.
-    pub fn fill(&mut self, scenario: &Scenario) {
+    /// Takes the thresholds of a scenario where none was given. Refuses those of metrics that its
+    /// script does not have.
+    pub fn fill(&mut self, scenario: &Scenario) -> Result<(), Failure> {
+        for threshold in &self.fail_if {
+            let Some((name, figure)) = threshold.metric() else { continue };
+            let own = name.split('{').next().unwrap_or_default();
+            let wrong = match scenario.metrics.iter().find(|(known, _)| known == own) {
+                Some((_, figures)) if figures.contains(&figure) => continue,
+                Some((_, figures)) => format!("metric {own} has {}", figures.join(", ")),
+                None => {
+                    let all: Vec<&str> =
+                        scenario.metrics.iter().map(|(name, _)| name.as_str()).collect();
+                    format!("there is no metric '{own}': expected one of {}", all.join(", "))
+                }
+            };
+            return Err(Failure::argument("--fail-if", format!("'{threshold}': {wrong}")));
+        }
         if self.fail_if.is_empty() {
             self.fail_if.clone_from(&scenario.fail_if);
+        } else if !scenario.fail_if.is_empty() {
+            stdio::say("note: --fail-if takes the place of the thresholds of the file");
         }
+        Ok(())
     }
 
     /// Refuses thresholds of steps and targets that there are not.

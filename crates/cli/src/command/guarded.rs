@@ -1,7 +1,7 @@
 //! Programs that end with this process, however it ends.
 
 use knee_engine::interrupt;
-use knee_engine::sys::guard::{self, Lifeline};
+use knee_engine::sys::guard::{self, Leftovers, Lifeline};
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl GuardedProgram {
     /// # Errors
     /// It cannot be started.
     pub fn start(command: &mut Command) -> io::Result<GuardedProgram> {
-        let lifeline = guard::put_before(command)?;
+        let lifeline = guard::put_before(command, Leftovers::End)?;
         Ok(GuardedProgram { lifeline: Some(lifeline), child: command.spawn()? })
     }
 

@@ -71,7 +71,8 @@ pub struct RawRecover {
     /// Command that is the trigger: a shell runs it as the trigger begins
     ///
     /// The base load goes on, unless --trigger is given too. The trigger lasts for --for; a command
-    /// that is not done by then is ended. If it fails, the experiment ends.
+    /// that is not done by then is ended, with all that it started; one that is done leaves what it
+    /// started in the background. If it fails, the experiment ends.
     #[arg(long, value_name = "CMD", help_heading = "Load", conflicts_with = "trigger_max")]
     trigger_exec: Option<String>,
 

@@ -125,7 +125,7 @@ pub fn execute(mut spec: RunSpec) -> Result<Exit, Failure> {
     if let Some(plan) = &mut spec.trial.target.sessions
         && let Some(script) = &mut Arc::make_mut(plan).script
     {
-        Arc::make_mut(script).graceful_stop = spec.graceful_stop;
+        Arc::make_mut(script).graceful_stop = Some(spec.graceful_stop);
     }
     if fleet.is_none() {
         spec.trial.engine.margins = margins::of_this_machine(spec.setup.output.notes());
@@ -159,7 +159,7 @@ impl RawRun {
     pub fn resolve(mut self, machine: &Machine) -> Result<RunSpec, Failure> {
         let mut graceful_stop = Nanos::ZERO;
         if let Some(scenario) = self.target.scenario()? {
-            self.http.fill(&scenario);
+            self.http.fill(&scenario)?;
             if let Some(load) = &scenario.load {
                 graceful_stop = load.graceful_stop;
                 self.fill(load)?;

@@ -153,7 +153,7 @@ impl RawSweep {
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedSweep, Failure> {
         let mut unused = None;
         if let Some(scenario) = self.target.scenario()? {
-            self.http.fill(&scenario);
+            self.http.fill(&scenario)?;
             let takes_arrival = self.is_open() && self.open.arrivals.fill(&scenario);
             unused = self.target.unused_load("a sweep", takes_arrival);
         }

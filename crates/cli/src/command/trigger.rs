@@ -1,7 +1,7 @@
 //! A command that is the trigger: a shell runs it as the trigger begins.
 
 use knee_engine::error::{RunError, reason};
-use knee_engine::sys::guard::{self, Lifeline};
+use knee_engine::sys::guard::{self, Leftovers, Lifeline};
 use knee_load::measure::{Histogram, Interval, IntervalWatcher};
 use knee_load::time::Nanos;
 use std::io::{self, Read as _};
@@ -46,7 +46,8 @@ enum CommandRun {
     Failed(String),
 }
 
-/// A shell under a guard, which ends with this process; and who reads what it says of errors.
+/// A shell under a guard, which ends with this process; and who reads what it says of errors. What
+/// it leaves in the background stays, such as a service that it has restarted.
 struct RunningCommand {
     shell: Child,
     _lifeline: Lifeline,
@@ -118,14 +119,16 @@ impl RunningCommand {
         let mut command = Command::new("sh");
         command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::piped());
-        let lifeline = guard::put_before(&mut command)?;
+        let lifeline = guard::put_before(&mut command, Leftovers::Stay)?;
         let mut shell = command.spawn()?;
         let errors = shell.stderr.take();
         let read = move || {
             let mut said = Vec::new();
-            if let Some(errors) = errors {
+            if let Some(mut errors) = errors {
                 // What is read until an error is what it said.
-                let _ = errors.take(4096).read_to_end(&mut said);
+                let _ = errors.by_ref().take(4096).read_to_end(&mut said);
+                // A service that it started goes on writing.
+                let _ = io::copy(&mut errors, &mut io::sink());
             }
             String::from_utf8_lossy(&said).into_owned()
         };
@@ -172,6 +175,24 @@ mod tests {
         let expected = "--trigger-exec: 'echo no cache >&2; exit 3' ended with exit status: 3: no \
                         cache";
         assert_eq!((failed.unwrap_err().as_str(), stopped), (expected, true));
+    }
+
+    /// A service that the command restarts stays, unless the command fails.
+    #[test]
+    fn what_a_command_leaves_in_the_background_stays() {
+        for (status, stays) in [(0, true), (1, false)] {
+            let name = format!("knee-trigger-{}-{status}", std::process::id());
+            let file = std::env::temp_dir().join(name);
+            let sleeps = "setsid sleep 600 >/dev/null 2>&1";
+            let line = format!("{sleeps} & echo $! > {}; exit {status}", file.display());
+            let mut running = RunningCommand::start(&line).unwrap();
+            running.shell.wait().unwrap();
+            let pid = std::fs::read_to_string(&file).unwrap();
+            let process = std::path::Path::new("/proc").join(pid.trim());
+            assert_eq!(process.exists(), stays, "{line}");
+            let _ = Command::new("kill").arg(pid.trim()).status();
+            std::fs::remove_file(&file).unwrap();
+        }
     }
 
     #[test]

@@ -451,6 +451,42 @@ fn iterations_under_way_at_the_end_finish_unmeasured() {
 }
 
 #[test]
+fn requests_under_way_at_the_end_end_with_their_iterations() {
+    let server = KneeServer::start(&["--service", "30s"]);
+    for executor in [
+        "executor: 'constant-vus', vus: 1, duration: '500ms'",
+        "executor: 'per-vu-iterations', vus: 1, iterations: 2, maxDuration: '500ms'",
+    ] {
+        let text = format!(
+            "import http from 'k6/http';\n\
+             export const options = {{ scenarios: {{ s: {{ {executor}, gracefulStop: '100ms' }} }} }};\n\
+             export default () => {{ http.get('{}'); }}",
+            server.url()
+        );
+        let script = Script::new("under-way", &text);
+        let ended = run(&["run", script.str(), "--json", "-"]);
+        let report: Value = serde_json::from_str(&ended.stdout).expect(&ended.stdout);
+        assert_eq!(report["trials"][0]["outcomes"]["in_flight"], 1, "{executor}: {report:#}");
+    }
+}
+
+#[test]
+fn thresholds_of_metrics_that_a_script_does_not_have_are_refused() {
+    let text = "import http from 'k6/http'; import { Counter } from 'k6/metrics';\n\
+                const orders = new Counter('orders');\n\
+                export default () => { http.get('http://127.0.0.1:9/'); }";
+    let script = Script::new("no-metric", text);
+    for (threshold, want) in [
+        ("metric oders count>1", "there is no metric 'oders': expected one of orders, checks"),
+        ("metric orders p(95)>1", "metric orders has count, rate"),
+    ] {
+        let ended = run(&["run", script.str(), "--fail-if", threshold]);
+        assert_eq!(ended.status, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(want), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_script_that_aborts_ends_the_users_of_all_workers() {
     let server = KneeServer::start(&[]);
     let text = format!(

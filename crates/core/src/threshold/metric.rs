@@ -39,6 +39,21 @@ impl MetricFigure {
     }
 }
 
+impl MetricFigure {
+    /// Its name, `p(N)` for all percentiles.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            MetricFigure::Count => "count",
+            MetricFigure::Rate => "rate",
+            MetricFigure::Value => "value",
+            MetricFigure::Mean => "avg",
+            MetricFigure::Min => "min",
+            MetricFigure::Max => "max",
+            MetricFigure::Percentile(_) => "p(N)",
+        }
+    }
+}
+
 impl Threshold {
     /// Parses `NAME FIGURE OPERATOR NUMBER`.
     pub(super) fn of_metric(text: &str) -> Result<Threshold, ParseError> {

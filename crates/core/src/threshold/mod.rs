@@ -76,6 +76,14 @@ impl Threshold {
         self.of.as_deref()
     }
 
+    /// The metric of a script that it is of, and the figure: `p(N)` for all percentiles.
+    pub fn metric(&self) -> Option<(&str, &'static str)> {
+        match &self.condition {
+            ThresholdCondition::Metric { name, figure, .. } => Some((name, figure.name())),
+            _ => None,
+        }
+    }
+
     /// Whether it is the word `invalid`, which needs no response times.
     pub fn is_of_verdict(&self) -> bool {
         matches!(self.condition, ThresholdCondition::Invalid)

@@ -277,9 +277,9 @@ impl StationaryPart {
         let settled = judged.len() < BATCHES_MIN || determined(&judged).is_some();
         let responses = series.means_ns(between(transient..slots, 1).into_iter());
         let is_long = measured.window.length() >= COURSE_WINDOW;
-        let keeps_level = |values: &[f64]| !(is_long && has_course(values));
+        let keeps_level = |values: &[f64], grain| !(is_long && has_course(values, grain));
         let throughput_stationary =
-            settled && is_stationary(&judged, THROUGHPUT_SHARE) && keeps_level(&judged);
+            settled && is_stationary(&judged, THROUGHPUT_SHARE) && keeps_level(&judged, 1.0);
         let window_s = measured.window.length().as_secs_f64();
         let slot_s = series.slot.as_secs_f64();
         let throughput_per_s = if kind != WindowKind::Counted && !steady.is_empty() {
@@ -300,7 +300,7 @@ impl StationaryPart {
             }),
             throughput_stationary,
             response_stationary: is_stationary(&responses, RESPONSE_SHARE)
-                && keeps_level(&responses),
+                && keeps_level(&responses, 0.0),
             transient_ns: series.slot.0 * transient as u64,
             whole_per_s: (transient > 0).then(|| completed / window_s),
             completed,

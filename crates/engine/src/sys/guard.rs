@@ -1,7 +1,7 @@
 //! A guard between this process and a program: a process whose child the program is.
 //!
-//! The guard ends the program with all its descendants. It does so when the program ends, and when
-//! this process closes its end of a pipe. The kernel closes that however this process ends. A byte
+//! The guard ends the program with all its descendants. It does so when the program ends, unless
+//! what that started may stay, and when this process closes its end of a pipe. The kernel closes that however this process ends. A byte
 //! in the pipe has the guard send SIGTERM, so that the program may end by itself. The guard is a
 //! fork of this process that runs no other program, so it makes system calls and nothing else.
 
@@ -28,6 +28,15 @@ pub struct Lifeline {
     end: File,
 }
 
+/// What becomes of the processes that a program started, once it has ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// They end with it.
+    End,
+    /// They stay, as what a command in a shell leaves in the background.
+    Stay,
+}
+
 impl Lifeline {
     /// Lets the guard send SIGTERM to the program and its group.
     pub fn terminate(&self) {
@@ -42,10 +51,10 @@ impl Lifeline {
 ///
 /// # Errors
 /// Out of descriptors.
-pub fn put_before(command: &mut Command) -> io::Result<Lifeline> {
+pub fn put_before(command: &mut Command, leftovers: Leftovers) -> io::Result<Lifeline> {
     let (reader, writer) = io::pipe()?;
     command.process_group(0);
-    let split = move || split_off_guard(reader.as_raw_fd());
+    let split = move || split_off_guard(reader.as_raw_fd(), leftovers);
     // SAFETY: between fork and exec it makes system calls and allocates nothing.
     unsafe { command.pre_exec(split) };
     Ok(Lifeline { end: OwnedFd::from(writer).into() })
@@ -53,7 +62,7 @@ pub fn put_before(command: &mut Command) -> io::Result<Lifeline> {
 
 /// Splits a process that was just forked into the guard, which does not return, and its child,
 /// which becomes the program.
-fn split_off_guard(lifeline: RawFd) -> io::Result<()> {
+fn split_off_guard(lifeline: RawFd, leftovers: Leftovers) -> io::Result<()> {
     // SAFETY: PR_SET_CHILD_SUBREAPER takes a number. Descendants whose parent ends become children
     // of the guard.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) })?;
@@ -61,7 +70,7 @@ fn split_off_guard(lifeline: RawFd) -> io::Result<()> {
     // SAFETY: this process has one thread, as it was forked itself.
     let program = check(unsafe { libc::fork() })?;
     if program > 0 {
-        keep_watch(program, lifeline);
+        keep_watch(program, lifeline, leftovers);
     }
     // The program ends with the guard, if that is killed.
     // SAFETY: the mask is a valid one; numbers and no pointers else.
@@ -94,7 +103,7 @@ fn block(signals: &libc::sigset_t) -> libc::sigset_t {
 
 /// Runs the guard: waits until the program has ended or is to end, kills what is left, and exits
 /// with its status.
-fn keep_watch(program: libc::pid_t, lifeline: RawFd) -> ! {
+fn keep_watch(program: libc::pid_t, lifeline: RawFd, leftovers: Leftovers) -> ! {
     close_all_but(lifeline);
     // SAFETY: the name is a C string; PR_SET_NAME copies it.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"knee-guard".as_ptr()) };
@@ -103,7 +112,8 @@ fn keep_watch(program: libc::pid_t, lifeline: RawFd) -> ! {
     let ended = unsafe { libc::signalfd(-1, &raw const signals, flags) };
     let is_known = ended >= 0;
     let mut status = None;
-    while !has_ended(program) {
+    let mut is_cut_off = false;
+    while status.is_none() && !has_ended(program) {
         reap(program, &mut status);
         if status.is_some() {
             break;
@@ -111,11 +121,18 @@ fn keep_watch(program: libc::pid_t, lifeline: RawFd) -> ! {
         let wait = if is_known { -1 } else { SWEEP_MS };
         if wait_for(&mut [lifeline, ended], wait) {
             if !read_lifeline(lifeline) {
+                is_cut_off = true;
                 break;
             }
             // SAFETY: numbers and no pointers. The program was not waited for, so that the number
             // is its own.
             unsafe { libc::kill(-program, libc::SIGTERM) };
+        }
+    }
+    if leftovers == Leftovers::Stay && !is_cut_off {
+        reap(program, &mut status);
+        if status == Some(0) {
+            exit_as(status);
         }
     }
     kill_all(program, ended, &mut status);

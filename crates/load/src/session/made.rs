@@ -30,11 +30,22 @@ impl MadeRequest {
         (implied || !self.body.is_empty()).then(|| self.body.len())
     }
 
-    /// Its length on the wire in bytes, as HTTP/1.1 has it.
+    /// Its length on the wire in bytes, as HTTP/1.1 has it on a connection that stays open.
     pub fn length(&self) -> u64 {
-        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len() + 4);
-        let line = self.method.len() + self.path.len() + self.authority.len() + 40;
-        (line + headers.sum::<usize>() + self.body.len()) as u64
+        let has = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        let line = |name: &str, value: usize| name.len() + ": ".len() + value + "\r\n".len();
+        let mut all = self.method.len() + self.path.len() + "  HTTP/1.1\r\n".len();
+        all += self.headers.iter().map(|(name, value)| line(name, value.len())).sum::<usize>();
+        if !has("host") {
+            all += line("Host", self.authority.len());
+        }
+        if !has("user-agent") {
+            all += line("User-Agent", concat!("knee/", env!("CARGO_PKG_VERSION")).len());
+        }
+        if let Some(length) = self.content_length() {
+            all += line("Content-Length", length.to_string().len());
+        }
+        (all + "\r\n".len() + self.body.len()) as u64
     }
 
     /// Whether it may be sent twice (RFC 9110 §9.2.2).

@@ -40,9 +40,9 @@ pub struct ScriptPlan {
     pub users_keep_scenarios: bool,
     /// Where the load of the kinds differs and has stages, that of each, by its number.
     pub groups: Vec<ScriptGroup>,
-    /// How long after the end of the window an iteration under way goes on. What it does there is
-    /// not measured.
-    pub graceful_stop: Nanos,
+    /// How long after the end of the window an iteration under way goes on, with its requests. What
+    /// it does there is not measured. `None`: none goes on, but for requests under way.
+    pub graceful_stop: Option<Nanos>,
     /// Servers of the target that are asked for a connection before the load: the first ones. To
     /// further ones a request may go, or not.
     pub servers_asked: u16,

@@ -222,7 +222,8 @@ impl TrialSpec {
     /// a script may end their iterations after it.
     pub fn last_start(&self) -> Nanos {
         let script = self.target.script().filter(|_| self.operations_max.is_none());
-        self.window_end() + script.map_or(Nanos::ZERO, |script| script.graceful_stop)
+        let graceful_stop = script.and_then(|script| script.graceful_stop);
+        self.window_end() + graceful_stop.unwrap_or(Nanos::ZERO)
     }
 }
 

@@ -24,6 +24,8 @@ const DRIFT_Z: f64 = 3.5;
 const COURSE_SHARE: f64 = 0.85;
 /// Least size of a step, and of a cycle from its least to its most, as a share of the mean.
 const COURSE_RANGE: f64 = 0.1;
+/// Operations that a batch has more or less in a course, at least.
+const GRAINS: f64 = 2.0;
 /// Least share of a series on either side of a step.
 const STEP_SIDE: f64 = 0.15;
 
@@ -76,12 +78,16 @@ pub fn is_stationary(series: &[f64], matters: f64) -> bool {
 /// Whether a step or a cycle is nearly all of the variance of a series. Such a change is a long
 /// correlation too, which hides it from tests that allow for that. Of a series that is too short for
 /// the beats of a server with fixed times to even out, it says nothing.
-pub fn has_course(series: &[f64]) -> bool {
+///
+/// `grain` is what one operation more or less makes of a value; 0 where values are means. Of a
+/// regular schedule the numbers in batches differ by one, which looks like a cycle.
+pub fn has_course(series: &[f64], grain: f64) -> bool {
     let batches = batch_means(series, BATCHES);
     let n = batches.len();
     if n < BATCHES_MIN {
         return false;
     }
+    let size = (series.len() / n) as f64;
     let mean = mean(&batches);
     let values = batches.iter().enumerate().map(|(i, batch)| TimedValue {
         level: 0,
@@ -96,7 +102,7 @@ pub fn has_course(series: &[f64]) -> bool {
         Course::Step { by, .. } => by.abs(),
         Course::Cycle { amplitude, .. } => 2.0 * amplitude,
     };
-    range > COURSE_RANGE && fitted.explained > COURSE_SHARE
+    range > COURSE_RANGE.max(GRAINS * grain / size / mean) && fitted.explained > COURSE_SHARE
 }
 
 /// Least squares; the residuals tell the noise and its correlation.
@@ -144,7 +150,8 @@ mod tests {
 
     fn flagged(series: impl Fn(u64) -> Vec<f64>, matters: f64) -> f64 {
         let alarms = (0..RUNS).map(&series);
-        let alarms = alarms.filter(|series| !is_stationary(series, matters) || has_course(series));
+        let alarms =
+            alarms.filter(|series| !is_stationary(series, matters) || has_course(series, 0.0));
         alarms.count() as f64 / RUNS as f64
     }
 
@@ -217,7 +224,7 @@ mod tests {
         for (what, shape, caught) in cases {
             for seed in 0..20 {
                 let series = noisy(seed, 1.0, &shape);
-                let found = !is_stationary(&series, THROUGHPUT_SHARE) || has_course(&series);
+                let found = !is_stationary(&series, THROUGHPUT_SHARE) || has_course(&series, 0.0);
                 assert_eq!(found, caught, "{what}");
             }
         }
@@ -245,6 +252,25 @@ mod tests {
         // Half of the time is no start.
         let half: Vec<f64> = (0..SLOTS).map(|i| if i < SLOTS / 2 { 50.0 } else { 100.0 }).collect();
         assert_eq!(transient_slots(&half), 0);
-        assert!(has_course(&half));
+        assert!(has_course(&half, 0.0));
+    }
+
+    /// 50 operations per second in slots of 32 ms: 2, 1, 2, 1, 2 and so on, and 9 or 10 in a batch.
+    #[test]
+    fn the_beat_of_a_schedule_with_its_slots_is_no_course() {
+        for per_s in [25, 50, 66, 100, 200] {
+            let slots = (0..250).map(|slot| {
+                let up_to = |ms: u64| (ms * per_s).div_ceil(1_000);
+                (up_to((slot + 1) * 32) - up_to(slot * 32)) as f64
+            });
+            let slots: Vec<f64> = slots.collect();
+            assert!(!has_course(&slots, 1.0) && is_stationary(&slots, THROUGHPUT_SHARE), "{per_s}");
+            let doubled: Vec<f64> = slots
+                .iter()
+                .enumerate()
+                .map(|(i, n)| n * if i < 120 { 1.0 } else { 2.0 })
+                .collect();
+            assert!(has_course(&doubled, 1.0), "{per_s}");
+        }
     }
 }

@@ -246,15 +246,17 @@ fn of_nginx(format: &str) -> Vec<Part> {
 /// Whether a time by this format of Apache is the rest of the one before it: the fraction of its
 /// second, its time of day or its zone.
 fn goes_on(parts: &[Part], whole: &str) -> bool {
-    let [.., Part::Field(time), Part::Text(between)] = parts else {
-        return false;
+    let (time, between) = match parts {
+        [.., Part::Field(time), Part::Text(between)] => (time, &**between),
+        [.., Part::Field(time)] => (time, ""),
+        _ => return false,
     };
     let format = whole.split_once(':').filter(|(of, _)| matches!(*of, "begin" | "end"));
     let format = format.map_or(whole, |(_, format)| format);
     let of_day = |part: &str| part.starts_with(['H', 'M', 'S', 'T', 'R', 'z', 'Z']);
     let is_rest = format.contains('%') && format.split('%').skip(1).all(of_day);
     let is_fraction = format.ends_with("_frac") && between == ".";
-    time.is_time() && (is_fraction || is_rest && matches!(&**between, " " | ":" | "T"))
+    time.is_time() && (is_fraction || is_rest && matches!(between, "" | " " | ":" | "T"))
 }
 
 /// Directives of Apache (`mod_log_config`).
@@ -277,7 +279,9 @@ fn of_apache(format: &str) -> Result<Vec<Part>, String> {
                 continue;
             }
             't' if goes_on(&parts, argument) => {
-                parts.pop();
+                if let Some(Part::Text(_)) = parts.last() {
+                    parts.pop();
+                }
                 continue;
             }
             't' if argument.ends_with("_frac") => Field::Other,

@@ -360,6 +360,20 @@ fn lines_are_read_as_the_configuration_says() {
             Some("192.0.2.1"),
         ),
         (
+            "%h %{%Y-%m-%dT%H:%M:%S}t.%{msec_frac}t%{%z}t \"%r\"",
+            r#"192.0.2.1 2026-11-29T10:38:41.786+0200 "GET /a HTTP/1.1""#,
+            41_786,
+            "GET /a",
+            Some("192.0.2.1"),
+        ),
+        (
+            "%h %{%Y-%m-%dT%H:%M:%S}t%{%z}t \"%r\"",
+            r#"192.0.2.1 2026-11-29T10:38:41+0200 "GET /a HTTP/1.1""#,
+            41_000,
+            "GET /a",
+            Some("192.0.2.1"),
+        ),
+        (
             "%h [%{begin:%d/%b/%Y}t:%{begin:%T}t.%{begin:msec_frac}t %{%z}t] \"%r\"",
             r#"192.0.2.1 [29/Nov/2026:10:38:41.786 +0200] "GET /a HTTP/1.1""#,
             41_786,

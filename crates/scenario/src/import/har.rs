@@ -47,14 +47,23 @@ struct HarEntry {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct HarResponse {
     status: Option<f64>,
+    #[serde(rename = "redirectURL")]
+    redirect_url: Option<String>,
 }
 
 impl HarEntry {
     /// When it began, in milliseconds since 1970.
     fn begun(&self) -> Option<f64> {
         iso8601_ms(self.started_date_time.as_deref()?)
+    }
+
+    /// Where its response leads to, as a URL or a path; empty where it leads nowhere.
+    fn leads_to(&self) -> &str {
+        let to = self.response.as_ref().and_then(|response| response.redirect_url.as_deref());
+        to.map_or("", |to| to.split('#').next().unwrap_or_default())
     }
 
     /// The recorded status, 0 where the request was blocked or failed.
@@ -79,9 +88,8 @@ fn list<'a>(of: &'a Value, key: &str) -> &'a [Value] {
 /// # Errors
 /// One line: no HAR, no request that a scenario can have.
 pub fn har(bytes: &[u8], servers: &[Url]) -> Result<ImportedScenario, ParseError> {
-    let text = as_text(bytes, "the file")?;
-    let archive: HarArchive =
-        serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no HAR: {e}")))?;
+    let archive: HarArchive = serde_json::from_str(as_text(bytes, "the file")?)
+        .map_err(|e| super::wrong(format!("the file is no HAR: {e}")))?;
     let entries = archive.log.entries.into_iter().map(|entry| (entry.begun(), entry));
     let mut entries: Vec<(Option<f64>, HarEntry)> = entries.collect();
     if entries.iter().all(|(begun, _)| begun.is_some()) {
@@ -98,10 +106,11 @@ pub fn har(bytes: &[u8], servers: &[Url]) -> Result<ImportedScenario, ParseError
             batch.unsent.push(why);
             continue;
         }
-        if !batch.overlaps(begun) {
+        if !batch.overlaps(begun) || batch.leads_to(text(&entry.request, "url")) {
             ended = std::mem::take(&mut batch).finish(ended, &mut all);
         }
         let time_ms = entry.time.unwrap_or(0.0).clamp(0.0, 1e9);
+        batch.leads_to.push(entry.leads_to().to_owned());
         let draft = draft(entry, &mut all);
         batch.add(begun, time_ms, draft);
     }
@@ -116,15 +125,25 @@ struct HarBatch {
     first_end: Option<f64>,
     last_end: Option<f64>,
     drafts: Vec<StepRequest>,
+    /// Where their responses lead to.
+    leads_to: Vec<String>,
     /// Why others after these are not sent.
     unsent: Vec<String>,
 }
 
 impl HarBatch {
-    /// Whether a request that began then was under way together with all of these.
+    /// Whether a response of these led to this URL: it was asked for after that.
+    fn leads_to(&self, url: &str) -> bool {
+        let path = url.splitn(4, '/').nth(3).map(|path| format!("/{path}")).unwrap_or_default();
+        let leads = |to: &String| !to.is_empty() && (to == url || *to == path);
+        self.leads_to.iter().any(leads)
+    }
+
+    /// Whether a request that began then was under way together with all of these. A recording
+    /// has whole milliseconds: what seems to begin within the last one began after it.
     fn overlaps(&self, begun: Option<f64>) -> bool {
         let has_room = self.drafts.len() < BRANCHES_MAX;
-        has_room && begun.zip(self.first_end).is_some_and(|(begun, end)| begun < end)
+        has_room && begun.zip(self.first_end).is_some_and(|(begun, end)| begun + 1.0 < end)
     }
 
     fn add(&mut self, begun: Option<f64>, time_ms: f64, draft: StepRequest) {

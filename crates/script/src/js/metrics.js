@@ -9,7 +9,12 @@ class Metric {
   }
   add(value, tags) {
     const number = typeof value === 'boolean' ? Number(value) : Number(value ?? NaN);
-    if (Number.isNaN(number)) throw new Error(`metric ${this.name}: '${value}' is no number`);
+    if (Number.isNaN(number)) {
+      const why = `metric ${this.name}: '${value}' is no number`;
+      if (K.throws()) throw new Error(why);
+      K.log('error', why);
+      return false;
+    }
     K.add(this.#id, number, tags);
     return true;
   }

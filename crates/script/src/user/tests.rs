@@ -614,6 +614,25 @@ fn values_with_tags_are_metrics_of_thresholds() {
     );
 }
 
+/// As in k6, with its option `throw` and without.
+#[test]
+fn values_of_metrics_that_are_no_numbers_are_left_out() {
+    let source = "import { Trend } from 'k6/metrics'; const t = new Trend('t');\n\
+                  export default () => [t.add('abc'), t.add(undefined), t.add(NaN), t.add(1)];";
+    for (options, want) in [
+        ("{}", Ok(Some("[false,false,false,true]"))),
+        (r#"{"throw":true}"#, Err("metric t: 'abc' is no number")),
+    ] {
+        let mut user = User::new(with_options(source, options)).unwrap();
+        let (ended, _) = iterate(&mut user, &mut |_| ok(""));
+        match (ended, want) {
+            (Ok(value), Ok(want)) => assert_eq!(value.as_deref(), want),
+            (Err(failure), Err(want)) => assert!(failure.to_string().contains(want), "{failure}"),
+            (ended, _) => panic!("{options}: {ended:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_failed_iteration_leaves_the_user_whole() {
     let source =

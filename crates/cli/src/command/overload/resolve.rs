@@ -32,7 +32,7 @@ impl RawOverload {
                 let wrong = "an overload takes a scenario file, and no script: see knee sweep";
                 return Err(Failure::argument("URL", wrong));
             }
-            self.http.fill(&scenario);
+            self.http.fill(&scenario)?;
             let takes_arrival = self.rate.is_some() && self.arrivals.fill(&scenario);
             unused = self.target.unused_load("an overload", takes_arrival);
         }

@@ -189,7 +189,11 @@ impl FreeTime {
         // While a worker of the generator is stalled the target waits for it.
         let stalls = place.filter(|_| !catches_up).into_iter().flat_map(Slice::stalls);
         let window = slice.begin_ns.map(|begin| [begin, begin + length_ns]);
-        silences.extend(stalls.filter(|&s| window.is_some_and(|w| s[0] < w[1] && w[0] < s[1])));
+        let stalls: Vec<[u64; 2]> =
+            window.map_or(Vec::new(), |w| hits(&stalls.collect::<Vec<_>>(), w).collect());
+        let stalled_s: f64 =
+            window.map_or(0.0, |w| stalls.iter().map(|&stall| common_s(stall, w)).sum());
+        silences.extend(stalls);
         silences.sort_unstable();
         // Up to the next response the target worked on it.
         let paused_s = |pause: [u64; 2], time: [u64; 2]| {
@@ -203,7 +207,7 @@ impl FreeTime {
             let window = [begin, begin + length_ns];
             free.free_s -= silences.iter().map(|&silence| paused_s(silence, window)).sum::<f64>();
         }
-        if free.free_s < ENOUGH * length_s {
+        if free.free_s < ENOUGH * length_s || stalled_s > STALLED_MOST * length_s {
             (free.good, free.free_s) = (0.0, 0.0);
         }
         let whole = [begin, next_begin.unwrap_or(end).max(end)];
@@ -220,3 +224,6 @@ impl FreeTime {
 
 /// Least share of a slice that is free for its throughput to count.
 const ENOUGH: f64 = 0.2;
+/// Largest share of a slice in which the generator was stalled: what is left of more is bursts of
+/// what had waited.
+const STALLED_MOST: f64 = 0.5;
