@@ -184,7 +184,10 @@ fn transfers(words: &[String]) -> Result<Vec<Transfer>, ParseError> {
         [first, rest @ ..] if is_curl(first) => rest,
         words => words,
     };
-    words.split(|word| word == "--next" || word == "-:").map(Transfer::read).collect()
+    let is_next = |word: &String| word == "--next" || word == "-:";
+    // Before the first transfer there is none to end.
+    let begin = words.iter().position(|word| !is_next(word)).unwrap_or(0);
+    words[begin..].split(is_next).map(Transfer::read).collect()
 }
 
 /// What is wrong with a word that begins with a sign that programs for texts put in the place of a

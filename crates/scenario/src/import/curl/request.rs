@@ -240,7 +240,9 @@ impl Transfer {
                 Some(file) => {
                     let file = read(file).map_err(wrong)?;
                     let text = String::from_utf8_lossy(&file);
-                    lines.extend(text.lines().map(str::to_owned));
+                    // A line of a file that is no header, such as a comment, means nothing.
+                    let headers = text.lines().filter(|line| line.contains([':', ';']));
+                    lines.extend(headers.map(str::to_owned));
                 }
             }
         }
@@ -297,7 +299,7 @@ impl Transfer {
             headers.push(("Authorization", format!("Basic {}", BASE64.encode(user))));
         }
         match self.last("--user-agent") {
-            Some("") => unsupported.push("option --user-agent without a name".to_owned()),
+            Some("") => unsupported.push("header user-agent: knee always sends one".to_owned()),
             Some(name) => headers.push(("User-Agent", name.to_owned())),
             None => {}
         }
