@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 use crate::resolved_options::typed;
-use crate::stdio;
 use clap::Args;
 use knee_core::report::{Report, ThresholdReport, judge_thresholds};
 use knee_core::threshold::Threshold;
@@ -20,6 +19,11 @@ pub struct ThresholdArgs {
     #[arg(long, value_name = "EXPR", value_parser = Threshold::parse, long_help = long_help())]
     #[serde(serialize_with = "typed")]
     fail_if: Vec<Threshold>,
+
+    /// They take the place of those of a scenario.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub replaces_others: bool,
 }
 
 fn long_help() -> String {
@@ -56,8 +60,8 @@ impl ThresholdArgs {
         }
         if self.fail_if.is_empty() {
             self.fail_if.clone_from(&scenario.fail_if);
-        } else if !scenario.fail_if.is_empty() {
-            stdio::say("note: --fail-if takes the place of the thresholds of the file");
+        } else {
+            self.replaces_others = !scenario.fail_if.is_empty();
         }
         Ok(())
     }

@@ -73,6 +73,9 @@ pub fn report_setup(
     if sends_what_looks_like_cookies(&base.target) {
         output.note("note: -b gives the body of the request; for a cookie give --cookie");
     }
+    if thresholds.replaces_others {
+        output.note("note: --fail-if takes the place of the thresholds of the file");
+    }
     if let Some(note) = left_out(&base.target) {
         output.note(&note);
     }

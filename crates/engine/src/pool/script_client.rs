@@ -490,6 +490,10 @@ impl ScriptClient {
                 outcome => outcome,
             };
         }
+        if request.made_within > Nanos::ZERO {
+            // A user who lets others go on begins its request later than it began.
+            completion.started = completion.started.min(seat.began);
+        }
         completion.scripted = completion.started + request.made_within;
         self.completed.push(completion);
         if seat.is_cut {
@@ -807,7 +811,7 @@ fn response_of(
     version: &'static str,
 ) -> ScriptResponse {
     let timings = ScriptTimings {
-        blocked: ended.placed - ended.started,
+        blocked: ended.placed - ended.scripted,
         connecting: ended.connected - ended.placed,
         tls_handshaking: ended.secured - ended.connected,
         sending: ended.written - ended.sent,

@@ -143,7 +143,7 @@ impl HarBatch {
     /// has whole milliseconds: what seems to begin within the last one began after it.
     fn overlaps(&self, begun: Option<f64>) -> bool {
         let has_room = self.drafts.len() < BRANCHES_MAX;
-        has_room && begun.zip(self.first_end).is_some_and(|(begun, end)| begun + 1.0 < end)
+        has_room && begun.zip(self.first_end).is_some_and(|(begun, end)| begun + 1.5 < end)
     }
 
     fn add(&mut self, begun: Option<f64>, time_ms: f64, draft: StepRequest) {
