@@ -141,8 +141,8 @@ pub(crate) struct Shared {
     /// Time by the user when it was resumed, and by the clock.
     resumed: Cell<(Nanos, Nanos)>,
     /// Processor time of the thread when the engine of JavaScript first said that the user computes,
-    /// after it was resumed; `None` before. Most users never come to that: to read it is a call of
-    /// the system.
+    /// after it was resumed; `None` before. Who let others go on while it computed has that from its
+    /// resumption on. Most users never come to that: to read it is a call of the system.
     processor_before: Cell<Option<Nanos>>,
     /// The user's time at which it was suspended while it computed.
     pub(crate) paused: Cell<Option<Nanos>>,
@@ -252,7 +252,7 @@ impl Shared {
     /// The user is resumed for what was due at a time.
     pub(crate) fn resume_at(&self, due: Nanos) {
         self.resumed.set((due, (self.setup.clock)()));
-        self.processor_before.set(None);
+        self.processor_before.set(self.paused.get().map(|_| (self.setup.processor)()));
     }
 
     /// Suspends the user's stack.

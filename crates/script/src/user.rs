@@ -317,6 +317,9 @@ fn run_job(ctx: &Ctx<'_>) -> Result<bool, Error> {
     if ran < 0 { Err(Error::Exception) } else { Ok(ran > 0) }
 }
 
+/// What the engine says where a user has used its memory.
+const OUT_OF_MEMORY: &str = "out of memory";
+
 /// Waits until what a function began has ended: its promise, timers and requests.
 fn finish<'js>(
     ctx: &Ctx<'js>,
@@ -330,6 +333,16 @@ fn finish<'js>(
             // Who is ended in a job has that in a promise, which nobody may look at.
             if shared.is_out_of_time.get() || shared.stops.get() {
                 return Err(uncatchable(ctx, "the iteration was ended"));
+            }
+        }
+        // The engine goes on where there is no memory for a job, and keeps that as an exception, as
+        // it does with what a native function has tried in vain.
+        // SAFETY: the context is a living one.
+        if unsafe { qjs::JS_HasException(ctx.as_raw().as_ptr()) } {
+            let kept = ctx.catch();
+            // Null, where no memory was left for an error.
+            if kept.is_null() || Failure::of_value(&kept).message.contains(OUT_OF_MEMORY) {
+                return Err(ctx.throw(kept));
             }
         }
         if let Some(promise) = &promise
@@ -397,7 +410,7 @@ fn failure_of(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> Failure {
         let line = format!("computed for over {limit} between two requests (--script-time)");
         return Failure { kind: FailureKind::Time, ..Failure { message: line, ..failure } };
     }
-    if failure.message.contains("out of memory") {
+    if failure.message.contains(OUT_OF_MEMORY) {
         let most = shared.setup.memory_max;
         let is_part = most < shared.setup.script.plan().memory_max;
         let whose = if is_part { "its part of half of what there is" } else { "--script-memory" };
