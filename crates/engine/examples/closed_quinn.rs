@@ -234,10 +234,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let requests: u64 = loops.iter().map(|one| one.answered).sum();
     let elapsed = begun.elapsed().as_secs_f64();
-    let per_s = requests as f64 / elapsed;
-    let cpu_per_million = (cpu_s() - cpu) / requests.max(1) as f64 * 1e6;
-    println!(
-        "{{\"requests\":{requests},\"per_s\":{per_s:.0},\"cpu_s_per_million\":{cpu_per_million:.2}}}"
-    );
+    let cpu_s = cpu_s() - cpu;
+    println!("{{\"requests\":{requests},\"seconds\":{elapsed:.6},\"cpu_s\":{cpu_s:.6}}}");
     Ok(())
 }
