@@ -188,12 +188,13 @@ impl FreeTime {
         let mut silences: Vec<[u64; 2]> = pauses.iter().copied().chain(slice.outage_ns).collect();
         // While a worker of the generator is stalled the target waits for it.
         let stalls = place.filter(|_| !catches_up).into_iter().flat_map(Slice::stalls);
+        let stalls: Vec<[u64; 2]> = stalls.collect();
         let window = slice.begin_ns.map(|begin| [begin, begin + length_ns]);
-        let stalls: Vec<[u64; 2]> =
-            window.map_or(Vec::new(), |w| hits(&stalls.collect::<Vec<_>>(), w).collect());
-        let stalled_s: f64 =
-            window.map_or(0.0, |w| stalls.iter().map(|&stall| common_s(stall, w)).sum());
-        silences.extend(stalls);
+        let mut stalled_s = 0.0;
+        if let Some(window) = window {
+            silences.extend(hits(&stalls, window));
+            stalled_s = stalls.iter().map(|&stall| common_s(stall, window)).sum();
+        }
         silences.sort_unstable();
         // Up to the next response the target worked on it.
         let paused_s = |pause: [u64; 2], time: [u64; 2]| {
