@@ -40,6 +40,8 @@ const LEAD: Duration = Duration::from_millis(150);
 const LEAD_EACH: Duration = Duration::from_millis(1);
 /// Agents whose clocks are read at a time: more would wait for each other, and be less exact.
 const READ_AT_ONCE: usize = 32;
+/// Agents that get ready at a time: where many are on one host, all at once would take too long.
+const PREPARED_AT_ONCE: usize = 128;
 /// Attempts, each with a longer lead than the one before.
 const ATTEMPTS: u32 = 3;
 /// Time limit for getting ready, beyond the time limit of a connect.
@@ -265,7 +267,8 @@ impl FleetTrial<'_> {
                 (m.facts.name.clone(), send_order(&client, pieces, &prepare, limit).await)
             }
         });
-        let answers = join_all(prepared).await;
+        let answers = futures_util::stream::iter(prepared).buffered(PREPARED_AT_ONCE);
+        let answers: Vec<_> = answers.collect().await;
         let refused = answers.into_iter().find_map(|(agent, answer)| match answer {
             Ok(AgentAnswer::Yes) => None,
             Ok(AgentAnswer::No(why)) => {

@@ -118,7 +118,8 @@ pub(super) fn analyse(
         };
         (verdict, why.filter(|_| !is_served))
     };
-    let back = back.map(|index| after[index].start);
+    // Back in the first interval that shows it: at once, as far as can be seen.
+    let back = back.map(|index| if index == 0 { trigger_ends } else { after[index].start });
     let until = back.unwrap_or(Nanos::MAX);
     // Of all intervals: what failed did so whether or not the generator was late.
     let meanwhile = |i: &&AttemptsInterval| (phases.before.0..until.0).contains(&i.start_ns);
