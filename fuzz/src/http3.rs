@@ -17,7 +17,7 @@ impl Section for Nothing {
 /// Whole frames, content, and the fault at the end, if any.
 type Read = (Vec<(u64, Vec<u8>)>, Vec<u8>, Option<Http3Violation>);
 
-/// The first byte says what the rest is: a stream of requests, a control stream, a field section or
+/// The first byte says what the rest is: a request, a control stream, a field section or
 /// instructions of QPACK; and the length of the pieces of a stream.
 pub fn check(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else {

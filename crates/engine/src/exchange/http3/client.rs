@@ -195,7 +195,7 @@ impl Conversation for Http3 {
             op,
             began: cx.now,
             lost_before: quic.lost(),
-            reader: FrameReader::new(FrameStream::Request),
+            reader: FrameReader::new(FrameStream::Response),
             response: ResponseProgress::new(shared.requests.is_head(request)),
             upload,
         };

@@ -23,15 +23,6 @@ pub enum Role {
     Server,
 }
 
-/// What a peer said of itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PeerSettings {
-    /// Whether its SETTINGS have come.
-    pub has_come: bool,
-    /// Most bytes of a field section that it takes; `None`: it sets no limit.
-    pub section_max: Option<u64>,
-}
-
 /// The peer's streams of one direction.
 #[derive(Debug)]
 pub struct CriticalStreams {
@@ -40,9 +31,17 @@ pub struct CriticalStreams {
     streams: HashMap<StreamId, UniStream>,
     /// Types of its streams that have come: control, encoder, decoder.
     opened: [bool; 4],
-    settings: PeerSettings,
+    said: ControlFrames,
+}
+
+/// What the frames of the peer's control stream said.
+#[derive(Clone, Copy, Debug, Default)]
+struct ControlFrames {
+    has_settings: bool,
     /// The least identifier of its GOAWAY frames; `None`: it sent none.
     goaway: Option<u64>,
+    /// The largest push that a client permits; `None`: it permits none.
+    push_max: Option<u64>,
 }
 
 /// One of them.
@@ -65,19 +64,13 @@ impl CriticalStreams {
             peer,
             streams: HashMap::new(),
             opened: [false; 4],
-            settings: PeerSettings::default(),
-            goaway: None,
+            said: ControlFrames::default(),
         }
-    }
-
-    /// What the peer said of itself.
-    pub fn settings(&self) -> PeerSettings {
-        self.settings
     }
 
     /// The first request that a server no longer takes; `None`: it takes all.
     pub fn goaway(&self) -> Option<u64> {
-        self.goaway
+        self.said.goaway
     }
 
     /// Opens this side's streams. Without a dynamic table the QPACK streams have nothing to say and
@@ -125,7 +118,7 @@ impl CriticalStreams {
     /// # Errors
     /// See [`CriticalStreams::read`].
     pub fn take(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), Http3Violation> {
-        let CriticalStreams { peer, streams, opened, settings, goaway } = self;
+        let CriticalStreams { peer, streams, opened, said } = self;
         let kept = streams.entry(stream).or_insert(UniStream::Unknown(Vec::new()));
         let mut rest = bytes;
         let begun;
@@ -136,7 +129,7 @@ impl CriticalStreams {
                 *head = begun;
                 return Ok(());
             };
-            *kept = begin(stream_type, opened)?;
+            *kept = begin(stream_type, *peer, opened)?;
             rest = after;
         }
         match kept {
@@ -146,7 +139,7 @@ impl CriticalStreams {
             UniStream::Control(reader) => {
                 while let Some(piece) = reader.next(&mut rest)? {
                     if let FramePiece::Whole { kind, payload } = piece {
-                        take_control(kind, payload, *peer, (settings, goaway))?;
+                        said.take(kind, payload, *peer)?;
                     }
                 }
                 Ok(())
@@ -169,7 +162,11 @@ impl CriticalStreams {
 }
 
 /// The stream of a type, whose bytes begin.
-fn begin(stream_type: u64, opened: &mut [bool; 4]) -> Result<UniStream, Http3Violation> {
+fn begin(
+    stream_type: u64,
+    peer: Role,
+    opened: &mut [bool; 4],
+) -> Result<UniStream, Http3Violation> {
     let (stream, again) = match stream_type {
         stream_type::CONTROL => (
             UniStream::Control(FrameReader::new(FrameStream::Control)),
@@ -177,6 +174,7 @@ fn begin(stream_type: u64, opened: &mut [bool; 4]) -> Result<UniStream, Http3Vio
         ),
         stream_type::ENCODER => (UniStream::Encoder, Http3Violation::QpackTwice),
         stream_type::DECODER => (UniStream::Decoder(false), Http3Violation::QpackTwice),
+        stream_type::PUSH if peer == Role::Client => return Err(Http3Violation::PushByClient),
         stream_type::PUSH => return Err(Http3Violation::PushStream),
         _ => return Ok(UniStream::Ignored),
     };
@@ -184,38 +182,85 @@ fn begin(stream_type: u64, opened: &mut [bool; 4]) -> Result<UniStream, Http3Vio
     if is_again { Err(again) } else { Ok(stream) }
 }
 
-/// Takes a frame of the control stream.
-fn take_control(
-    kind: u64,
-    payload: &[u8],
-    peer: Role,
-    (settings, goaway): (&mut PeerSettings, &mut Option<u64>),
-) -> Result<(), Http3Violation> {
-    if kind == kind::SETTINGS {
-        if std::mem::replace(&mut settings.has_come, true) {
-            return Err(Http3Violation::SettingsAgain);
-        }
-        return frame::read_settings(payload, &mut |id, value| {
-            if id == id::MAX_FIELD_SECTION_SIZE {
-                settings.section_max = Some(value);
+impl ControlFrames {
+    /// Takes a frame of the control stream.
+    fn take(&mut self, kind: u64, payload: &[u8], peer: Role) -> Result<(), Http3Violation> {
+        if kind == kind::SETTINGS {
+            if std::mem::replace(&mut self.has_settings, true) {
+                return Err(Http3Violation::SettingsAgain);
             }
-        });
+            // None of them changes what is sent: the dynamic table stays empty.
+            return frame::read_settings(payload, &mut |_, _| ());
+        }
+        let number = frame::only_varint(payload)?;
+        match (kind, peer) {
+            (kind::GOAWAY, _) => {
+                // A server names a request stream: opened by the client, in both directions.
+                if peer == Role::Server && number & 3 != 0 {
+                    return Err(Http3Violation::GoawayId);
+                }
+                if self.goaway.is_some_and(|before| number > before) {
+                    return Err(Http3Violation::GoawayRises);
+                }
+                self.goaway = Some(number);
+                Ok(())
+            }
+            (kind::MAX_PUSH_ID, Role::Server) => Err(Http3Violation::MaxPushByServer),
+            (kind::MAX_PUSH_ID, Role::Client) => {
+                if self.push_max.is_some_and(|before| number < before) {
+                    return Err(Http3Violation::MaxPushFalls);
+                }
+                self.push_max = Some(number);
+                Ok(())
+            }
+            (kind::CANCEL_PUSH, _) => Err(Http3Violation::CancelPush),
+            _ => Ok(()),
+        }
     }
-    let number = frame::only_varint(payload)?;
-    match (kind, peer) {
-        (kind::GOAWAY, _) => {
-            // A server names a request stream: opened by the client, in both directions.
-            if peer == Role::Server && number & 3 != 0 {
-                return Err(Http3Violation::GoawayId);
-            }
-            if goaway.is_some_and(|before| number > before) {
-                return Err(Http3Violation::GoawayRises);
-            }
-            *goaway = Some(number);
-            Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::http3::Http3Code;
+    use quinn_proto::Side;
+
+    /// What becomes of a stream of one direction from a peer.
+    fn taken(peer: Role, bytes: &[u8]) -> Result<(), Http3Violation> {
+        let stream = StreamId::new(Side::Client, Dir::Uni, 0);
+        CriticalStreams::new(peer).take(stream, bytes)
+    }
+
+    #[test]
+    fn a_client_pushes_nothing_and_permits_ever_more_pushes() {
+        // SETTINGS, then MAX_PUSH_ID 5, 5 and 6.
+        let rises = [0, 4, 0, 13, 1, 5, 13, 1, 5, 13, 1, 6];
+        assert_eq!(taken(Role::Client, &rises), Ok(()));
+        assert_eq!(taken(Role::Server, &rises), Err(Http3Violation::MaxPushByServer));
+        let falls = taken(Role::Client, &[0, 4, 0, 13, 1, 5, 13, 1, 4]);
+        assert_eq!(falls, Err(Http3Violation::MaxPushFalls));
+        assert_eq!(Http3Violation::MaxPushFalls.code(), Http3Code::ID_ERROR);
+        for (peer, code) in
+            [(Role::Client, Http3Code::STREAM_CREATION_ERROR), (Role::Server, Http3Code::ID_ERROR)]
+        {
+            assert_eq!(taken(peer, &[1, 0]).unwrap_err().code(), code, "{peer:?}");
         }
-        (kind::MAX_PUSH_ID, Role::Server) => Err(Http3Violation::MaxPushByServer),
-        (kind::CANCEL_PUSH, _) => Err(Http3Violation::CancelPush),
-        _ => Ok(()),
+        let promise = [5, 2, 0, 0];
+        for (on, code) in [
+            (FrameStream::Request, Http3Code::FRAME_UNEXPECTED),
+            (FrameStream::Control, Http3Code::FRAME_UNEXPECTED),
+            (FrameStream::Response, Http3Code::ID_ERROR),
+        ] {
+            let settings: &[u8] = if on == FrameStream::Control { &[4, 0] } else { &[] };
+            let stream = [settings, &promise].concat();
+            let mut reader = FrameReader::new(on);
+            let mut rest = &stream[..];
+            let read = std::iter::from_fn(|| match reader.next(&mut rest) {
+                Ok(piece) => piece.map(|_| Ok(())),
+                Err(violation) => Some(Err(violation)),
+            });
+            let violation = read.flat_map(Result::err).next().unwrap();
+            assert_eq!(violation.code(), code, "{on:?}");
+        }
     }
 }

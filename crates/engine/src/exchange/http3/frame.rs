@@ -69,8 +69,10 @@ pub fn put(out: &mut Vec<u8>, kind: u64, payload: &[u8]) {
 /// The kind of stream that frames come on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameStream {
-    /// A request and its response.
+    /// A request, from a client.
     Request,
+    /// A response, from a server.
+    Response,
     /// The control stream of a peer.
     Control,
 }
@@ -89,19 +91,17 @@ enum Handling {
 /// Where frames of each type may come (RFC 9114 §7, table 1).
 fn handling(kind: u64, on: FrameStream) -> Result<Handling, Http3Violation> {
     match (kind, on) {
-        (kind::DATA, FrameStream::Request) => Ok(Handling::Pass),
-        (kind::HEADERS, FrameStream::Request) => Ok(Handling::Keep),
-        (kind::DATA | kind::HEADERS, FrameStream::Control) => Err(Http3Violation::MessageOnControl),
-        (
-            kind::CANCEL_PUSH | kind::SETTINGS | kind::GOAWAY | kind::MAX_PUSH_ID,
-            FrameStream::Control,
-        ) => Ok(Handling::Keep),
-        (
-            kind::CANCEL_PUSH | kind::SETTINGS | kind::GOAWAY | kind::MAX_PUSH_ID,
-            FrameStream::Request,
-        ) => Err(Http3Violation::ControlOnRequest),
-        (kind::PUSH_PROMISE, FrameStream::Request) => Err(Http3Violation::PushPromise),
-        (kind::PUSH_PROMISE, FrameStream::Control) => Err(Http3Violation::MessageOnControl),
+        (kind::DATA | kind::HEADERS | kind::PUSH_PROMISE, FrameStream::Control) => {
+            Err(Http3Violation::MessageOnControl)
+        }
+        (kind::DATA, _) => Ok(Handling::Pass),
+        (kind::HEADERS, _) => Ok(Handling::Keep),
+        (kind::PUSH_PROMISE, FrameStream::Request) => Err(Http3Violation::PromiseByClient),
+        (kind::PUSH_PROMISE, FrameStream::Response) => Err(Http3Violation::PushPromise),
+        (kind::CANCEL_PUSH | kind::SETTINGS | kind::GOAWAY | kind::MAX_PUSH_ID, on) => match on {
+            FrameStream::Control => Ok(Handling::Keep),
+            FrameStream::Request | FrameStream::Response => Err(Http3Violation::ControlOnRequest),
+        },
         // Types of HTTP/2 (§7.2.8).
         (2 | 6 | 8 | 9, _) => Err(Http3Violation::FrameOfHttp2),
         _ => Ok(Handling::Skip),

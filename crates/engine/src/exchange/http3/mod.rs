@@ -21,5 +21,5 @@ mod session;
 mod violation;
 
 pub use client::{Http3, Http3Shared};
-pub use critical::{CriticalStreams, PeerSettings, Role};
+pub use critical::{CriticalStreams, Role};
 pub use violation::{Http3Code, Http3Violation};

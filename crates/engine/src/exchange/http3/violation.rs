@@ -20,6 +20,8 @@ pub enum Http3Violation {
     ControlOnRequest,
     /// PUSH_PROMISE although no push was permitted.
     PushPromise,
+    /// PUSH_PROMISE from a client.
+    PromiseByClient,
     /// A frame type that HTTP/2 has and HTTP/3 has not.
     FrameOfHttp2,
     /// A field section over the limit.
@@ -44,8 +46,10 @@ pub enum Http3Violation {
     ControlTwice,
     /// A second stream of an encoder or a decoder.
     QpackTwice,
-    /// A push stream although no push was permitted, or from a client.
+    /// A push stream although no push was permitted.
     PushStream,
+    /// A push stream from a client.
+    PushByClient,
     /// A stream that lasts as long as the connection has ended.
     CriticalClosed,
     /// GOAWAY with a later stream than the GOAWAY before.
@@ -54,6 +58,8 @@ pub enum Http3Violation {
     GoawayId,
     /// MAX_PUSH_ID from a server.
     MaxPushByServer,
+    /// MAX_PUSH_ID below that of the frame before.
+    MaxPushFalls,
     /// CANCEL_PUSH of a push that was never promised.
     CancelPush,
     /// DATA before the final header section.
@@ -96,6 +102,7 @@ impl Http3Violation {
             Http3Violation::Decoder => Http3Code::QPACK_DECODER_STREAM_ERROR,
             Http3Violation::MessageOnControl
             | Http3Violation::ControlOnRequest
+            | Http3Violation::PromiseByClient
             | Http3Violation::FrameOfHttp2
             | Http3Violation::SettingsAgain
             | Http3Violation::MaxPushByServer
@@ -106,13 +113,14 @@ impl Http3Violation {
                 Http3Code::SETTINGS_ERROR
             }
             Http3Violation::NoSettings => Http3Code::MISSING_SETTINGS,
-            Http3Violation::ControlTwice | Http3Violation::QpackTwice => {
-                Http3Code::STREAM_CREATION_ERROR
-            }
+            Http3Violation::ControlTwice
+            | Http3Violation::QpackTwice
+            | Http3Violation::PushByClient => Http3Code::STREAM_CREATION_ERROR,
             Http3Violation::PushStream
             | Http3Violation::PushPromise
             | Http3Violation::GoawayRises
             | Http3Violation::GoawayId
+            | Http3Violation::MaxPushFalls
             | Http3Violation::CancelPush => Http3Code::ID_ERROR,
             Http3Violation::CriticalClosed => Http3Code::CLOSED_CRITICAL_STREAM,
             Http3Violation::NoResponse | Http3Violation::Message(_) => Http3Code::MESSAGE_ERROR,
@@ -143,6 +151,7 @@ impl fmt::Display for Http3Violation {
                 ("a frame of the control stream comes on a request stream", "7.2.4")
             }
             Http3Violation::PushPromise => ("PUSH_PROMISE although push is off", "7.2.5"),
+            Http3Violation::PromiseByClient => ("the client sends PUSH_PROMISE", "7.2.5"),
             Http3Violation::FrameOfHttp2 => ("a frame has a type of HTTP/2", "7.2.8"),
             Http3Violation::SectionTooLarge => ("a field section exceeds 64 KiB", "4.2.2"),
             Http3Violation::FrameTooLarge => ("a control frame exceeds 64 KiB", "10.5"),
@@ -159,6 +168,7 @@ impl fmt::Display for Http3Violation {
             Http3Violation::SettingsAgain => ("a second SETTINGS frame", "7.2.4"),
             Http3Violation::ControlTwice => ("a second control stream", "6.2.1"),
             Http3Violation::PushStream => ("a push stream although push is off", "6.2.2"),
+            Http3Violation::PushByClient => ("the client opens a push stream", "6.2.2"),
             Http3Violation::CriticalClosed => {
                 ("the control stream or a QPACK stream was closed", "6.2.1")
             }
@@ -167,6 +177,7 @@ impl fmt::Display for Http3Violation {
             }
             Http3Violation::GoawayId => ("GOAWAY names no request stream", "7.2.6"),
             Http3Violation::MaxPushByServer => ("the server sends MAX_PUSH_ID", "7.2.7"),
+            Http3Violation::MaxPushFalls => ("MAX_PUSH_ID is less than before", "7.2.7"),
             Http3Violation::CancelPush => {
                 ("CANCEL_PUSH names a push that was not promised", "7.2.3")
             }

@@ -313,6 +313,7 @@ pub(in crate::http) struct RequestSection {
     schemes: u32,
     paths: u32,
     authorities: u32,
+    has_host: bool,
     has_regular: bool,
     is_malformed: bool,
 }
@@ -337,6 +338,11 @@ impl RequestSection {
             (self.methods, schemes, paths) == (1, 1, 1) && self.authorities <= 1
         };
         (is_request && !self.is_malformed).then_some(self.head)
+    }
+
+    /// Whether it names the server, which HTTP/3 asks for (RFC 9114 §4.3.1).
+    pub(in crate::http) fn has_authority(&self) -> bool {
+        self.authorities > 0 || self.has_host
     }
 
     /// Whether it can be trailers.
@@ -379,6 +385,10 @@ impl RequestSection {
                 self.head.length = Some(length);
                 is_same
             }
+            b"host" => {
+                self.has_host = true;
+                true
+            }
             b"expect" => {
                 self.head.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
                 true
@@ -418,6 +428,9 @@ mod tests {
         let connect = [(":method", "CONNECT"), (":authority", "a:1")];
         assert!(read(&connect).request().is_some());
         assert!(read(&[("x-checksum", "1")]).is_trailers());
+        let by_host = [&GET[..3], &[("host", "a")]].concat();
+        assert!(read(&GET).has_authority() && read(&by_host).has_authority());
+        assert!(!read(&GET[..3]).has_authority());
     }
 
     #[test]

@@ -461,7 +461,7 @@ impl Http3ServerStream {
                             sections.read_into(payload, &mut add)?
                         }
                     };
-                    self.head = section.request();
+                    self.head = section.request().filter(|_| section.has_authority());
                     let head = self.head.ok_or(Http3Violation::NoResponse)?;
                     wants_continue = head.expects_continue;
                 }
