@@ -134,6 +134,16 @@ pub trait Conversation: Sized + 'static {
         true
     }
 
+    /// Whether one request may leave before its handshake is over.
+    fn takes_early(&self) -> bool {
+        false
+    }
+
+    /// Whether the server took that request. Otherwise it is put out again at the handshake's end.
+    fn is_early_taken(&self) -> bool {
+        false
+    }
+
     /// Records how it was secured.
     fn note(&self, _of: &mut Handshakes) {}
 

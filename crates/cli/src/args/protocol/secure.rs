@@ -163,8 +163,6 @@ impl SecureArgs {
             "HTTP/3 is always secured: write https://"
         } else if self.tls_max == Some(TlsVersion::Tls12) {
             "HTTP/3 needs TLS 1.3: leave out --tls-max 1.2"
-        } else if self.tls_resume == TlsResume::EarlyData {
-            "early data is not supported over HTTP/3: leave out --tls-resume 0rtt"
         } else if !target.proxies().is_empty() {
             "a proxy carries no HTTP/3: leave out --proxy"
         } else if matches!(target.endpoint, Endpoint::Unix { .. }) {

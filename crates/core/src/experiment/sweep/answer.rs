@@ -336,9 +336,16 @@ fn within_bound(
     let Some(best) = best else {
         return Some(format!("No level keeps {text}."));
     };
-    let limit = bound::crossing(bounds, table).map_or(String::new(), |[within, outside]| {
-        format!("; it is kept up to {} and broken at {}", n_users(within), n_users(outside))
-    });
+    let limit = match bound::crossing(bounds, table) {
+        // Response time does not rise with the load there.
+        Some([_, outside]) if outside < f64::from(best.vusers) => {
+            format!("; it is broken at {} already", n_users(outside))
+        }
+        Some([within, outside]) => {
+            format!("; it is kept up to {} and broken at {}", n_users(within), n_users(outside))
+        }
+        None => String::new(),
+    };
     let doubt = if best.confident { "" } else { ", though not for certain" };
     let p90 = at_p90(best.p90_ns.map(|ns| ns as f64));
     Some(format!(

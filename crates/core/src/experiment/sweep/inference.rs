@@ -208,8 +208,11 @@ impl<'a> Inference<'a> {
             let disturbed =
                 level_slices.iter().filter(|&&k| rows::is_disturbed(&self.slices[k])).count();
             let is_rare = 2 * disturbed <= level_slices.len();
+            let is_used = self.free[i].free_s > 0.0 || !self.slices[i].pauses_ns.is_empty();
             let slice = &mut self.slices[i];
-            let is_out = slice.has_mark(OUTAGE) || (rows::is_disturbed(slice) && is_rare);
+            // One that the generator's stalls take up leaves nothing to count.
+            let is_out =
+                !is_used || slice.has_mark(OUTAGE) || (rows::is_disturbed(slice) && is_rare);
             slice.weight = if is_kept && !is_out { 1.0 } else { 0.0 };
             slice.marks.retain(|mark| mark != OTHER_REGIME);
             slice.marks.extend((!is_kept).then(|| OTHER_REGIME.to_owned()));

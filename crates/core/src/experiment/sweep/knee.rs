@@ -364,15 +364,18 @@ fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
     TrendLine::through(&logs).slope
 }
 
-/// Multiple of the middle interval from which a level is less certain than the others: intervals of
-/// few rounds differ by chance.
+/// Multiple of the lower quartile of the intervals from which a level is less certain than the
+/// others: intervals of few rounds differ by chance.
 const UNCERTAIN: f64 = 2.0;
 
-/// Weights of levels in a mean: a level that is less certain than the others, such as that of a
-/// starved host, does not draw it down.
+/// Weights of levels in a mean: levels that are less certain than the others, such as those of a
+/// starved host, do not draw it down.
 pub fn weights(levels: &[&LevelPoint]) -> Vec<f64> {
     let halves: Vec<f64> = levels.iter().map(|p| p.relative_half().unwrap_or(0.0)).collect();
-    let usual = (UNCERTAIN * median(halves.iter().copied())).max(f64::MIN_POSITIVE);
+    let mut sorted = halves.clone();
+    sorted.sort_by(f64::total_cmp);
+    let quartile = sorted.get(sorted.len().saturating_sub(1) / 4).copied().unwrap_or(0.0);
+    let usual = (UNCERTAIN * quartile).max(f64::MIN_POSITIVE);
     halves.iter().map(|half| (usual / half.max(usual)).powi(2)).collect()
 }
 

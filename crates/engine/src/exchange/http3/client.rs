@@ -57,8 +57,24 @@ pub struct Http3 {
     streams_max: u32,
     critical: CriticalStreams,
     sections: SectionDecoder<ResponseSection>,
+    early: Early,
     /// Its packets are among those of closed connections.
     is_counted: bool,
+}
+
+/// A request that leaves before the end of the handshake (0-RTT, RFC 9001 §4.6).
+#[derive(Debug)]
+enum Early {
+    /// None may.
+    No,
+    /// An earlier session permits one.
+    Permitted,
+    /// It has left. Kept to be sent again.
+    Left(Box<Upload>),
+    /// The server took it.
+    Taken,
+    /// The server did not: it was sent again.
+    Refused,
 }
 
 /// One stream, from its request to the end of its response.
@@ -139,7 +155,7 @@ impl Conversation for Http3 {
                 None
             }
         };
-        Http3 {
+        let mut http3 = Http3 {
             quic,
             state: ConnectionState::Open,
             is_secured: false,
@@ -148,8 +164,14 @@ impl Conversation for Http3 {
             streams_max: cx.shared.streams_max,
             critical: CriticalStreams::new(Role::Server),
             sections: SectionDecoder::default(),
+            early: Early::No,
             is_counted: false,
+        };
+        if http3.quic.as_mut().is_some_and(|quic| quic.connection().has_0rtt()) {
+            http3.open_streams();
+            http3.early = Early::Permitted;
         }
+        http3
     }
 
     #[inline]
@@ -187,10 +209,14 @@ impl Conversation for Http3 {
             let _ = sender.finish();
             cx.events.push(OpEvent::Written(op));
         }
-        let upload = (!is_whole).then(|| {
+        let rest = |written| {
             let head = shared.head.clone();
-            Box::new(Upload { request: request.number, head, filled, written })
-        });
+            Box::new(Upload { request: request.number, head, filled: filled.clone(), written })
+        };
+        if !self.is_secured {
+            self.early = Early::Left(rest(0));
+        }
+        let upload = (!is_whole).then(|| rest(written));
         let stream = RequestStream {
             op,
             began: cx.now,
@@ -293,6 +319,14 @@ impl Conversation for Http3 {
         self.is_secured
     }
 
+    fn takes_early(&self) -> bool {
+        matches!(self.early, Early::Permitted)
+    }
+
+    fn is_early_taken(&self) -> bool {
+        matches!(self.early, Early::Taken)
+    }
+
     fn note(&self, of: &mut Handshakes) {
         let Some(result) = self.quic.as_ref().and_then(|quic| quic.handshake()) else {
             return;
@@ -301,6 +335,11 @@ impl Conversation for Http3 {
             of.resumed += 1;
         } else {
             of.full += 1;
+        }
+        match self.early {
+            Early::Taken => of.early_data.taken += 1,
+            Early::Refused => of.early_data.refused += 1,
+            Early::No | Early::Permitted | Early::Left(_) => {}
         }
         of.generator += Nanos(u64::try_from(result.spent.as_nanos()).unwrap_or(u64::MAX));
         if of.agreed.is_none() {
@@ -318,7 +357,7 @@ impl Http3 {
     fn handle_events(&mut self, cx: &mut CallContext<'_, Http3Shared>) {
         while let Some(event) = self.quic.as_mut().and_then(|quic| quic.poll()) {
             match event {
-                Event::Connected => self.on_connected(),
+                Event::Connected => self.on_connected(cx),
                 Event::ConnectionLost { reason } => self.on_lost(reason, cx),
                 Event::Stream(event) => {
                     if let Err(violation) = self.on_stream(event, cx) {
@@ -330,11 +369,41 @@ impl Http3 {
         }
     }
 
-    fn on_connected(&mut self) {
+    /// Opens the streams of the connection, and one for the next request.
+    fn open_streams(&mut self) {
         if let Some(quic) = &mut self.quic {
             CriticalStreams::open(quic.connection());
             self.next = quic.connection().streams().open(Dir::Bi);
-            self.is_secured = true;
+        }
+    }
+
+    fn on_connected(&mut self, cx: &mut CallContext<'_, Http3Shared>) {
+        self.is_secured = true;
+        let has_early = !matches!(self.early, Early::No);
+        let is_taken = self.quic.as_mut().is_some_and(|quic| quic.connection().accepted_0rtt());
+        if !has_early || !is_taken {
+            // Those that were opened early are gone.
+            self.open_streams();
+        }
+        match std::mem::replace(&mut self.early, Early::No) {
+            Early::Left(_) if is_taken => self.early = Early::Taken,
+            Early::Left(request) => {
+                self.early = Early::Refused;
+                self.send_again(request, cx);
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends the request that left early on a stream of its own.
+    fn send_again(&mut self, request: Box<Upload>, cx: &mut CallContext<'_, Http3Shared>) {
+        let before = self.streams.drain().next();
+        if let (Some((_, stream)), Some(id)) = (before, self.next.take()) {
+            self.streams.insert(id, RequestStream { upload: Some(request), ..stream });
+            if let Some(quic) = &mut self.quic {
+                self.next = quic.connection().streams().open(Dir::Bi);
+            }
+            self.continue_upload(id, cx);
         }
     }
 

@@ -92,7 +92,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Notes requests that are in the outbox to their end, their lengths, and messages of requests.
-    fn note_leaving(&mut self, slot: u32, how: SendProgress) {
+    pub(super) fn note_leaving(&mut self, slot: u32, how: SendProgress) {
         let leaving = &mut self.connections[slot as usize].leaving;
         let (streams, flights) = (&mut self.streams, &mut self.flights);
         self.events.retain(|event| match event {
@@ -313,7 +313,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 }
                 self.handle_events(io, slot, time);
             } else if X::HAS_HANDSHAKE
-                && self.connections[slot as usize].state == State::Securing
+                && self.connections[slot as usize].state.is_securing()
                 && let Some((exchange, mut cx)) = self.conversation(slot, time.seen)
             {
                 exchange.receive(Received { bytes, at: time.happened }, &mut cx);

@@ -242,7 +242,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 exchange.handle_timeout(&mut cx);
                 self.handle_events(io, slot, EventTime::seen(now));
             }
-            State::Securing if X::HAS_HANDSHAKE => {
+            State::Securing | State::Early if X::HAS_HANDSHAKE => {
                 exchange.handle_timeout(&mut cx);
                 self.go_on_securing(io, slot, now);
             }

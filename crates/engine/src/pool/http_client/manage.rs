@@ -106,6 +106,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             }
             self.connections[slot as usize].state = State::Securing;
             self.begin_conversation(slot, now);
+            if self.may_begin_early(slot) {
+                self.begin_early(io, slot, now);
+            }
             return self.go_on_securing(io, slot, now);
         };
         match L::new(shared) {
@@ -122,7 +125,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Whether the operation that a connection was opened for may send early data.
     fn may_begin_early(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
-        let takes = connection.link.as_ref().is_some_and(Link::takes_early);
+        let takes = connection.link.as_ref().is_some_and(Link::takes_early)
+            || connection.exchange.as_ref().is_some_and(Conversation::takes_early);
         takes && connection.first != flights::NONE && {
             let opener = self.flights.get(connection.first);
             match self.fills.get(opener.session as usize).and_then(Fills::made) {
@@ -136,7 +140,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Early;
         connection.began_early = true;
-        self.begin_conversation(slot, now);
+        if connection.exchange.is_none() {
+            self.begin_conversation(slot, now);
+        }
         let connection = &mut self.connections[slot as usize];
         let opener = connection.first;
         let flight = *self.flights.remove(opener, &mut connection.first);
@@ -150,6 +156,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             exchange.note(&mut self.handshakes);
             self.handshakes.connect.record(connection.connected - connection.opened);
             self.handshakes.time.record(now - connection.connected);
+            // An early request that was refused has been put out again.
+            self.note_leaving(slot, SendProgress::Whole);
             self.on_secured(io, slot, now);
             return self.handle_events(io, slot, EventTime::seen(now));
         }
@@ -185,12 +193,14 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     fn on_secured_early(&mut self, io: &mut dyn Backend, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         let op = connection.first;
-        if !connection.link.as_ref().is_some_and(Link::is_early_taken) {
+        let is_taken = connection.link.as_ref().is_some_and(Link::is_early_taken)
+            || connection.exchange.as_ref().is_some_and(Conversation::is_early_taken);
+        if !is_taken {
             // Its request goes out once more, and only now for good.
             let flight = self.flights.get_mut(op);
             (flight.secured, flight.granted) = (now, now);
             (flight.sent, flight.written) = (now, Nanos::ZERO);
-            if !X::LEAVES_AT_ONCE {
+            if !X::LEAVES_AT_ONCE && !X::HAS_HANDSHAKE {
                 connection.leaving = vec![(op, SendProgress::Whole)];
             }
         }

@@ -101,14 +101,16 @@ impl ServerTls {
         Ok(ServerTls(Arc::new(config)))
     }
 
-    /// The same settings for QUIC, which has no early data here.
+    /// The same settings for QUIC, which bounds early data by the windows of its streams.
     ///
     /// # Errors
     /// TLS 1.3 is off: a line of text.
     pub(super) fn for_quic(&self) -> Result<QuicServerConfig, String> {
         let mut config = ServerConfig::clone(&self.0);
         config.alpn_protocols = vec![HTTP3.to_vec()];
-        config.max_early_data_size = 0;
+        if config.max_early_data_size > 0 {
+            config.max_early_data_size = u32::MAX;
+        }
         QuicServerConfig::try_from(config).map_err(|_| "HTTP/3 needs TLS 1.3".to_owned())
     }
 

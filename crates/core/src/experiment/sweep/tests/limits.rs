@@ -1,7 +1,7 @@
 //! Bounds on response time, and the highest rate served.
 
 use super::super::{Bound, Sweep};
-use super::fake::{Fake, automatic, bounded, rates, sweep};
+use super::fake::{Fake, automatic, bounded, list, rates, sweep};
 use super::{codes, levels, near};
 use crate::experiment::conduct;
 use crate::finding::Finding;
@@ -57,6 +57,16 @@ fn beyond_the_knee_the_fewest_users_are_best_within_a_bound() {
     let best = conclusion.best_within_bound.expect("all levels are within");
     assert_eq!(best.vusers, 6);
     assert!(best.confident);
+}
+
+#[test]
+fn a_bound_that_fewer_users_break_is_not_kept_up_to_none() {
+    let bound = "p90=15ms".parse::<Bound>().expect("a bound");
+    // A user alone waits for 20 ms, two of them for 10.
+    let mut fake = Fake::new(|n| if n == 1 { 50.0 } else { 100.0 * f64::from(n.min(6)) });
+    let (_, c) = sweep(&mut fake, bounded(list(&[1, 2, 4, 16]), &[bound]));
+    assert_eq!(c.best_within_bound.expect("4 users are within").vusers, 4);
+    assert!(c.answer.contains("; it is broken at 1 user already."), "{}", c.answer);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tables measured elsewhere.
 
 use super::super::conclude::conclude_points;
-use super::super::conclude_table;
+use super::super::{conclude_table, knee};
 use super::fake::{Fake, automatic, sweep};
 use super::{codes, near};
 use crate::experiment::sweep::report::SweepConclusion;
@@ -47,6 +47,26 @@ fn a_table_that_falls_has_its_peak_first() {
     // The nearest case: noise on a flat table of as few rows.
     let (findings, _) = analyzed("10,1000\n20,980\n40,960\n80,950");
     assert_eq!(codes(&findings), ["saturated_below_range"]);
+}
+
+/// Levels with few users and the processor taken away, and two that a host served alike.
+#[test]
+fn levels_of_a_starved_host_do_not_draw_the_maximum_down() {
+    let mean = |rows: &[(f64, f64)]| {
+        let level = |&(per_s, half): &(f64, f64)| LevelPoint {
+            throughput_per_s: per_s,
+            relative_half: Some(half),
+            ..LevelPoint::default()
+        };
+        let levels: Vec<LevelPoint> = rows.iter().map(level).collect();
+        let weights = knee::weights(&levels.iter().collect::<Vec<_>>());
+        knee::weighted_mean(levels.iter().map(|p| p.throughput_per_s), &weights)
+    };
+    let starved = [(3066.0, 0.28), (3506.0, 0.2), (3779.0, 0.08), (3958.0, 0.03), (3986.0, 0.02)];
+    assert!(near(mean(&starved), 3950.0, 0.02), "{}", mean(&starved));
+    // Intervals of few rounds differ by chance: such levels count alike.
+    let alike = [(1020.0, 0.015), (1000.0, 0.02), (980.0, 0.03)];
+    assert!(near(mean(&alike), 1000.0, 0.001), "{}", mean(&alike));
 }
 
 #[test]

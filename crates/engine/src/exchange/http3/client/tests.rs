@@ -177,3 +177,32 @@ fn interim_responses_and_trailers_are_permitted() {
     assert_eq!(rig.violations, Vec::<String>::new());
     assert!(!ok_response().is_empty());
 }
+
+#[test]
+fn a_request_leaves_with_the_handshake_and_goes_again_where_that_is_refused() {
+    for (is_known, request, roundtrips) in [(true, 0, 1), (false, 0, 2), (false, 1, 2)] {
+        let mut first = Rig::new(Peer::default(), Path::perfect());
+        assert!(!first.client.takes_early(), "there is no session yet");
+        first.ask(1, 0);
+        first.run();
+        let mut again = first.again(is_known);
+        assert!(again.client.takes_early());
+        let began = again.now;
+        again.begin(request);
+        assert_eq!(again.client.capacity(&again.shared).operations, 0, "others wait");
+        again.run();
+        let took_ms = (again.now - began).0 / 1_000_000;
+        let is_short = request == 0;
+        assert!(took_ms >= 2 * roundtrips && (!is_short || took_ms == 2 * roundtrips), "{took_ms}");
+        again.ask(1, 0);
+        again.run();
+        assert_eq!((again.answered.len(), &again.failed[..]), (2, &[][..]));
+        assert_eq!(again.server.body_bytes, if is_short { 0 } else { rig::BODY_BYTES as u64 });
+        assert_eq!(again.client.is_early_taken(), is_known);
+        let mut handshakes = Handshakes::default();
+        again.client.note(&mut handshakes);
+        let early = handshakes.early_data;
+        assert_eq!([early.taken, early.refused], [u64::from(is_known), u64::from(!is_known)]);
+        assert_eq!(handshakes.resumed, u64::from(is_known));
+    }
+}

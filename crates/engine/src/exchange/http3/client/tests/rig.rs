@@ -149,6 +149,7 @@ enum To {
 
 pub(super) struct TestServer {
     peer: Peer,
+    config: Arc<ServerConfig>,
     base: Instant,
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
@@ -183,16 +184,23 @@ impl TestServer {
             )
             .unwrap();
         tls.alpn_protocols = vec![peer.alpn.to_vec()];
+        tls.max_early_data_size = u32::MAX;
         let tls = QuicServerConfig::try_from(Arc::new(tls)).unwrap();
         let mut config = ServerConfig::with_crypto(Arc::new(tls));
         config.transport_config(Arc::new(quic::transport(peer.window, 16, peer.streams)));
+        TestServer::of(Arc::new(config), peer)
+    }
+
+    /// A server with the sessions of others of this configuration.
+    fn of(config: Arc<ServerConfig>, peer: Peer) -> TestServer {
         TestServer {
             endpoint: Endpoint::new(
                 Arc::new(EndpointConfig::default()),
-                Some(Arc::new(config)),
+                Some(Arc::clone(&config)),
                 false,
                 Some([7; 32]),
             ),
+            config,
             peer,
             base: Instant::now(),
             connection: None,
@@ -362,7 +370,7 @@ pub(super) struct Rig {
     pub(super) path: Path,
     out: Outbox,
     events: EventQueue,
-    now: Nanos,
+    pub(super) now: Nanos,
     /// Datagrams under way by their arrival and number.
     under_way: BTreeMap<(Nanos, u64), (To, Vec<u8>)>,
     sent: u64,
@@ -405,8 +413,9 @@ impl Rig {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"h3".to_vec()];
+        config.enable_early_data = true;
         let limit = Nanos::from_secs(60);
-        let mut shared = Http3Shared::new(&WorkerSetup {
+        let shared = Http3Shared::new(&WorkerSetup {
             target: &target,
             tls: Some(TlsSetup {
                 config: Arc::new(config),
@@ -417,6 +426,17 @@ impl Rig {
             open_timeout: limit,
             seed: (1, 0),
         });
+        Rig::connect(shared, TestServer::new(peer), path)
+    }
+
+    /// Another connection of the same client, to the same server or to one that knows no session.
+    pub(super) fn again(self, is_known: bool) -> Rig {
+        let TestServer { config, peer, .. } = self.server;
+        let server = if is_known { TestServer::of(config, peer) } else { TestServer::new(peer) };
+        Rig::connect(self.shared, server, self.path)
+    }
+
+    fn connect(mut shared: Http3Shared, server: TestServer, path: Path) -> Rig {
         let (mut out, mut events) = (Outbox::default(), EventQueue::default());
         let now = Nanos(1);
         let client = Http3::established(&mut CallContext {
@@ -428,7 +448,7 @@ impl Rig {
         Rig {
             client,
             shared,
-            server: TestServer::new(peer),
+            server,
             path,
             out,
             events,
@@ -462,6 +482,15 @@ impl Rig {
     /// Asks `count` times for a request once there is capacity.
     pub(super) fn ask(&mut self, count: usize, request: usize) {
         self.waiting.extend(vec![request; count]);
+    }
+
+    /// Begins a request at once.
+    pub(super) fn begin(&mut self, request: usize) {
+        let op = self.begun;
+        self.begun += 1;
+        self.open.push(op);
+        self.call(|client, cx| client.start(op, RequestRef::from(request), cx));
+        self.under_way_max = self.under_way_max.max(self.open.len());
     }
 
     pub(super) fn cancel(&mut self, op: FlightId) -> AfterCancel {
@@ -502,11 +531,7 @@ impl Rig {
             && self.client.capacity(&self.shared).operations > 0
         {
             self.waiting.remove(0);
-            let op = self.begun;
-            self.begun += 1;
-            self.open.push(op);
-            self.call(|client, cx| client.start(op, RequestRef::from(request), cx));
-            self.under_way_max = self.under_way_max.max(self.open.len());
+            self.begin(request);
         }
         self.was_targets_limit |=
             !self.waiting.is_empty() && self.client.capacity(&self.shared).is_targets_limit;
