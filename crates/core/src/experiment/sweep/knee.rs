@@ -6,7 +6,7 @@
 
 use super::table::LevelPoint;
 use crate::experiment::sweep::models;
-use knee_load::stats::rounds::{TrendLine, median};
+use knee_load::stats::rounds::TrendLine;
 use knee_load::stats::sample::{Z975, t_beyond, within};
 
 /// Share of failures above which a level says nothing about capacity.
