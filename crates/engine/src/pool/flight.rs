@@ -186,6 +186,7 @@ impl Flight {
             sent: left,
             written: left,
             first_byte: time.happened,
+            bytes_sent: 0,
             ..*self
         };
         flight.answered(Status::Message.outcome(), Status::Message, time)

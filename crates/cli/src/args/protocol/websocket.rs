@@ -5,6 +5,7 @@ use crate::args::values::{Choices, one_of, parse_positive, word_of};
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
+use knee_load::session::Expectation;
 use knee_load::spec::{
     Body, DeflateOffer, Http2Limits, HttpRequest, Matching, ParseError, Part, Protocol, Target,
     WEBSOCKET_HEADERS, WebSocketSettings,
@@ -65,6 +66,11 @@ impl WebSocketArgs {
             DeflateOffer::of(request).map_err(|e| Failure::argument(option, e))?;
         }
         check_steps(&target).map_err(|e| Failure::argument("URL", e))?;
+        let is_text = |request: &HttpRequest| std::str::from_utf8(&request.body).is_ok();
+        if !self.binary && !target.requests.iter().all(is_text) {
+            let wrong = "is not UTF-8, as a text message has to be: give --binary";
+            return Err(Failure::argument("--body", wrong));
+        }
         let has_number = |request: &HttpRequest| {
             let place = WebSocketSettings::NUMBER.as_bytes();
             request.body.is_empty() || request.body.windows(place.len()).any(|w| w == place)
@@ -102,6 +108,11 @@ fn check_steps(target: &Target) -> Result<(), ParseError> {
     let wrong = |what: String| Err(ParseError(what));
     if plan.requests.iter().any(|step| step.redirects > 0) {
         return wrong("a WebSocket is not redirected: leave 'redirects' out".to_owned());
+    }
+    let is_status = |expected: &Expectation| matches!(expected, Expectation::Status(_));
+    if plan.requests.iter().any(|step| step.expect.iter().any(is_status)) {
+        let instead = "a message of WebSocket has no status: expect its text, or nothing";
+        return wrong(instead.to_owned());
     }
     for request in &target.requests {
         let path = &request.path;

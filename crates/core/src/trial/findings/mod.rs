@@ -103,6 +103,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         target::server_stalled,
         target::redirects,
         target::surplus_bytes,
+        target::unmatched_messages,
         target::delayed_ack,
         target::packets_lost,
         generator::generator_polled,

@@ -67,6 +67,15 @@ codes! {
         remedy "See what the target sends after its body: does Content-Length say less than there \
                 is? curl -i URL.";
 
+    UNMATCHED_MESSAGES = "unmatched_messages":
+        cause "The server sent messages that belong to no operation: with --subscribe those without \
+               a time, otherwise those that are no echo, such as a greeting. With --match order, one \
+               that comes behind the first message is taken for its echo, and each echo after it \
+               for that of the next message.",
+        remedy "Where the server sends messages back, put {seq} into -b, so that echoes are known by \
+                their number. For --subscribe the server has to put {time} into what it sends, as \
+                knee serve ws --publish does.";
+
     REDIRECTS = "redirects":
         cause "Most responses redirect to another address, and no redirection was followed, or \
                those to another server were not. What is measured is the redirection and not the \
@@ -393,6 +402,24 @@ pub(super) fn surplus_bytes(trials: &TrialGroup) -> Option<Finding> {
         ),
         [("responses", responses as f64)],
         SURPLUS_BYTES.step(),
+    ))
+}
+
+pub(super) fn unmatched_messages(trials: &TrialGroup) -> Option<Finding> {
+    let unmatched = |t: &TrialReport| {
+        let http = t.http().filter(|http| {
+            let protocol = http.protocol.as_ref();
+            protocol.is_some_and(|p| p.application.as_deref() == Some("WebSocket"))
+        });
+        http.map(|http| http.traffic.unmatched_answers as f64).filter(|n| *n > 0.0)
+    };
+    let (place, n) = trials.worst(unmatched, |n| *n)?;
+    let messages =
+        if n > 1.0 { "messages of the server belong" } else { "message of the server belongs" };
+    Some(UNMATCHED_MESSAGES.warning(
+        format!("{place}{} {messages} to no operation", exact(n)),
+        [("messages", n)],
+        UNMATCHED_MESSAGES.step(),
     ))
 }
 

@@ -8,6 +8,7 @@ use crate::trial::offered::LittlesLaw;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, ScriptReport, SessionReport, SessionsReport};
 use crate::trial::times::QuantilesReport;
+use crate::trial::traffic::ProtocolReport;
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
 use knee_load::measure::{Interval, Outcome, Stage, StatusCodes};
@@ -275,6 +276,21 @@ fn ids_of_dns_that_ran_out_are_told() {
 fn bytes_that_nobody_asked_for_are_told() {
     check("one", |t| t.as_http_mut().traffic.surplus_responses = 1, &["surplus_bytes"]);
     check("none", |t| t.as_http_mut().traffic.surplus_responses = 0, &[]);
+}
+
+#[test]
+fn messages_of_no_operation_are_told_of_websocket_alone() {
+    let unmatched = |application: &'static str, n: u64| {
+        move |t: &mut TrialReport| {
+            let http = t.as_http_mut();
+            http.traffic.unmatched_answers = n;
+            let application = Some(application.to_owned());
+            http.protocol = Some(ProtocolReport { application, ..ProtocolReport::default() });
+        }
+    };
+    check("some", unmatched("WebSocket", 3), &["unmatched_messages"]);
+    check("none", unmatched("WebSocket", 0), &[]);
+    check("late answers of DNS", unmatched("DNS", 3), &[]);
 }
 
 #[test]

@@ -422,6 +422,9 @@ impl WebSocket {
                     // One without a time says nothing of how long it took.
                     let time = time_in(self.reader.payload());
                     let first = epoch_ns.saturating_sub(TIME_BEFORE_MAX_NS);
+                    if time.is_none() {
+                        cx.events.push(OpEvent::Unmatched);
+                    }
                     if let Some(left_ns) = time.filter(|time| *time >= first) {
                         if self.is_flooded || self.arrived.len() >= ARRIVED_MAX {
                             self.is_flooded = true;
@@ -468,7 +471,7 @@ impl WebSocket {
         };
         let Some(Pending { op, .. }) = found else {
             if cx.shared.settings.matching == Matching::Order {
-                cx.events.push(OpEvent::Surplus);
+                cx.events.push(OpEvent::Unmatched);
             }
             return;
         };
