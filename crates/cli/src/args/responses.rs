@@ -7,7 +7,7 @@ use crate::resolved_options::{Typed, displayed, typed};
 use clap::Args;
 use knee_load::messages::{CountMode, MessageFormat, MessageRules, StreamApi, StreamBounds};
 use knee_load::quantity::{Rate, parse_rate};
-use knee_load::spec::{ParseError, Target};
+use knee_load::spec::{ParseError, Protocol, Target};
 use knee_load::time::Nanos;
 use knee_scenario::{Expected, parse_status};
 use serde::Serialize;
@@ -47,7 +47,12 @@ impl ExpectArgs {
     }
 
     /// The same target with what is expected of its only request.
-    pub fn apply(&self, mut target: Target) -> Target {
+    pub fn apply(&self, mut target: Target) -> Result<Target, Failure> {
+        let of_http =
+            [(!self.expect_status.is_empty(), "--expect-status"), (self.location, "--location")];
+        if let (Protocol::WebSocket(_), Some(option)) = (&target.protocol, first_given(&of_http)) {
+            return Err(Failure::argument(option, "a message of WebSocket has no status"));
+        }
         let expected = Expected {
             status: self.expect_status.clone(),
             body: self.expect_body.clone(),
@@ -60,7 +65,7 @@ impl ExpectArgs {
             target.requests = requests;
             target.sessions = Some(Arc::new(plan));
         }
-        target
+        Ok(target)
     }
 
     /// Refuses them for an experiment that reads no response.

@@ -163,7 +163,7 @@ impl TargetArgs {
         if let Protocol::Dns(settings) = &mut target.protocol {
             settings.skipped = skipped;
         }
-        Ok(self.messages.apply(self.expect.apply(target)))
+        Ok(self.messages.apply(self.expect.apply(target)?))
     }
 
     /// The same target, spoken with and secured as its scheme and the options say.
