@@ -6,7 +6,7 @@
 
 use super::table::LevelPoint;
 use crate::experiment::sweep::models;
-use knee_load::stats::rounds::TrendLine;
+use knee_load::stats::rounds::{TrendLine, median};
 use knee_load::stats::sample::{Z975, t_beyond, within};
 
 /// Share of failures above which a level says nothing about capacity.
@@ -364,9 +364,9 @@ fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
     TrendLine::through(&logs).slope
 }
 
-/// Multiple of the lower quartile of the intervals from which a level is less certain than the
-/// others: intervals of few rounds differ by chance.
-const UNCERTAIN: f64 = 2.0;
+/// Multiples of the middle interval and of the lower quartile from which a level is less certain
+/// than the others: intervals of few rounds differ by chance.
+const UNCERTAIN: [f64; 2] = [2.0, 4.0];
 
 /// Weights of levels in a mean: levels that are less certain than the others, such as those of a
 /// starved host, do not draw it down.
@@ -375,7 +375,8 @@ pub fn weights(levels: &[&LevelPoint]) -> Vec<f64> {
     let mut sorted = halves.clone();
     sorted.sort_by(f64::total_cmp);
     let quartile = sorted.get(sorted.len().saturating_sub(1) / 4).copied().unwrap_or(0.0);
-    let usual = (UNCERTAIN * quartile).max(f64::MIN_POSITIVE);
+    let [middle, low] = UNCERTAIN;
+    let usual = (middle * median(sorted.into_iter())).min(low * quartile).max(f64::MIN_POSITIVE);
     halves.iter().map(|half| (usual / half.max(usual)).powi(2)).collect()
 }
 
