@@ -20,6 +20,8 @@ enum Field {
     Begin,
     /// The time of the end.
     End,
+    /// The fraction of the second of a time elsewhere in the line, in this unit in nanoseconds.
+    Fraction(i64),
     /// How long it took, in this unit in seconds.
     Took(f64),
     RequestLine,
@@ -63,6 +65,7 @@ impl LogPattern {
 
     fn read_from<'a>(&self, line: &'a str) -> Result<LineFields<'a>, String> {
         let mut fields = LineFields { escape: Some('\\'), ..LineFields::default() };
+        let mut fraction_ns = None;
         let mut rest = line;
         for (number, part) in self.0.iter().enumerate() {
             match part {
@@ -75,10 +78,18 @@ impl LogPattern {
                 Part::Field(field) => {
                     let end = end_of_field(*field, rest, self.0.get(number + 1));
                     let (value, after) = rest.split_at(end.ok_or("the line ends too early")?);
+                    if let Field::Fraction(unit_ns) = field {
+                        fraction_ns = value.parse().ok().map(|units: i64| units * unit_ns);
+                    }
                     field.put(value, &mut fields)?;
                     rest = after;
                 }
             }
+        }
+        if let (Some(time), Some(ns)) = (&mut fields.time, fraction_ns)
+            && time.is_of_second
+        {
+            (time.ns, time.is_of_second) = (time.ns + ns, false);
         }
         Ok(fields)
     }
@@ -160,7 +171,7 @@ impl Field {
             }
             Field::Client => fields.client = fields.client.or(given),
             Field::Forwarded => fields.client = given.or(fields.client),
-            Field::Other => {}
+            Field::Fraction(_) | Field::Other => {}
         }
         Ok(())
     }
@@ -284,7 +295,8 @@ fn of_apache(format: &str) -> Result<Vec<Part>, String> {
                 }
                 continue;
             }
-            't' if argument.ends_with("_frac") => Field::Other,
+            't' if argument.ends_with("msec_frac") => Field::Fraction(1_000_000),
+            't' if argument.ends_with("usec_frac") => Field::Fraction(1_000),
             't' if argument.starts_with("end:") => Field::End,
             't' => Field::Begin,
             'D' => Field::Took(1e-6),

@@ -380,6 +380,13 @@ fn lines_are_read_as_the_configuration_says() {
             "GET /a",
             Some("192.0.2.1"),
         ),
+        (
+            "%{sec}t %{usec_frac}t %h \"%r\"",
+            r#"1795941521 041786 192.0.2.1 "GET /a HTTP/1.1""#,
+            41_041,
+            "GET /a",
+            Some("192.0.2.1"),
+        ),
         (url, "1795941521.250\thttps://shop.test/a?b=c\tHEAD", 41_250, "HEAD /a?b=c", None),
         (
             "%{end:%Y-%m-%d %H:%M:%S}t %{ms}T \"%!200,304r\"",
