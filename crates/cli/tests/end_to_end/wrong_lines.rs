@@ -61,6 +61,7 @@ const LINES: &[(&str, &str)] = &[
     ("run http://127.0.0.1:1/ -R 100rps", "is not a rate"),
     ("run http://127.0.0.1:1/ -R 10/day", "is not a rate"),
     ("run http://127.0.0.1:1/ --http3", "HTTP/3 is always secured: write https://"),
+    ("run grpc://127.0.0.1:1/a.B/C -H x-bin:?", "'x-bin' ends in -bin, so that its value"),
     ("run ws://127.0.0.1:1/ --expect-status 101", "a message of WebSocket has no status"),
     ("run ws://127.0.0.1:1/ -b @/bin/sh", "--body: is not UTF-8"),
     ("run https://127.0.0.1:1/ --quic", "did you mean --http3?"),

@@ -4,6 +4,7 @@ use crate::args::first_given;
 use crate::args::responses::CallMessages;
 use crate::failure::Failure;
 use crate::input;
+use base64::Engine as _;
 use clap::Args;
 use knee_engine::{CallResponse, call_once};
 use knee_load::measure::{Status, grpc_status_name};
@@ -42,6 +43,23 @@ const REFLECTION_ANSWER_MAX: Duration = Duration::from_secs(5);
 /// … and for all answers about a service.
 const REFLECTION_MAX: Duration = Duration::from_secs(30);
 
+/// Values of metadata whose names end in `-bin` are base64, with or without padding (gRPC over
+/// HTTP/2, "Requests"). One that is filled per call is not looked at.
+fn check_binary_metadata(request: &HttpRequest) -> Result<(), ParseError> {
+    use base64::alphabet::STANDARD;
+    use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+    let padding = DecodePaddingMode::Indifferent;
+    let config = GeneralPurposeConfig::new().with_decode_padding_mode(padding);
+    let base64 = GeneralPurpose::new(&STANDARD, config);
+    let is_read = |value: &str| value.split(',').all(|one| base64.decode(one.trim()).is_ok());
+    let wrong = request.headers.iter().find(|(name, value)| {
+        name.to_ascii_lowercase().ends_with("-bin") && !value.is_empty() && !is_read(value)
+    });
+    wrong.map_or(Ok(()), |(name, _)| {
+        Err(ParseError(format!("'{name}' ends in -bin, so that its value has to be base64")))
+    })
+}
+
 impl GrpcArgs {
     /// An option that was given.
     pub fn given(&self) -> Option<&'static str> {
@@ -64,6 +82,9 @@ impl GrpcArgs {
         if holes.any(|hole| matches!(hole.part, Part::Path | Part::Body)) {
             let wrong = "messages of gRPC are encoded before the load: write no ${…} in its steps";
             return Err(Failure::argument("URL", wrong));
+        }
+        for request in &target.requests {
+            check_binary_metadata(request).map_err(|e| Failure::argument("--header", e))?;
         }
         let mut requests = std::mem::take(&mut target.requests);
         let given = self.given_types()?;
