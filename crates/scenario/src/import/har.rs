@@ -240,6 +240,14 @@ fn draft(entry: HarEntry, all: &mut ScenarioBuilder) -> StepRequest {
     let is_decoded = text(data, "encoding") != "base64";
     draft.headers.retain(|(name, _)| !is_unfit(name, is_decoded));
     body(data, &mut draft, all);
+    let length = request.get("bodySize").and_then(Value::as_f64).unwrap_or(0.0);
+    if length > 0.0 && draft.body.is_empty() && draft.content.is_none() {
+        all.leave_out(format!(
+            "the body of {} {}: the recording has its length alone, {length} bytes",
+            draft.method,
+            text(request, "url")
+        ));
+    }
     draft
 }
 

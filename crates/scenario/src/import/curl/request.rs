@@ -56,6 +56,10 @@ const OF_CONNECTIONS: [&str; 21] = [
     "--tlsv1.3",
 ];
 
+/// Options by which curl proves a password without sending it.
+const PROOFS: [&str; 6] =
+    ["--anyauth", "--aws-sigv4", "--digest", "--negotiate", "--ntlm", "--ntlm-wb"];
+
 /// One request of a transfer.
 struct CurlRequest {
     method: String,
@@ -290,7 +294,9 @@ impl Transfer {
         unsupported: &mut Vec<String>,
     ) -> Result<Vec<(&'static str, String)>, ParseError> {
         let mut headers = Vec::new();
-        if let Some(token) = self.last("--oauth2-bearer") {
+        if let Some(proof) = PROOFS.into_iter().find(|option| self.has(option)) {
+            unsupported.push(format!("the credentials, which go with {proof} alone"));
+        } else if let Some(token) = self.last("--oauth2-bearer") {
             headers.push(("Authorization", format!("Bearer {token}")));
         } else if let Some(user) = self.last("--user").or(user.as_deref()) {
             if !user.contains(':') {

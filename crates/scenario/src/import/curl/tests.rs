@@ -219,6 +219,28 @@ proptest! {
     }
 }
 
+/// What is proved without being sent is not sent in the clear.
+#[test]
+fn a_password_for_another_scheme_is_left_out() {
+    let has_password = |imported: &ImportedScenario| {
+        let requests = read(imported).requests;
+        requests[0].headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    };
+    for option in ["--digest", "--ntlm", "--negotiate", "--anyauth", "--aws-sigv4 aws:amz:x:s3"] {
+        for line in [
+            format!("curl {option} -u ann:secret https://h/"),
+            format!("curl {option} https://ann:secret@h/"),
+        ] {
+            let imported = imported(&line);
+            assert!(!has_password(&imported), "{line}");
+            let left_out = imported.left_out.join("\n");
+            let is_said = left_out.contains("the credentials, which go with");
+            assert!(is_said && !left_out.contains("secret"), "{line}: {left_out}");
+        }
+    }
+    assert!(has_password(&imported("curl --basic -u ann:secret https://h/")));
+}
+
 /// A scenario has no place for them: a run has such options.
 #[test]
 fn options_of_connections_are_named() {
