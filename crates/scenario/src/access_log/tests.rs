@@ -382,7 +382,7 @@ fn lines_are_read_as_the_configuration_says() {
         ),
         (
             "%{sec}t %{usec_frac}t %h \"%r\"",
-            r#"1795941521 041786 192.0.2.1 "GET /a HTTP/1.1""#,
+            r#"1795941521 041486 192.0.2.1 "GET /a HTTP/1.1""#,
             41_041,
             "GET /a",
             Some("192.0.2.1"),

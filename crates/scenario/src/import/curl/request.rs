@@ -294,7 +294,10 @@ impl Transfer {
         unsupported: &mut Vec<String>,
     ) -> Result<Vec<(&'static str, String)>, ParseError> {
         let mut headers = Vec::new();
-        if let Some(proof) = PROOFS.into_iter().find(|option| self.has(option)) {
+        let has_credentials =
+            user.is_some() || ["--user", "--oauth2-bearer"].iter().any(|option| self.has(option));
+        let proof = PROOFS.into_iter().find(|option| has_credentials && self.has(option));
+        if let Some(proof) = proof {
             unsupported.push(format!("the credentials, which go with {proof} alone"));
         } else if let Some(token) = self.last("--oauth2-bearer") {
             headers.push(("Authorization", format!("Bearer {token}")));
