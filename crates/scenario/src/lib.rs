@@ -146,7 +146,32 @@ pub fn parse_scenario(
     file: &str,
     inputs: &mut dyn ScenarioInputs,
 ) -> Result<Scenario, ParseError> {
-    read(bytes, inputs).map_err(|fault| fault.in_file(file))
+    let mut inputs = RememberingInputs { inputs, environment: Vec::new() };
+    let mut scenario = read(bytes, &mut inputs).map_err(|fault| fault.in_file(file))?;
+    scenario.plan.environment = inputs.environment;
+    Ok(scenario)
+}
+
+/// Inputs that remember which variables were read: their values may be secrets.
+struct RememberingInputs<'a> {
+    inputs: &'a mut dyn ScenarioInputs,
+    environment: Vec<(String, String)>,
+}
+
+impl ScenarioInputs for RememberingInputs<'_> {
+    fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        self.inputs.file(name)
+    }
+
+    fn program(&mut self, name: &str) -> Result<(String, String), String> {
+        self.inputs.program(name)
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        let value = self.inputs.variable(name)?;
+        self.environment.push((name.to_owned(), value.clone()));
+        Some(value)
+    }
 }
 
 fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {

@@ -104,7 +104,7 @@ fn checked(token: &str) -> Result<String, String> {
 #[command(next_help_heading = "Secrets")]
 pub struct SecretArgs {
     /// Name of a further secret, repeatable: a header, query parameter, form or JSON field, cookie,
-    /// or variable or data column of a scenario
+    /// variable or data column of a scenario, or variable of the environment that it reads
     ///
     /// Hidden without it, in all that is shown and written: Authorization, cookies and user
     /// information in URLs. Names with words such as token, password, secret or api-key are hidden

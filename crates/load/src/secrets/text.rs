@@ -52,10 +52,10 @@ pub(super) fn secrets_of(names: &SecretNames, text: &str) -> Vec<FoundSecret> {
     apart(found)
 }
 
-/// The same of a URL: where the query is, only `&` divides.
+/// The same of a URL: where the query and the fragment are, only `&` divides.
 pub(super) fn secrets_of_url(names: &SecretNames, url: &str) -> Vec<FoundSecret> {
     let mut found = users(url);
-    if let Some(query) = url.find('?') {
+    if let Some(query) = url.find(['?', '#']) {
         found.extend(shifted(pairs(names, &url[query..], Pairs::Query), query));
     }
     apart(found)

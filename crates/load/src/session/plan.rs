@@ -26,6 +26,9 @@ pub struct SessionPlan {
     /// Programs that steps ask for values; each worker has one process of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
+    /// Variables of the environment that a scenario file has put into it, with their values.
+    #[serde(skip)]
+    pub environment: Vec<(String, String)>,
     /// What of responses is not shown.
     #[serde(default)]
     pub unshown: HiddenValues,

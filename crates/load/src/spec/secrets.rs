@@ -84,6 +84,7 @@ impl Secrets {
             last_body = request.body.as_ptr();
         }
         if let Some(plan) = plan {
+            self.learn_environment(plan);
             self.learn_columns(plan);
             let unshown = self.unshown(plan);
             let plan = plan.clone();
@@ -151,6 +152,18 @@ impl Secrets {
                 of.0.iter().for_each(|piece| self.learn_keys(piece));
             }
             Function::Random { .. } | Function::Uuid | Function::Now(_) | Function::Seq => {}
+        }
+    }
+
+    /// Learns the variables of the environment that are called as secrets are.
+    fn learn_environment(&mut self, plan: &SessionPlan) {
+        let script = plan.script.iter();
+        let of_script = script.flat_map(|script| script.envs.iter().chain([&script.env])).flatten();
+        let of_file = plan.environment.iter().map(|(name, value)| (name, value));
+        for (name, value) in of_script.chain(of_file) {
+            if self.names().is_secret(name) {
+                self.learn_found(name, value);
+            }
         }
     }
 
@@ -331,6 +344,9 @@ mod tests {
                 repetitions: Vec::new(),
                 new_connection: false,
             }],
+            environment: [("SHOP_TOKEN", "in-a-variable"), ("SHOP", "in-the-clear")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
             requests: vec![step],
             data: vec![DataSet {
                 name: "users".to_owned(),
@@ -349,7 +365,9 @@ mod tests {
     fn all_that_a_target_sends_under_a_secret_name_is_known() {
         let mut secrets = Secrets::default();
         secrets.learn_target(&mut target());
-        for secret in ["in-the-query", "in-a-header", "in-a-column", "in-a-password"] {
+        let values =
+            ["in-the-query", "in-a-header", "in-a-column", "in-a-password", "in-a-variable"];
+        for secret in values {
             assert_eq!(secrets.hide(secret), "***", "{secret}");
         }
         for plain in ["in-the-clear", "ada-lovelace", "me"] {
