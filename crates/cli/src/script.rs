@@ -292,6 +292,7 @@ fn plan(
         }),
         groups,
         graceful_stop: None,
+        graceful_stops: chosen.iter().map(|scenario| scenario.graceful_stop).collect(),
         servers_asked: asked as u16,
         functions,
         scenarios,

@@ -98,6 +98,13 @@ pub fn is_raised() -> bool {
     RAISED.load(Ordering::Relaxed)
 }
 
+/// Does what a second signal does, where the first one came.
+pub(crate) fn end_at_once_if_raised() {
+    if is_raised() {
+        end_at_once(signal().unwrap_or(libc::SIGINT));
+    }
+}
+
 /// Time within which signals are one wish, in nanoseconds: too short for two by hand.
 const SAME_WISH_NS: u64 = 100_000_000;
 

@@ -9,6 +9,7 @@ pub use sentinel::run_sentinels;
 use crate::addresses::{AddressBook, NameRefresher};
 use crate::error::RunError;
 use crate::generator::generator_use;
+use crate::interrupt;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::{self, HostTime};
 use crate::kernel::timestamps::Timestamps;
@@ -39,7 +40,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -52,6 +53,12 @@ const LATE_MESSAGE: Nanos = Nanos::from_secs(1);
 
 /// Least time between all workers being ready and the start, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
+
+/// Time between two looks at whether workers are stuck.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Time after which a user that lets no others go on is stuck. Limits of scripts end others before.
+const STUCK_NS: u64 = 1_000_000_000;
 
 /// Common start of several processes that make a trial together. Receives what each contributes.
 pub trait StartBarrier: Sync {
@@ -363,7 +370,7 @@ impl<'a> RunPlan<'a> {
             spare: spare_processors(&servers, crew.workers),
             servers,
             requests: serialise_all(&spec.target),
-            script: script_of(&spec.target)?,
+            script: script_of(&spec.target, crew)?,
             timestamps: match spec.engine.timestamps {
                 TimestampsChoice::Auto => Some(Timestamps::keep_on()),
                 TimestampsChoice::Off => None,
@@ -471,9 +478,20 @@ impl<'a> RunPlan<'a> {
         show: ProgressSink<'_>,
     ) -> Vec<Interval> {
         let mut merger = IntervalMerger::new(self.crew.workers as usize);
-        while let Ok(part) = received.recv() {
-            if let Some((interval, part)) = merger.add(part) {
-                show(Progress::Interval(&interval, &part));
+        loop {
+            match received.recv_timeout(LOOK) {
+                Ok(part) => {
+                    if let Some((interval, part)) = merger.add(part) {
+                        show(Progress::Interval(&interval, &part));
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            // Some functions of the engine of JavaScript cannot be ended, nor can their worker.
+            let since = self.script.iter().find_map(|script| script.computing_since());
+            if since.is_some_and(|since| clock::monotonic_ns() > since + STUCK_NS) {
+                interrupt::end_at_once_if_raised();
             }
             let lines = self.script.iter().flat_map(|script| script.take_console(false));
             lines.for_each(|line| show(Progress::Console(line)));

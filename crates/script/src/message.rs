@@ -4,6 +4,7 @@ use knee_load::session::MadeRequest;
 use knee_load::time::Nanos;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Ranges of statuses, both ends included.
 pub(crate) type Statuses = Rc<[(u16, u16)]>;
@@ -12,7 +13,7 @@ pub(crate) type Statuses = Rc<[(u16, u16)]>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptRequest {
     /// The request.
-    pub made: MadeRequest,
+    pub made: Arc<MadeRequest>,
     /// Its row in the report.
     pub row: u32,
     /// When the script called it, by the user's time; [`Nanos::MAX`] where it follows a redirection.
@@ -69,11 +70,21 @@ pub(crate) enum Reads {
     Text,
 }
 
+/// Scheme and authority of a URL.
+pub(crate) struct UrlOrigin {
+    pub(crate) is_secure: bool,
+    pub(crate) authority: Arc<str>,
+    /// User and password, if given.
+    pub(crate) user: Option<String>,
+    /// The number of its server, if there is one.
+    pub(crate) server: Option<u16>,
+}
+
 /// A request under way, with the redirections that it follows.
 pub(crate) struct Operation {
     pub(crate) sent: ScriptRequest,
-    pub(crate) url: String,
-    pub(crate) headers: Vec<(String, String)>,
+    /// The header that has cookies of the jar, and its value without these, if it had one.
+    pub(crate) with_cookies: Option<(usize, Option<String>)>,
     pub(crate) cookies: Vec<(String, String, bool)>,
     pub(crate) redirects_left: u32,
     pub(crate) jar: usize,
@@ -85,11 +96,9 @@ pub(crate) struct Operation {
 /// A response for the script.
 pub(crate) struct RawResponse {
     pub(crate) response: ScriptResponse,
-    /// The URL that it came from.
-    pub(crate) url: String,
     /// The URL that was asked for.
     pub(crate) asked: String,
-    /// The request that it answers.
-    pub(crate) sent: MadeRequest,
+    /// The request that it answers; `None` where none was sent.
+    pub(crate) sent: Option<Arc<MadeRequest>>,
     pub(crate) reads: Reads,
 }

@@ -6,7 +6,7 @@ use crate::message::{Reads, Statuses};
 use crate::metric::{MetricKind, MetricName};
 use crate::modules;
 use crate::page;
-use crate::request::{Asked, cookie_value, place_of, send};
+use crate::request::{Asked, cookie_value, place_of, send, taken};
 use crate::response::{self, Response};
 use crate::shared::{Record, Shared, uncatchable};
 use base64::Engine as _;
@@ -20,7 +20,8 @@ use md5::Md5;
 use rand_core::{RngCore as _, SeedableRng as _};
 use rquickjs::context::EvalOptions;
 use rquickjs::{
-    ArrayBuffer, Class, Coerced, Ctx, Function, IntoJs, Module, Object, Result, TypedArray, Value,
+    ArrayBuffer, Atom, Class, Coerced, Ctx, Function, IntoJs, Module, Object, Result, TypedArray,
+    Value, qjs,
 };
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
@@ -31,6 +32,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Most jars that a user makes.
 const JARS_MAX: usize = 100;
+
+/// Elements of an array that the engine walks over within about a second, and bytes of one.
+const ELEMENTS_MAX: u64 = 1 << 24;
+const ELEMENT_BYTES: u64 = 16;
+
+/// Memory that a shared array may take while it is made, by that of a user.
+const SHARED_FACTOR: u64 = 32;
 
 /// The bytes of a string (as UTF-8), of a buffer or of a typed array.
 fn bytes_of(value: &Value<'_>) -> Option<Vec<u8>> {
@@ -104,8 +112,7 @@ fn requests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Res
     let own = Rc::clone(shared);
     // The response to a request of this number, if it has come.
     native!(ctx, knee, "take", move |ctx: Ctx<'js>, number: u32| {
-        let arrived = own.arrived.borrow_mut().remove(&number);
-        arrived.map(|raw| response::new(&ctx, &own, raw)).transpose()
+        taken(&own.arrived, number).map(|raw| response::new(&ctx, &own, raw)).transpose()
     });
     let own = Rc::clone(shared);
     // Statuses that are no failures, by pairs of both ends; without any: those below 400.
@@ -151,7 +158,10 @@ fn is_none(value: &Value<'_>) -> bool {
 
 /// A value as text, as `String(value)` makes it.
 fn text_of(value: &Value<'_>) -> Result<String> {
-    value.get::<Coerced<String>>().map(|text| text.0)
+    match value.as_string() {
+        Some(text) => text.to_string(),
+        None => value.get::<Coerced<String>>().map(|text| text.0),
+    }
 }
 
 fn ranges(flat: &[u16]) -> Statuses {
@@ -213,21 +223,26 @@ fn request_of<'js>(
     }
     let params = params.into_object();
     let mut compression = String::new();
-    let tags = params.as_ref().map(|params| params.get("tags")).transpose()?;
-    asked.tags = tags_of(ctx, shared, &tags.unwrap_or_else(|| Value::new_undefined(ctx.clone())))?;
-    for prop in params.iter().flat_map(Object::props::<String, Value<'js>>) {
+    if shared.setup.script.has_tagged() {
+        let tags = params.as_ref().map(|params| params.get("tags")).transpose()?;
+        let tags = tags.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
+        asked.tags = tags_of(ctx, shared, &tags)?;
+    }
+    for prop in params.iter().flat_map(Object::props::<Atom<'js>, Value<'js>>) {
         let (name, value) = prop?;
-        match (&*name, value.as_object()) {
-            _ if is_none(&value) && name != "responseCallback" => {}
+        let name = name.to_js_string()?.to_cstring()?;
+        match (name.as_str(), value.as_object()) {
+            (name, _) if is_none(&value) && name != "responseCallback" => {}
             ("headers", Some(headers)) => {
-                for header in headers.props::<String, Coerced<String>>() {
+                for header in headers.props::<String, Value<'js>>() {
                     let (name, value) = header?;
+                    let value = text_of(&value)?;
                     if LENGTHS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
                         shared.warn(&format!("the header {name} is not sent: it is knee's own"));
                         continue;
                     }
                     asked.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(&name));
-                    asked.headers.push((name, value.0));
+                    asked.headers.push((name, value));
                 }
             }
             ("cookies", Some(cookies)) => {
@@ -314,8 +329,7 @@ fn await_response<'js>(
     number: u32,
 ) -> Result<Class<'js, Response>> {
     loop {
-        let arrived = shared.arrived.borrow_mut().remove(&number);
-        if let Some(raw) = arrived {
+        if let Some(raw) = taken(&shared.arrived, number) {
             return response::new(ctx, shared, raw);
         }
         shared.wait(ctx, Nanos::MAX)?;
@@ -489,8 +503,27 @@ fn data<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<
         own.setup.script.array(&name).map(|array| array.len() as u32)
     });
     let own = Rc::clone(shared);
-    native!(ctx, knee, "set_array", move |name: String, elements: Vec<String>| {
-        own.setup.script.set_array(name, elements);
+    // Makes a shared array of what a function returns. It exists once, so that it is not of the
+    // memory of the user that comes first.
+    native!(ctx, knee, "set_array", move |ctx: Ctx<'js>, name: String, make: Function<'js>| {
+        if own.is_running.get() {
+            return Err(throw(&ctx, "shared arrays are made in the init code"));
+        }
+        let limit = |bytes: u64| {
+            // SAFETY: the runtime is that of this context, the only one there.
+            unsafe {
+                let runtime = qjs::JS_GetRuntime(ctx.as_raw().as_ptr());
+                qjs::JS_SetMemoryLimit(runtime, bytes as qjs::size_t);
+            }
+        };
+        let most = own.setup.memory_max;
+        limit(most.saturating_mul(SHARED_FACTOR));
+        let made = make.call::<_, Vec<String>>(());
+        limit(most);
+        let made = made?;
+        let length = made.len();
+        own.setup.script.set_array(name, made);
+        Result::Ok(length)
     });
     let own = Rc::clone(shared);
     native!(ctx, knee, "element", move |ctx: Ctx<'js>, name: String, at: usize| {
@@ -586,6 +619,7 @@ fn digests<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Resu
 fn state<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result<()> {
     let plan = shared.setup.script.plan();
     knee.set("options", plan.options.as_str())?;
+    knee.set("elements_max", ELEMENTS_MAX.max(shared.setup.memory_max / ELEMENT_BYTES) as f64)?;
     knee.set("tags", Object::new(ctx.clone())?)?;
     let env = Object::new(ctx.clone())?;
     for (name, value) in &plan.env {
@@ -605,7 +639,8 @@ fn state<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>, knee: &Object<'js>) -> Result
         let made = Object::new(ctx)?;
         made.set("user", own.setup.number)?;
         made.set("number", iteration.number)?;
-        made.set("in_test", iteration.in_test)?;
+        made.set("in_instance", iteration.in_scenario[0])?;
+        made.set("in_test", iteration.in_scenario[1])?;
         made.set("scenario", iteration.scenario.0.as_str())?;
         made.set("executor", iteration.scenario.1.as_str())?;
         made.set("began_ms", iteration.realtime_origin_ns as f64 / 1e6)?;

@@ -271,36 +271,41 @@ const WITHOUT_MEANING: [&str; 10] = [
     "vusMax",
 ];
 
-/// Fields of scenarios.
-const OF_SCENARIOS: [&str; 18] = [
-    "executor",
-    "exec",
-    "env",
-    "tags",
-    "startTime",
-    "gracefulStop",
-    "gracefulRampDown",
-    "vus",
-    "duration",
-    "iterations",
-    "maxDuration",
-    "startVUs",
-    "stages",
-    "rate",
-    "timeUnit",
-    "startRate",
-    "preAllocatedVUs",
-    "maxVUs",
+/// Fields of all scenarios.
+const OF_ALL: [&str; 6] = ["executor", "exec", "env", "tags", "startTime", "gracefulStop"];
+
+/// Fields that scenarios have beside these, by their executors.
+const OF_EXECUTORS: [(&str, &[&str]); 6] = [
+    ("constant-vus", &["vus", "duration"]),
+    ("ramping-vus", &["startVUs", "stages", "gracefulRampDown"]),
+    ("shared-iterations", &["vus", "iterations", "maxDuration"]),
+    ("per-vu-iterations", &["vus", "iterations", "maxDuration"]),
+    ("constant-arrival-rate", &["rate", "timeUnit", "duration", "preAllocatedVUs", "maxVUs"]),
+    ("ramping-arrival-rate", &["startRate", "timeUnit", "stages", "preAllocatedVUs", "maxVUs"]),
 ];
+
+/// Options that say the load. Two of them exclude each other, but for iterations with a time limit.
+const LOADS: [&str; 4] = ["iterations", "duration", "stages", "scenarios"];
 
 type Fields = Map<String, Value>;
 
 fn scenarios(all: &Fields) -> Result<Vec<ScriptScenario>, String> {
+    let is_given = |name: &&str| match all.get(*name) {
+        Some(Value::Array(all)) => !all.is_empty(),
+        value => value.is_some_and(|value| !value.is_null()),
+    };
+    let mut loads = LOADS.into_iter().filter(is_given);
+    let first = loads.next();
+    if let Some(first) = first
+        && let Some(other) = loads.find(|other| (first, *other) != ("iterations", "duration"))
+    {
+        return Err(format!("'{first}' and '{other}' exclude each other: leave one of them out"));
+    }
     let Some(named) = all.get("scenarios").filter(|value| !value.is_null()) else {
         let has_stages = all.get("stages").and_then(Value::as_array).is_some_and(|s| !s.is_empty());
         let executor = if has_stages {
             "ramping-vus"
-        } else if all.contains_key("iterations") {
+        } else if first == Some("iterations") {
             "shared-iterations"
         } else {
             "constant-vus"
@@ -314,11 +319,15 @@ fn scenarios(all: &Fields) -> Result<Vec<ScriptScenario>, String> {
     let each = named.iter().map(|(name, value)| {
         let place = |why| format!("scenarios.{name}: {why}");
         let fields = value.as_object().ok_or_else(|| place("expected an object".to_owned()))?;
-        if let Some(unknown) = fields.keys().find(|name| !OF_SCENARIOS.contains(&name.as_str())) {
-            return Err(place(format!("'{unknown}' is not supported by knee: leave it out")));
-        }
         let executor = fields.get("executor").and_then(Value::as_str);
         let executor = executor.ok_or_else(|| place("'executor' is missing".to_owned()))?;
+        let own = OF_EXECUTORS.iter().find(|(name, _)| *name == executor);
+        let is_known = |name: &str| {
+            OF_ALL.contains(&name) || own.is_none_or(|(_, fields)| fields.contains(&name))
+        };
+        if let Some(unknown) = fields.keys().find(|name| !is_known(name)) {
+            return Err(place(format!("'{unknown}' is no field of {executor}: leave it out")));
+        }
         scenario(name, executor, fields).map_err(place)
     });
     each.collect()
@@ -326,13 +335,19 @@ fn scenarios(all: &Fields) -> Result<Vec<ScriptScenario>, String> {
 
 fn scenario(name: &str, executor: &str, of: &Fields) -> Result<ScriptScenario, String> {
     let users = whole(of, "vus")?.map(|users| users as u32);
+    if users == Some(0) && executor != "ramping-vus" {
+        return Err("invalid vus 0: expected above 0".to_owned());
+    }
     let time = |field: &str| {
         let given = of.get(field).filter(|value| !value.is_null());
         let read = given.map(duration).transpose();
         read.map_err(|why| format!("{field}: {why}"))
     };
-    let max_users = whole(of, "maxVUs")?.map(|u| u as u32);
-    let max_users = max_users.max(whole(of, "preAllocatedVUs")?.map(|u| u as u32));
+    let ready_users = whole(of, "preAllocatedVUs")?.map(|u| u as u32);
+    let max_users = whole(of, "maxVUs")?.map(|u| u as u32).or(ready_users);
+    if max_users < ready_users {
+        return Err("maxVUs is below preAllocatedVUs".to_owned());
+    }
     let unit = time("timeUnit")?.unwrap_or(Nanos::from_secs(1)).as_secs_f64();
     let needed = |field: &str| format!("'{field}' is missing");
     let at_most = time("maxDuration")?.unwrap_or(Nanos::from_secs(600));
@@ -346,6 +361,9 @@ fn scenario(name: &str, executor: &str, of: &Fields) -> Result<ScriptScenario, S
         },
         "shared-iterations" => {
             let (users, iterations) = (users.unwrap_or(1), whole(of, "iterations")?.unwrap_or(1));
+            if iterations < u64::from(users) {
+                return Err(format!("{iterations} iterations are fewer than {users} users (vus)"));
+            }
             ScriptLoad::Iterations {
                 users,
                 iterations,
@@ -507,6 +525,18 @@ mod tests {
         for none in ["{}", r#"{"stages":[]}"#] {
             assert_eq!(load(none), ScriptLoad::Users { users: 1, duration: None });
         }
+        for (together, want) in [
+            (r#"{"vus":2,"iterations":2,"duration":"1s"}"#, 2),
+            (r#"{"vus":1,"iterations":2,"duration":"1s","stages":[],"scenarios":null}"#, 1),
+        ] {
+            let want = ScriptLoad::Iterations { users: want, iterations: 2, at_most: second };
+            assert_eq!(load(together), want);
+        }
+        // Without a load, as in k6.
+        let json = r#"{"vus":9,"scenarios":{"a":{"executor":"shared-iterations"}}}"#;
+        let want =
+            ScriptLoad::Iterations { users: 1, iterations: 1, at_most: Nanos::from_secs(600) };
+        assert_eq!(load(json), want);
         let stages = vec![ScriptStage { to: 5.0, duration: second }];
         assert_eq!(
             load(r#"{"stages":[{"target":5,"duration":"1s"}]}"#),
@@ -545,13 +575,36 @@ mod tests {
             (r#"{"maxRedirects":-1}"#, "maxRedirects: invalid value"),
             (r#"{"batch":0}"#, "batch: expected at least 1"),
             (r#"{"stages":5}"#, "stages: expected a list"),
+            (r#"{"vus":0,"duration":"1s"}"#, "invalid vus 0"),
+            (r#"{"vus":3,"iterations":2}"#, "2 iterations are fewer than 3 users"),
+            (
+                r#"{"iterations":2,"duration":"1s","stages":[{"target":5,"duration":"1s"}]}"#,
+                "'iterations' and 'stages' exclude each other",
+            ),
+            (
+                r#"{"duration":"1s","stages":[{"target":5,"duration":"1s"}]}"#,
+                "'duration' and 'stages' exclude each other",
+            ),
+            (
+                r#"{"duration":"1s","scenarios":{"a":{"executor":"constant-vus","duration":"1s"}}}"#,
+                "'duration' and 'scenarios' exclude each other",
+            ),
+            (
+                r#"{"scenarios":{"a":{"executor":"constant-vus","iterations":1}}}"#,
+                "scenarios.a: 'iterations' is no field of constant-vus",
+            ),
+            (
+                r#"{"scenarios":{"a":{"executor":"constant-arrival-rate","rate":1,"duration":"1s",
+                "preAllocatedVUs":5,"maxVUs":4}}}"#,
+                "scenarios.a: maxVUs is below preAllocatedVUs",
+            ),
             (
                 r#"{"scenarios":{"a":{"executor":"ramping-vus","stages":[]}}}"#,
                 "scenarios.a: stages: expected at least one",
             ),
             (
                 r#"{"scenarios":{"a":{"executor":"constant-vus","options":{}}}}"#,
-                "scenarios.a: 'options' is not supported",
+                "scenarios.a: 'options' is no field of constant-vus",
             ),
             ("[]", "expected an object"),
         ] {

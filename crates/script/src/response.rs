@@ -2,12 +2,14 @@
 
 use crate::failure::throw;
 use crate::message::{RawResponse, Reads};
-use crate::request::{all_of, header};
+use crate::request::{all_of, header, text, url_of};
 use crate::shared::{Held, Shared};
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use knee_load::session::MadeRequest;
 use rquickjs::Result as Made;
 use rquickjs::class::{JsClass, Readable, Trace, Tracer};
 use rquickjs::function::{Constructor, Opt};
+use rquickjs::object::Property;
 use rquickjs::{ArrayBuffer, Class, Ctx, Error, Function, IntoJs, JsLifetime, Object, Value};
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
@@ -81,7 +83,9 @@ pub(crate) fn new<'js>(
     }
     let held = Held::new(ctx, shared, response.body.len() + response.head.len())?;
     let made = Class::instance(ctx.clone(), Response { raw, _held: held })?;
-    made.set("status", status)?;
+    // Defined, as to set it would ask the prototype for a setter.
+    let status = Property::from(status).writable().enumerable().configurable();
+    made.prop("status", status)?;
     Ok(made)
 }
 
@@ -126,7 +130,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, knee: &Object<'js>) -> Made<()> {
         match of.raw.reads {
             _ if !of.has_body() => Ok(Value::new_null(ctx)),
             Reads::Bytes => ArrayBuffer::new_copy(ctx.clone(), of.body())?.into_js(&ctx),
-            _ => (&*String::from_utf8_lossy(of.body())).into_js(&ctx),
+            _ => (&*text(of.body())).into_js(&ctx),
         }
     };
     knee.set("body", Function::new(ctx.clone(), body)?)?;
@@ -147,7 +151,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, knee: &Object<'js>) -> Made<()> {
         if path.len() > PATH_BYTES_MAX {
             return Err(throw(&ctx, "json: the path is too long"));
         }
-        let text = String::from_utf8_lossy(of.body());
+        let text = text(of.body());
         let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
         let value = is_json.then(|| gjson::get(&text, &path));
         match value.filter(gjson::Value::exists) {
@@ -178,7 +182,9 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, knee: &Object<'js>) -> Made<()> {
     let facts = |ctx: Ctx<'js>, of: This<'js>| {
         let raw = &of.borrow().raw;
         let made = Object::new(ctx.clone())?;
-        made.set("url", &*raw.url)?;
+        let nothing = MadeRequest::default();
+        let sent = raw.sent.as_deref().unwrap_or(&nothing);
+        made.set("url", raw.sent.as_deref().map_or(raw.asked.clone(), url_of))?;
         let (error, code) = raw.response.error.as_ref().map_or(("", 0), |(e, code)| (e, *code));
         let status = raw.response.status;
         made.set("error", error)?;
@@ -187,11 +193,11 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, knee: &Object<'js>) -> Made<()> {
         let t = raw.response.timings;
         let all = [t.blocked, t.connecting, t.tls_handshaking, t.sending, t.waiting, t.receiving];
         made.set("times", all.map(|time| time.0 as f64 / 1e6).to_vec())?;
-        made.set("method", &*raw.sent.method)?;
+        made.set("method", &*sent.method)?;
         made.set("asked", &*raw.asked)?;
-        made.set("sent", &*String::from_utf8_lossy(&raw.sent.body))?;
+        made.set("sent", &*String::from_utf8_lossy(&sent.body))?;
         let headers = Object::new(ctx)?;
-        for (name, value) in &raw.sent.headers {
+        for (name, value) in &sent.headers {
             let name = canonical(name);
             let mut values: Vec<String> = headers.get::<_, Option<_>>(&*name)?.unwrap_or_default();
             values.push(value.clone());

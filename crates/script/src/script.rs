@@ -4,7 +4,9 @@ use crate::metric::{MetricKind, MetricName};
 use crate::options::ScriptSettings;
 use crate::thresholds;
 use knee_load::session::{SCRIPT_ROWS, ScriptPlan};
+use knee_load::spec::WorkerRange;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -50,6 +52,12 @@ pub struct Script {
     /// Users that were made and that have an iteration, and iterations that ended and that failed,
     /// in this process.
     pub(crate) counts: [AtomicU64; 4],
+    /// Iterations of each scenario that began in this process, by its number.
+    begun: Vec<AtomicU64>,
+    /// The workers of this process, and since when a user of each computes, by the caller's clock;
+    /// 0: none does.
+    workers: WorkerRange,
+    computing: Vec<AtomicU64>,
     /// A user has ended the trial, for the users of all workers.
     pub has_ended: AtomicBool,
 }
@@ -87,6 +95,7 @@ impl Script {
             let (metric, tags) = (metric.to_owned(), tags.into_iter().collect());
             Tagged { name: name.clone(), metric, tags, number: OnceLock::new() }
         });
+        let begun = plan.functions.iter().map(|_| AtomicU64::new(0)).collect();
         let script = Script {
             plan,
             tagged: tagged.collect(),
@@ -99,6 +108,9 @@ impl Script {
             warnings: Mutex::default(),
             console: Mutex::default(),
             counts: Default::default(),
+            begun,
+            workers: WorkerRange::whole(1),
+            computing: Vec::new(),
             has_ended: AtomicBool::default(),
         };
         for metric in &script.tagged {
@@ -107,6 +119,34 @@ impl Script {
             }
         }
         script
+    }
+
+    /// The same, run by these workers.
+    pub fn of_workers(self, workers: WorkerRange) -> Script {
+        let computing = (0..workers.workers).map(|_| AtomicU64::new(0)).collect();
+        Script { workers, computing, ..self }
+    }
+
+    /// A user of a worker computes from a time on; 0: not any more.
+    pub fn set_computing(&self, worker: u32, since_ns: u64) {
+        if let Some(since) = self.computing.get((worker - self.workers.first) as usize) {
+            since.store(since_ns, Relaxed);
+        }
+    }
+
+    /// Since when the user computes that did not let others go on for the longest time.
+    pub fn computing_since(&self) -> Option<u64> {
+        self.computing.iter().map(|since| since.load(Relaxed)).filter(|since| *since > 0).min()
+    }
+
+    /// Numbers of an iteration of a scenario that begins, from 0 on: among those of this process, and
+    /// among all. No other one has them; those of several processes leave some out, as their workers
+    /// take turns.
+    pub fn begin(&self, scenario: usize) -> [u64; 2] {
+        let here = self.begun.get(scenario).map_or(0, |begun| begun.fetch_add(1, Relaxed));
+        let WorkerRange { first, workers, of } = self.workers;
+        let (turn, worker) = (here / u64::from(workers.max(1)), here % u64::from(workers.max(1)));
+        [here, turn * u64::from(of) + u64::from(first) + worker]
     }
 
     /// Makes the metric of tagged values.

@@ -1,7 +1,7 @@
 //! State of a user that its stack and its conductor share.
 
 use crate::failure::Failure;
-use crate::message::{Operation, RawResponse, ScriptRequest, Statuses};
+use crate::message::{Operation, RawResponse, ScriptRequest, Statuses, UrlOrigin};
 use crate::script::{NAMES_MAX, Script};
 use corosensei::Yielder;
 use knee_load::rng::Rng;
@@ -63,8 +63,8 @@ pub struct Iteration {
     pub scenario: (String, String),
     /// Its number among those of the user, from 0 on (`__ITER`).
     pub number: u64,
-    /// Its number among all iterations of the run, from 0 on.
-    pub in_test: u64,
+    /// Its numbers among the iterations of its scenario, from 0 on: in this process, and in the run.
+    pub in_scenario: [u64; 2],
     /// What `setup` returned, as JSON; empty for nothing.
     pub data: Arc<str>,
     /// Cookies of the iteration before are kept.
@@ -133,7 +133,7 @@ pub(crate) struct Shared {
     pub(crate) next: RefCell<Next>,
     /// The iteration to begin.
     pub(crate) begins: RefCell<Option<Iteration>>,
-    pub(crate) iteration: RefCell<Iteration>,
+    pub(crate) iteration: RefCell<Rc<Iteration>>,
     /// An iteration is under way.
     pub(crate) is_running: Cell<bool>,
     /// It ends without its script catching that.
@@ -156,14 +156,16 @@ pub(crate) struct Shared {
     pub(crate) marks: RefCell<Option<String>>,
     /// Requests to be taken.
     pub(crate) out: RefCell<VecDeque<(u32, ScriptRequest)>>,
-    pub(crate) operations: RefCell<HashMap<u32, Operation>>,
+    pub(crate) operations: RefCell<Vec<(u32, Operation)>>,
     pub(crate) next_operation: Cell<u32>,
     /// Responses for the script.
-    pub(crate) arrived: RefCell<HashMap<u32, RawResponse>>,
+    pub(crate) arrived: RefCell<Vec<(u32, RawResponse)>>,
     /// The user's jar, then those that the script made.
     pub(crate) jars: RefCell<Vec<Jar>>,
     /// Origins that requests went to, where the setup has none.
     pub(crate) origins: RefCell<Vec<Origin>>,
+    /// Origins of URLs by their texts, the last new one first.
+    pub(crate) url_origins: RefCell<Vec<(String, Rc<UrlOrigin>)>>,
     pub(crate) records: RefCell<Vec<Record>>,
     /// Numbers of names, as known to this user.
     names: RefCell<HashMap<String, u32>>,
@@ -209,6 +211,7 @@ impl Shared {
             arrived: RefCell::default(),
             jars: RefCell::new(vec![Jar::default()]),
             origins: RefCell::new(setup.origins.to_vec()),
+            url_origins: RefCell::default(),
             records: RefCell::default(),
             names: RefCell::default(),
             rows: RefCell::default(),
@@ -361,13 +364,13 @@ impl Shared {
     }
 
     /// The row of a request's name.
-    pub(crate) fn row(&self, name: String) -> u32 {
-        if let Some(row) = self.rows.borrow().get(&name) {
+    pub(crate) fn row(&self, name: &str) -> u32 {
+        if let Some(row) = self.rows.borrow().get(name) {
             return *row;
         }
-        let row = self.setup.script.row(&name);
+        let row = self.setup.script.row(name);
         if row + 1 < knee_load::session::SCRIPT_ROWS as u32 {
-            self.rows.borrow_mut().insert(name, row);
+            self.rows.borrow_mut().insert(name.to_owned(), row);
         }
         row
     }

@@ -1,9 +1,12 @@
 //! Users written in JavaScript, from the command line.
 
 use crate::support::http2_servers::Nginx;
-use crate::support::{Certificates, Ended, KneeServer, TempPath, knee, measured, run};
+use crate::support::{Certificates, Ended, KneeServer, TempPath, knee, measured, run, signal};
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
 
 /// A script in a folder of its own, which goes with the test.
 struct Script(TempPath, PathBuf);
@@ -429,6 +432,65 @@ fn scenarios_of_different_loads_keep_their_users() {
     ]);
     assert_eq!(ended.status, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("'b' has a rate and 'a' has users"), "{}", ended.stderr);
+}
+
+#[test]
+fn iterations_are_numbered_within_their_scenario() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http'; import exec from 'k6/execution';\n\
+         export const options = {{ scenarios: {{ \
+         a: {{ executor: 'shared-iterations', vus: 3, iterations: 10 }}, \
+         b: {{ executor: 'per-vu-iterations', vus: 2, iterations: 4 }} }} }};\n\
+         export default () => {{ http.get('{}'); \
+         console.warn(exec.scenario.name + exec.scenario.iterationInTest); }}",
+        server.url()
+    );
+    let script = Script::new("numbers", &text);
+    let ended = run(&["run", script.str(), "--threads", "2"]);
+    let mut said: Vec<_> = ended.stderr.lines().filter_map(|l| l.strip_prefix("warn: ")).collect();
+    said.sort_unstable();
+    let want: Vec<_> =
+        (0..10).map(|n| format!("a{n}")).chain((0..8).map(|n| format!("b{n}"))).collect();
+    assert_eq!(said, want, "{}", ended.stderr);
+}
+
+#[test]
+fn each_scenario_has_its_own_time_to_end_iterations() {
+    let server = KneeServer::start(&[]);
+    let text = format!(
+        "import http from 'k6/http'; import {{ sleep }} from 'k6'; import exec from 'k6/execution';\n\
+         const one = {{ executor: 'constant-vus', vus: 1, duration: '500ms' }};\n\
+         export const options = {{ scenarios: {{ a: {{ ...one, gracefulStop: '0s' }}, b: one }} }};\n\
+         export default () => {{ http.get('{}'); sleep(0.7); console.warn('ended ' + exec.scenario.name); }}",
+        server.url()
+    );
+    let script = Script::new("own-ends", &text);
+    let ended = run(&["run", script.str()]);
+    let has = |name: &str| ended.stderr.contains(&format!("warn: ended {name}"));
+    assert_eq!((has("a"), has("b")), (false, true), "{}", ended.stderr);
+}
+
+#[test]
+fn a_script_that_cannot_be_ended_ends_by_a_signal() {
+    let server = KneeServer::start(&[]);
+    // Nothing looks at the time within this. The response before the load has no body.
+    let text = format!(
+        "import http from 'k6/http';\n\
+         export default () => {{ if (http.get('{}').body) {{ console.warn('begins'); \
+         http.get('{0}'); new Set(new Array(4e9)); }} }}",
+        server.url()
+    );
+    let script = Script::new("stuck", &text);
+    let mut child = knee(&["run", script.str(), "--vusers", "1", "-d", "60s"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("begins")));
+    signal(&child, libc::SIGINT);
+    assert_eq!(Ended::within(Duration::from_secs(25), child).status, Some(130));
 }
 
 #[test]

@@ -6,13 +6,17 @@ use super::session_client::SessionConfig;
 use super::step_client::StepClient;
 use crate::error::RunError;
 use knee_load::session::Users;
-use knee_load::spec::{Target, TrialSpec};
+use knee_load::spec::{Target, TrialSpec, WorkerRange};
 use std::sync::Arc;
 
 /// A script: no value of it exists.
 pub(crate) enum Script {}
 
 impl Script {
+    pub(crate) fn computing_since(&self) -> Option<u64> {
+        match *self {}
+    }
+
     pub(crate) fn take_console(&self, _: bool) -> Vec<String> {
         match *self {}
     }
@@ -22,7 +26,7 @@ impl Script {
 ///
 /// # Errors
 /// There is one.
-pub(crate) fn script_of(target: &Target) -> Result<Option<Arc<Script>>, RunError> {
+pub(crate) fn script_of(target: &Target, _: WorkerRange) -> Result<Option<Arc<Script>>, RunError> {
     match target.script() {
         None => Ok(None),
         Some(_) => Err(RunError::NotPermitted("this build of knee runs no scripts".to_owned())),

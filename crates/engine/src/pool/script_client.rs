@@ -17,7 +17,7 @@ use knee_load::measure::{
 };
 use knee_load::rng;
 use knee_load::session::{Origin, Users};
-use knee_load::spec::{ArrivalLaw, HttpVersion, Load, Target, TrialSpec};
+use knee_load::spec::{ArrivalLaw, HttpVersion, Load, Target, TrialSpec, WorkerRange};
 use knee_load::time::Nanos;
 pub(crate) use knee_script::Script;
 use knee_script::{
@@ -40,13 +40,16 @@ const LEAST_MEMORY: u64 = 1 << 20;
 /// Bytes of console output that are kept.
 const LOG_BYTES_MAX: usize = 16 << 10;
 
-/// The script that makes a target's requests, if any.
+/// The script that makes a target's requests, if any, and the workers of this process that run it.
 ///
 /// # Errors
 /// None: a build without scripts refuses them.
-pub(crate) fn script_of(target: &Target) -> Result<Option<Arc<Script>>, RunError> {
+pub(crate) fn script_of(
+    target: &Target,
+    workers: WorkerRange,
+) -> Result<Option<Arc<Script>>, RunError> {
     let plan = target.sessions.as_ref().and_then(|plan| plan.script.clone());
-    Ok(plan.map(|plan| Arc::new(Script::new(plan))))
+    Ok(plan.map(|plan| Arc::new(Script::new(plan).of_workers(workers))))
 }
 
 /// The client of one worker of a trial, by its number and how many there are. `inner` carries the
@@ -65,11 +68,8 @@ pub(crate) fn of_worker(
         worker,
         seed: spec.seed,
         is_closed: matches!(spec.load, Load::Closed { .. }),
-        has_groups: match &spec.load {
-            Load::Closed { stages, .. } => !stages.is_empty(),
-            Load::Open(load) => matches!(load.arrival, ArrivalLaw::Trace { .. }),
-            Load::Overload(_) => false,
-        },
+        has_groups: has_groups(&spec.load),
+        lasts: script.plan().lasts(spec.warmup, spec.window_end(), has_groups(&spec.load)),
         last: spec.last_start(),
         version: match spec.target.version() {
             HttpVersion::Http2 => "HTTP/2.0",
@@ -78,6 +78,15 @@ pub(crate) fn of_worker(
         },
     };
     Box::new(ScriptClient::new(inner, config, users, setup))
+}
+
+/// Whether a load is that of the groups of a script, where it has any.
+fn has_groups(load: &Load) -> bool {
+    match load {
+        Load::Closed { stages, .. } => !stages.is_empty(),
+        Load::Open(load) => matches!(load.arrival, ArrivalLaw::Trace { .. }),
+        Load::Overload(_) => false,
+    }
 }
 
 /// What a script client needs beside its configuration.
@@ -94,7 +103,9 @@ struct ScriptSetup {
     is_closed: bool,
     /// Whether the load is that of the script's groups, where it has any.
     has_groups: bool,
-    /// From when on no request begins.
+    /// From when on no request of an iteration begins, by the number of its scenario.
+    lasts: Vec<Nanos>,
+    /// The same of all.
     last: Nanos,
     /// The version of HTTP, as scripts see it.
     version: &'static str,
@@ -262,7 +273,7 @@ impl ScriptClient {
         let (index, of) = self.setup.worker;
         let user = u64::from(number) * u64::from(of) + u64::from(index);
         let keeps = self.setup.is_closed && self.setup.script.plan().users_keep_scenarios;
-        let in_test = self.users.number() - 1;
+        let drawn = self.users.number() - 1;
         let script = self.setup.script.plan();
         let group = if !self.setup.has_groups {
             None
@@ -270,7 +281,7 @@ impl ScriptClient {
             script.group_of(user).map(|(group, _)| group)
         } else {
             // Multiples of the golden ratio fall evenly.
-            script.group_at(op.intended, (in_test as f64 * 0.618_033_988_7).fract())
+            script.group_at(op.intended, (drawn as f64 * 0.618_033_988_7).fract())
         };
         let kind = match group {
             Some(group) => group as u16,
@@ -295,7 +306,7 @@ impl ScriptClient {
             function: plan.functions.get(of_kind).cloned().unwrap_or_default(),
             scenario: plan.scenarios.get(of_kind).cloned().unwrap_or_default(),
             number: seat.iterations,
-            in_test,
+            in_scenario: self.setup.script.begin(of_kind),
             data: Arc::clone(&self.data),
             keeps_cookies: plan.keeps_cookies,
             wants_result: self.users.plan().keeps == Some(kind),
@@ -304,6 +315,7 @@ impl ScriptClient {
         seat.iterations += 1;
         let began = clock::monotonic_ns();
         seat.began = Nanos(began.saturating_sub(self.origin.get()));
+        self.setup.script.set_computing(self.setup.worker.0, began);
         let next = user.begin(iteration, op.intended);
         self.note_computed(began, now);
         self.follow(io, number, next, (started, now));
@@ -315,6 +327,7 @@ impl ScriptClient {
         seat.due = due;
         if let Some(user) = &mut seat.user {
             let began = clock::monotonic_ns();
+            self.setup.script.set_computing(self.setup.worker.0, began);
             let next = user.advance(due);
             self.note_computed(began, now);
             self.follow(io, number, next, (now, now));
@@ -323,9 +336,16 @@ impl ScriptClient {
 
     /// Counts what a user computed, since then by the system's clock.
     fn note_computed(&mut self, began_ns: u64, now: Nanos) {
+        self.setup.script.set_computing(self.setup.worker.0, 0);
         if self.config.window.contains(now) {
             self.script.computed += Nanos(clock::monotonic_ns() - began_ns);
         }
+    }
+
+    /// From when on the iteration of a seat begins no request.
+    fn last_of(&self, number: u32) -> Nanos {
+        let own = self.setup.lasts.get(usize::from(self.seats[number as usize].kind));
+        own.map_or(self.setup.last, |own| self.setup.last.min(*own))
     }
 
     /// Does what a user does next.
@@ -351,14 +371,14 @@ impl ScriptClient {
                 self.leave(number, SessionEnd::Completed, now);
             }
             Next::Over(Err(failure)) => self.fail(number, failure, now),
-            _ if is_late || self.seats[number as usize].due >= self.setup.last => {
+            _ if is_late || self.seats[number as usize].due >= self.last_of(number) => {
                 self.leave(number, SessionEnd::Unfinished, now);
             }
             Next::Turn => self.thinking.push(Reverse((now + Nanos(1), number, turn))),
             Next::Wait(Nanos::MAX) => {}
             Next::Wait(until) => {
                 self.seats[number as usize].has_waited = true;
-                self.thinking.push(Reverse((until, number, turn)));
+                self.thinking.push(Reverse((until.min(self.last_of(number)), number, turn)));
             }
         }
     }
@@ -399,6 +419,7 @@ impl ScriptClient {
             }
         }
         let per_server = self.setup.script.plan().batch.1.max(1) as usize;
+        let last = self.last_of(number);
         loop {
             let seat = &mut self.seats[number as usize];
             let Some(lane) = seat.lanes.iter().position(Option::is_none) else {
@@ -417,7 +438,7 @@ impl ScriptClient {
                 request.made_within = request.called_at - seat.began;
                 request.called_at = seat.op.intended;
             }
-            if request.called_at >= self.setup.last {
+            if request.called_at >= last {
                 seat.held.clear();
                 return true;
             }
@@ -438,9 +459,7 @@ impl ScriptClient {
         let Some((_, request)) = &mut seat.lanes[(lane % self.width) as usize] else { return };
         let op = Op { intended: request.called_at, lane };
         let until = op.intended + request.timeout.unwrap_or(self.config.timeout);
-        let made = std::mem::take(&mut request.made);
-        request.made.server = made.server;
-        self.inner.fills(lane).set_made(made);
+        self.inner.fills(lane).set_made(Arc::clone(&request.made));
         let mut flight = Flight::new(op, request.row as usize, until, started);
         (flight.session, flight.read_as) = (lane, request.row);
         self.inner.start_step(io, flight, now);
@@ -731,7 +750,7 @@ impl Client for ScriptClient {
             if seat.turn != turn || !seat.is_taken {
                 continue;
             }
-            if is_over || at >= self.setup.last {
+            if is_over || at >= self.last_of(number) {
                 self.leave(number, SessionEnd::Unfinished, now);
             } else {
                 // Where it only let others go on, its time has not passed meanwhile.

@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Most bytes of a variable, and of all that is filled into a request. A value that is put together
 /// of itself doubles with each step.
@@ -23,7 +24,7 @@ pub struct Fills {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     /// The whole request, where it was made at run time.
-    made: Option<Box<MadeRequest>>,
+    made: Option<Arc<MadeRequest>>,
 }
 
 impl Fills {
@@ -52,11 +53,8 @@ impl Fills {
     }
 
     /// Takes the place of the whole request.
-    pub fn set_made(&mut self, made: MadeRequest) {
-        match &mut self.made {
-            Some(own) => **own = made,
-            None => self.made = Some(Box::new(made)),
-        }
+    pub fn set_made(&mut self, made: Arc<MadeRequest>) {
+        self.made = Some(made);
     }
 
     /// The whole request, where it was made at run time.
@@ -225,7 +223,6 @@ fn put_moment(realtime_ns: u64, moment: TimeFormat, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use crate::session::{Escape, SessionPlan};
-    use std::sync::Arc;
 
     const NOON: u64 = 1_795_348_800_123_456_789;
 

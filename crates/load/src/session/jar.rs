@@ -61,6 +61,11 @@ impl Jar {
         self.cookies.clear();
     }
 
+    /// Whether it has no cookie.
+    pub fn is_empty(&self) -> bool {
+        self.cookies.is_empty()
+    }
+
     /// Takes what a response to a request for a path of a server sets.
     pub fn take(
         &mut self,

@@ -12,7 +12,7 @@ pub struct MadeRequest {
     /// `GET`, `POST`, ….
     pub method: String,
     /// The host, with the port unless the scheme implies it.
-    pub authority: String,
+    pub authority: Arc<str>,
     /// Path and query, beginning with `/`.
     pub path: Vec<u8>,
     /// Headers in order, without Host and Content-Length.

@@ -43,6 +43,8 @@ pub struct ScriptPlan {
     /// How long after the end of the window an iteration under way goes on, with its requests. What
     /// it does there is not measured. `None`: none goes on, but for requests under way.
     pub graceful_stop: Option<Nanos>,
+    /// The same of each kind of session, at most that, by its number.
+    pub graceful_stops: Vec<Nanos>,
     /// Servers of the target that are asked for a connection before the load: the first ones. To
     /// further ones a request may go, or not.
     pub servers_asked: u16,
@@ -72,6 +74,20 @@ pub struct ScriptGroup {
 }
 
 impl ScriptPlan {
+    /// When the time of each kind of session is over, with that in which its iterations may end;
+    /// none where the run gives them no such time. `has_groups`: the load is that of the groups.
+    pub fn lasts(&self, warmup: Nanos, window_end: Nanos, has_groups: bool) -> Vec<Nanos> {
+        let Some(most) = self.graceful_stop else { return Vec::new() };
+        let last = |(number, graceful_stop): (usize, &Nanos)| {
+            let end = match self.groups.get(number).filter(|_| has_groups) {
+                Some(group) => group.stages.iter().fold(warmup, |end, stage| end + stage.length),
+                None => window_end,
+            };
+            end + most.min(*graceful_stop)
+        };
+        self.graceful_stops.iter().enumerate().map(last).collect()
+    }
+
     /// The group of a user, and its number there, where users have groups.
     pub fn group_of(&self, user: u64) -> Option<(usize, u32)> {
         let mut first = 0;
@@ -104,7 +120,8 @@ mod tests {
         let group = |users, stages| ScriptGroup { users, stages, ..ScriptGroup::default() };
         let groups =
             vec![group(2, vec![stage(10, 10, 2)]), group(3, vec![stage(0, 0, 1), stage(0, 20, 2)])];
-        let plan = ScriptPlan { groups, ..ScriptPlan::default() };
+        let graceful_stops = [1, 30].map(Nanos::from_secs).to_vec();
+        let plan = ScriptPlan { groups, graceful_stops, ..ScriptPlan::default() };
         let all: Vec<_> = (0..6).map(|user| plan.group_of(user)).collect();
         let second = |rank| Some((1, rank));
         assert_eq!(all, [Some((0, 0)), Some((0, 1)), second(0), second(1), second(2), None]);
@@ -117,5 +134,13 @@ mod tests {
         ] {
             assert_eq!(plan.group_at(Nanos::from_millis(ms), drawn), want, "{ms} {drawn}");
         }
+        let lasts = |plan: &ScriptPlan, has_groups| {
+            let all = plan.lasts(Nanos::ZERO, Nanos::from_secs(9), has_groups);
+            all.iter().map(|last| last.0 / 1_000_000_000).collect::<Vec<_>>()
+        };
+        assert!(lasts(&plan, true).is_empty());
+        let plan = ScriptPlan { graceful_stop: Some(Nanos::from_secs(20)), ..plan };
+        assert_eq!(lasts(&plan, true), [3, 23]);
+        assert_eq!(lasts(&plan, false), [10, 29]);
     }
 }

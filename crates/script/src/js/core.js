@@ -13,6 +13,27 @@ export default (() => {
     const [a, b] = [keys(String(this)), keys(String(that))], at = a.findIndex((key, i) => key !== b[i]);
     return at < 0 ? 0 : a[at] < b[at] ? -1 : 1;
   };
+  // What walks over an array within the engine never looks at the time. With more elements than the
+  // user has memory for, most are holes.
+  const check = (all) => {
+    if (Array.isArray(all) ? all.length > K.elements_max : all?.length > K.elements_max && typeof all !== 'string') {
+      throw new RangeError(`the array has ${all.length} elements, more than ${K.elements_max}`);
+    }
+    return all;
+  };
+  for (const name of ['concat', 'copyWithin', 'fill', 'join', 'reverse', 'shift', 'slice', 'sort', 'splice', 'toReversed', 'toSorted', 'toSpliced', 'toLocaleString', 'unshift', 'with']) {
+    const walk = Array.prototype[name], { apply } = Reflect;
+    Array.prototype[name] = { [name](...args) { check(this); if (name === 'concat') args.forEach(check); return apply(walk, this, args); } }[name];
+  }
+  const flat = (into, all, depth) => {
+    for (let i = 0; i < all.length; i += 1) {
+      if (!(i in all)) continue;
+      if (depth >= 1 && Array.isArray(all[i])) flat(into, all[i], depth - 1); else into.push(all[i]);
+    }
+    return into;
+  };
+  Array.prototype.flat = { flat(depth = 1) { return flat([], this, depth); } }.flat;
+  Array.prototype.flatMap = { flatMap(call, own) { return flat([], this.map(call, own), 1); } }.flatMap;
   const text = (v) => (typeof v === 'string' ? v : typeof v === 'object' && v !== null && !(v instanceof Error) ? JSON.stringify(v) : String(v));
   const log = (level) => (...all) => K.log(level, all.map(text).join(' '));
   globalThis.console = { log: log('info'), info: log('info'), debug: log('debug'), warn: log('warn'), error: log('error'), trace: log('debug') };
@@ -66,6 +87,7 @@ export default (() => {
     },
   });
   return () => {
+    if (waiting.size === 0 && timers.size === 0) return -1;
     let done = false;
     for (const [id, { resolve, reject }] of waiting) {
       let response;

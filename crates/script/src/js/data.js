@@ -13,10 +13,11 @@ export class SharedArray {
     let length = K.array(name) ?? -1;
     if (length < 0) {
       if (typeof make !== 'function') throw new Error(`new SharedArray('${name}'): expected a function`);
-      const all = make();
-      if (!Array.isArray(all)) throw new Error(`new SharedArray('${name}'): the function returns no array`);
-      K.set_array(name, all.map((e) => JSON.stringify(e) ?? 'null'));
-      length = all.length;
+      length = K.set_array(name, () => {
+        const all = make();
+        if (!Array.isArray(all)) throw new Error(`new SharedArray('${name}'): the function returns no array`);
+        return all.map((e) => JSON.stringify(e) ?? 'null');
+      });
     }
     const refuse = () => { throw new TypeError(`SharedArray '${name}' is read-only`); };
     const index = (p) => (typeof p === 'string' && /^\d+$/.test(p) ? Number(p) : -1);

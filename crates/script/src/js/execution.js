@@ -12,7 +12,7 @@ const scenario = K.guard('exec.scenario', {
   get name() { return K.iteration().scenario; },
   get executor() { return K.iteration().executor; },
   get iterationInTest() { return K.iteration().in_test; },
-  get iterationInInstance() { return K.iteration().in_test; },
+  get iterationInInstance() { return K.iteration().in_instance; },
   get progress() {
     const { duration, stages } = { ...test.options, ...test.options.scenarios?.[this.name] };
     const all = stages ?? (duration === undefined ? [] : [{ duration }]);

@@ -5,6 +5,7 @@ use crate::script::Script;
 use crate::{Clock, ReadFile};
 use knee_load::rng;
 use knee_load::session::{Origin, ScriptPlan};
+use knee_load::spec::WorkerRange;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -376,6 +377,87 @@ fn redirections_that_lead_nowhere_are_said() {
 }
 
 #[test]
+fn walks_over_arrays_of_holes_are_refused() {
+    for body in [
+        "new Array(4e9).reverse()",
+        "new Array(4e9).join()",
+        "String(new Array(4e9))",
+        "new Array(4e9).splice(0, 1)",
+        "new Array(4e9).slice(1)",
+        "new Array(4e9).fill(0)",
+        "new Array(4e9).sort()",
+        "new Array(4e9).unshift(1)",
+        "new Array(4e9).shift()",
+        "new Array(4e9).copyWithin(0, 1)",
+        "new Array(4e9).with(0, 1)",
+        "[1].concat([2], new Array(4e9))",
+        "Array.prototype.toReversed.call({ length: 2 ** 53 - 1 })",
+    ] {
+        let source = format!("export default () => {{ {body}; }}");
+        let failure = run(&source, |_| ok("")).0.expect_err(body).to_string();
+        assert!(failure.starts_with("main.js:1:") && failure.contains("RangeError"), "{failure}");
+    }
+    // These look at the time, or use up the memory.
+    for body in [
+        "new Array(4e9).indexOf(1)",
+        "new Array(4e9).includes(1)",
+        "new Array(4e9).forEach(() => 1)",
+        "new Array(4e9).flat()",
+        "[1].flatMap(() => new Array(4e9))",
+        "JSON.stringify(new Array(4e9))",
+        "Array.from({ length: 4e9 })",
+        "[...new Array(4e9)]",
+        "'x'.repeat(2 ** 29)",
+    ] {
+        let source = format!("export default () => {{ {body}; }}");
+        let failure = run(&source, |_| ok("")).0.expect_err(body);
+        assert!(failure.kind != FailureKind::Exception, "{body}: {failure}");
+    }
+    for (body, want) in [
+        ("[3, 1, 2].sort().reverse().concat(4, [5]).join('-')", "\"3-2-1-4-5\""),
+        ("[1, [2, [3, , 4]], 5].flat()", "[1,2,[3,null,4],5]"),
+        ("[1, [2, [3, , 4]], 5].flat(Infinity)", "[1,2,3,4,5]"),
+        ("[1, 2].flatMap((n) => [n, [n]])", "[1,[1],2,[2]]"),
+        (
+            "(() => { const a = [1, 2, 3, 4]; return [a.splice(1, 2), a, a.slice(-1)]; })()",
+            "[[2,3],[1,4],[4]]",
+        ),
+        ("String([1, [2, 3]])", "\"1,2,3\""),
+        ("Array.prototype.slice.call('abc', 1)", "[\"b\",\"c\"]"),
+        ("[[].concat.name, Object.keys(Array.prototype).length]", "[\"concat\",0]"),
+    ] {
+        assert_eq!(value(&format!("return {body}")), want, "{body}");
+    }
+}
+
+#[test]
+fn calls_may_be_nested_deeply() {
+    let source =
+        "const sum = (n) => (n === 0 ? 0 : n + sum(n - 1)); export default () => sum(1500);";
+    assert_eq!(run(source, |_| ok("")).0, Ok(Some("1125750".to_owned())));
+}
+
+#[test]
+fn requests_to_unknown_servers_say_what_to_do() {
+    let source =
+        "import http from 'k6/http'; export default () => http.get('https://o:444/x').status;";
+    let setup = UserSetup { origins: Rc::new([Origin::new(false, "h")]), ..setup(source) };
+    let mut user = User::new(setup).unwrap();
+    let failure = iterate(&mut user, &mut |_| ok("")).0.unwrap_err().to_string();
+    let want = "o:444 was not known before the load: give it with --script-host https://o:444";
+    assert!(failure.ends_with(want), "{failure}");
+}
+
+#[test]
+fn iterations_are_numbered_by_scenario() {
+    let plan = ScriptPlan { functions: vec!["a".to_owned(); 2], ..ScriptPlan::default() };
+    let workers = WorkerRange { first: 3, workers: 2, of: 5 };
+    let script = Script::new(Arc::new(plan)).of_workers(workers);
+    let numbers: Vec<_> = [0, 1, 0, 0, 1].into_iter().map(|kind| script.begin(kind)).collect();
+    assert_eq!(numbers, [[0, 3], [0, 3], [1, 4], [2, 8], [1, 4]]);
+}
+
+#[test]
 fn common_modules_run() {
     let source = "import c, { d, text } from './lib/c.js'; const again = require('./lib/c.js');\n\
                   export default () => [c.c, again === c, typeof require('k6/http').get, d(), text];";
@@ -458,6 +540,36 @@ fn utils_compute_what_those_of_k6_compute() {
                   typeof utils.tagWithCurrentStageProfile];";
     let want = r#"["2s2,3s10,3s10,3s2,2s0",null,"function"]"#;
     assert_eq!(run(source, |_| ok("")).0, Ok(Some(want.to_owned())));
+}
+
+#[test]
+fn a_shared_array_is_not_of_the_memory_of_a_user() {
+    // In a tenth of the memory, and in any time.
+    let run = |source: &str| {
+        let of = setup(source);
+        let plan = ScriptPlan { time_max: Nanos::from_secs(600), ..of.script.plan().clone() };
+        let script = Arc::new(Script::new(Arc::new(plan)));
+        let mut user = User::new(UserSetup { script, memory_max: 2 << 20, ..of })?;
+        iterate(&mut user, &mut |_| ok("")).0
+    };
+    let make = "() => Array.from({ length: 10000 }, (_, i) => ({ i, text: 'x'.repeat(100) }))";
+    let shared = format!(
+        "import {{ SharedArray }} from 'k6/data'; const all = new SharedArray('a', {make});\n\
+         export default () => {{ if (all.length === 10000) return all[9999].i; }}"
+    );
+    assert_eq!(run(&shared), Ok(Some("9999".to_owned())));
+    for (source, want) in [
+        (format!("const all = ({make})(); export default () => all.length;"), "of what there is"),
+        (shared.replace("return all", "'x'.padEnd(1e7); return all"), "of what there is"),
+        (
+            "import { SharedArray } from 'k6/data'; export default () => new SharedArray('b', () => []);"
+                .to_owned(),
+            "shared arrays are made in the init code",
+        ),
+    ] {
+        let failure = run(&source).expect_err(&source).to_string();
+        assert!(failure.contains(want), "{failure}");
+    }
 }
 
 #[test]

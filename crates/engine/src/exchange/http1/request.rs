@@ -99,14 +99,17 @@ impl MadeForm {
 
     /// Puts a request.
     pub(super) fn put(&self, made: &MadeRequest, out: &mut Vec<u8>) {
+        out.extend_from_slice(made.method.as_bytes());
+        out.push(b' ');
+        if self.forwarder.is_some() {
+            out.extend_from_slice(b"http://");
+            out.extend_from_slice(made.authority.as_bytes());
+        }
         let mut line = |parts: [&[u8]; 3]| {
             parts.iter().for_each(|part| out.extend_from_slice(part));
             out.extend_from_slice(b"\r\n");
         };
-        let before: &[&str] =
-            if self.forwarder.is_some() { &["http://", &made.authority] } else { &[] };
-        let path = [before.concat().as_bytes(), &made.path, b" HTTP/1.1"].concat();
-        line([made.method.as_bytes(), b" ", &path]);
+        line([&made.path, b" ", b"HTTP/1.1"]);
         let has = |name: &str| made.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         if !has("host") {
             line([b"Host", b": ", made.authority.as_bytes()]);

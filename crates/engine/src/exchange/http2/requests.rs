@@ -311,7 +311,7 @@ pub(crate) fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
 /// Hands each field of a request that was made at run time to `put`, in order.
 pub(crate) fn made_fields(made: &MadeRequest, put: &mut impl FnMut(&str, &[u8])) {
     let given = |name: &str| made.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
-    let authority = given("host").map_or(&made.authority, |(_, value)| value);
+    let authority = given("host").map_or(&*made.authority, |(_, value)| value);
     put(":method", made.method.as_bytes());
     put(":scheme", if made.is_secure { &b"https"[..] } else { b"http" });
     put(":authority", authority.as_bytes());
