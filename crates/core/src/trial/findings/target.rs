@@ -69,9 +69,9 @@ codes! {
 
     UNMATCHED_MESSAGES = "unmatched_messages":
         cause "The server sent messages that belong to no operation: with --subscribe those without \
-               a time, otherwise those that are no echo, such as a greeting. With --match order, one \
-               that comes behind the first message is taken for its echo, and each echo after it \
-               for that of the next message.",
+               a time, or with one that is yet to come, otherwise those that are no echo, such as a \
+               greeting. With --match order, one that comes behind the first message is taken for \
+               its echo, and each echo after it for that of the next message.",
         remedy "Where the server sends messages back, put {seq} into -b, so that echoes are known by \
                 their number. For --subscribe the server has to put {time} into what it sends, as \
                 knee serve ws --publish does.";

@@ -49,6 +49,10 @@ const ARRIVED_MAX: usize = 10_000;
 /// of two hosts may differ; a time before is none of this run.
 const TIME_BEFORE_MAX_NS: u64 = 3_600_000_000_000;
 
+/// Longest time by which the time in a message may be ahead of its arrival, in nanoseconds: clocks
+/// that agree differ by less.
+const TIME_AHEAD_MAX_NS: u64 = 10_000_000;
+
 /// State that the WebSocket connections of one worker share.
 #[derive(Debug)]
 pub struct WebSocketShared {
@@ -419,8 +423,10 @@ impl WebSocket {
             match item {
                 MessageItem::Message { .. } if cx.shared.settings.subscribes => {
                     let epoch_ns = cx.shared.epoch_ns;
-                    // One without a time says nothing of how long it took.
-                    let time = time_in(self.reader.payload());
+                    // One without a time says nothing of how long it took, nor does one whose time
+                    // is yet to come.
+                    let last = (epoch_ns + at.0).saturating_add(TIME_AHEAD_MAX_NS);
+                    let time = time_in(self.reader.payload()).filter(|time| *time <= last);
                     let first = epoch_ns.saturating_sub(TIME_BEFORE_MAX_NS);
                     if time.is_none() {
                         cx.events.push(OpEvent::Unmatched);

@@ -506,7 +506,7 @@ fn stamped(realtime_ns: u64) -> Vec<u8> {
 #[test]
 fn messages_that_no_operation_takes_are_bounded() {
     let mut rig = Rig::subscribed();
-    let message = stamped(rig.shared.epoch_ns + 900_000_000);
+    let message = stamped(rig.shared.epoch_ns);
     rig.receive(&message.repeat(ARRIVED_MAX));
     assert_eq!(rig.told(), []);
     rig.start(4);
@@ -534,6 +534,9 @@ fn time_of_another_day_is_no_time() {
         rig.receive(&stamped(realtime_ns));
         assert_eq!(rig.told(), [], "{realtime_ns}");
     }
+    // Nor is one of a clock that is far ahead.
+    rig.receive(&stamped(epoch_ns + 3_600_000_000_000));
+    assert_eq!(rig.told(), [OpEvent::Unmatched]);
     // The clock of the server is behind.
     rig.receive(&stamped(epoch_ns - 1_000));
     let told = rig.told();
