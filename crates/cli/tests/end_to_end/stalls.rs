@@ -131,8 +131,10 @@ fn what_was_answered_while_knee_was_stopped_has_not_timed_out() {
         let clauses = trial["invalid_because"].to_string();
         assert!(clauses.contains("stalled for"), "{clauses}");
         // Those that were due meanwhile begin past their own timeout in an open loop.
-        let ok = &trial["outcomes"]["ok"];
-        assert!(load[0] == "--rate" || ok == &trial["attempted"], "{:#}", trial["outcomes"]);
+        let [ok, all] =
+            [&trial["outcomes"]["ok"], &trial["attempted"]].map(|n| n.as_u64().unwrap());
+        // Of the two users one may have been stopped as its request was about to leave.
+        assert!(load[0] == "--rate" || all - ok <= 1, "{:#}", trial["outcomes"]);
         let read_late = trial["pick_up_ns"]["max"].as_u64().unwrap();
         assert!(read_late > 500 * MS, "{:#}", trial["pick_up_ns"]);
     }
