@@ -30,7 +30,14 @@ fn check_log(data: &[u8], format: Option<&LogFormat>) {
     let is_one_line = |text: &str| !text.contains(char::is_control);
     assert!(read.left_out.iter().all(|why| is_one_line(why)), "{:?}", read.left_out);
     let given = data.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
-    let given: Vec<_> = given.filter(|line| !line.trim().is_empty()).collect();
+    // Lines that say how a log of the W3C's form is to be read are no requests.
+    let is_directive = |line: &str| {
+        let name = line.trim().strip_prefix('#').and_then(|rest| rest.split_once(':'));
+        let known = ["Version", "Fields", "Software", "Start-Date", "End-Date", "Date", "Remark"];
+        name.is_some_and(|(name, _)| known.contains(&name))
+    };
+    let given = given.filter(|line| !line.trim().is_empty() && !is_directive(line));
+    let given: Vec<_> = given.collect();
     assert_eq!((count, count + read.left_out_count), (read.requests, given.len() as u64));
     for line in given {
         if let Err(error) = RecordedRequest::parse(&line) {
