@@ -39,7 +39,9 @@ fn split<'a>(
             Ok(read) => read,
         };
         let written = &rest[..rest.len() - behind.len()];
-        if behind.starts_with(['>', '<']) && ends_in_descriptor(written) {
+        // A word with a blank in quotes may end in a number, too.
+        let is_written = command.words.last().is_some_and(|word| written.ends_with(&**word));
+        if behind.starts_with(['>', '<']) && is_written && ends_in_descriptor(written) {
             command.words.pop();
         }
         if command.words.first().is_some_and(|word| word == "$") {
