@@ -54,7 +54,7 @@ const LATE_MESSAGE: Nanos = Nanos::from_secs(1);
 /// Least time between all workers being ready and the start, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
 
-/// Time between two looks at whether workers are stuck.
+/// Time between two looks at whether a user's script is stuck.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Time after which a user that lets no others go on is stuck. Limits of scripts end others before.
@@ -478,8 +478,10 @@ impl<'a> RunPlan<'a> {
         show: ProgressSink<'_>,
     ) -> Vec<Interval> {
         let mut merger = IntervalMerger::new(self.crew.workers as usize);
+        // Without a script nothing wakes this thread between two intervals.
+        let look = if self.script.is_some() { LOOK } else { Duration::MAX };
         loop {
-            match received.recv_timeout(LOOK) {
+            match received.recv_timeout(look) {
                 Ok(part) => {
                     if let Some((interval, part)) = merger.add(part) {
                         show(Progress::Interval(&interval, &part));

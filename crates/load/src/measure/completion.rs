@@ -4,10 +4,10 @@
 //! `knee-engine`, and its title in `document/timing.rs` of `knee-render`.
 //!
 //! The stages are pacing, the script, waiting for a connection, connecting, the TLS handshake,
-//! waiting for a stream, writing, waiting for the receive window, for the first byte, streaming (to the last
-//! message) and receiving. Waits for a connection or stream are told apart by whose limit was
-//! reached, the configured one or the target's. With an observer, the time from the request to the
-//! last byte is split: its owners are the server's host and the network.
+//! waiting for a stream, writing, waiting for the receive window, for the first byte, streaming
+//! (to the last message) and receiving. Waits for a connection or stream are told apart by whose
+//! limit was reached, the configured one or the target's. With an observer, the time from the
+//! request to the last byte is split: its owners are the server's host and the network.
 
 use super::Outcome;
 use crate::time::Nanos;

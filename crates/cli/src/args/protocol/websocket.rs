@@ -111,8 +111,7 @@ fn check_steps(target: &Target) -> Result<(), ParseError> {
     }
     let is_status = |expected: &Expectation| matches!(expected, Expectation::Status(_));
     if plan.requests.iter().any(|step| step.expect.iter().any(is_status)) {
-        let instead = "a message of WebSocket has no status: expect its text, or nothing";
-        return wrong(instead.to_owned());
+        return wrong("a message of WebSocket has no status: expect its text".to_owned());
     }
     for request in &target.requests {
         let path = &request.path;
